@@ -1,0 +1,31 @@
+/** A curl for each endpoint, to be pasted as it is. */
+import type { Demo } from "./seed.ts"
+
+const day = 86_400_000
+
+/** Prints the commands that try out every endpoint of a demo project. */
+export const curls = (url: string, { projectId, token, userId }: Demo, now: number): string => {
+  const project = `${url}/v2/projects/${projectId}`
+  const webhooks = `${project}/integrations/webhooks`
+  const authorization = `-H 'Authorization: Bearer ${token}'`
+  const json = (body: object) =>
+    `-H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`
+  const extend = { extend: new Date(now + 30 * day).toISOString() }
+  const firstWebhook = `$(curl -s ${authorization} '${webhooks}' | grep -o '"id":"[^"]*"' | head -n 1 | cut -d '"' -f 4)`
+  return `
+# Extend one membership
+curl -X PATCH '${project}/memberships/${userId}/extend' ${authorization} ${json(extend)}
+
+# Extend all memberships of the project
+curl -X PATCH '${project}/memberships/extend' ${authorization} ${json({ extend: now + 60 * day })}
+
+# Create a webhook
+curl -X POST '${webhooks}' ${authorization} ${json({ url: "https://receiver.example/webhooks" })}
+
+# List the webhooks
+curl '${webhooks}' ${authorization}
+
+# Delete the first of them
+curl -X DELETE "${webhooks}/${firstWebhook}" ${authorization}
+`
+}

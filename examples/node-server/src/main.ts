@@ -1,0 +1,91 @@
+/** The bundled server. */
+import type { RequestListener } from "node:http"
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import { nodeTransport, serve, toNodeHandler } from "@tenure/node-http"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import { type Settings, settings } from "./config.ts"
+import { curls } from "./curls.ts"
+import * as Log from "./log.ts"
+import * as Seed from "./seed.ts"
+
+const tenureLayer = (config: Settings) =>
+  Tenure.layer({
+    basePath: config.basePath,
+    trustedProxies: config.trustedProxies,
+    rateLimits: {
+      perKey: { limit: config.perKey, window: "1 minute" },
+      perAddress: { limit: config.perAddress, window: "1 minute" },
+      burst: { limit: config.burst, window: "1 second" },
+    },
+    webhooks: {
+      allowedNetworks: config.allowedNetworks,
+      ...(config.retrySchedule.length > 0 && {
+        retrySchedule: config.retrySchedule.map((seconds) => Number(seconds) * 1000),
+      }),
+    },
+    transport: nodeTransport,
+    onResponse: Log.access,
+  }).pipe(Layer.provide(memory()))
+
+/** Answers health checks, and hands everything else to the API. */
+const withHealth =
+  (api: RequestListener, isReady: () => boolean): RequestListener =>
+  (request, response) => {
+    const isProbe = request.method === "GET" || request.method === "HEAD"
+    if (isProbe && (request.url === "/healthz" || request.url === "/readyz")) {
+      response.statusCode = request.url === "/readyz" && !isReady() ? 503 : 200
+      response.end()
+    } else {
+      api(request, response)
+    }
+  }
+
+/** Listens until the scope closes; then what is in flight is finished. */
+const server = Effect.fnUntraced(function* (config: Settings) {
+  const tenure = yield* Tenure.promises
+  let isReady = true
+  const { url } = yield* Effect.acquireRelease(
+    Effect.tryPromise(() =>
+      serve(tenure, {
+        host: config.host,
+        port: config.port,
+        listener: withHealth(toNodeHandler(tenure), () => isReady),
+      }),
+    ),
+    ({ close }) =>
+      Effect.promise(() => {
+        isReady = false
+        return close()
+      }),
+  )
+  return url
+})
+
+const toldToStop = Effect.callback<void>((resume) => {
+  for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => resume(Effect.void))
+})
+
+const program = Effect.gen(function* () {
+  const config = yield* settings
+  yield* Effect.gen(function* () {
+    const demo =
+      config.seedFile === undefined ? yield* Seed.demo : yield* Seed.fromFile(config.seedFile)
+    const url = yield* server(config)
+    Log.print(`Tenure listens on ${url}${config.basePath}`)
+    if (demo !== undefined) Log.print(curls(`${url}${config.basePath}`, demo, Date.now()))
+    yield* toldToStop
+  }).pipe(Effect.provide(tenureLayer(config)), Effect.scoped)
+}).pipe(Effect.provide(Logger.layer([Log.logger])))
+
+const exit = await Effect.runPromiseExit(program)
+await Log.flush()
+if (Exit.isFailure(exit)) {
+  const fault = Cause.squash(exit.cause)
+  console.error(fault instanceof Error ? fault.message : fault)
+}
+process.exit(Exit.isSuccess(exit) ? 0 : 1)

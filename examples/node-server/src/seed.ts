@@ -1,0 +1,70 @@
+/** What the server starts with: the contents of a file, or something to play with. */
+import { readFile } from "node:fs/promises"
+import { ApiKeys } from "@tenure/core/ApiKeys"
+import { Memberships } from "@tenure/core/Memberships"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+
+const Seed = Schema.fromJsonString(
+  Schema.Struct({
+    projects: Schema.Array(
+      Schema.Struct({
+        id: Schema.String,
+        memberships: Schema.optionalKey(
+          Schema.Array(Schema.Struct({ user_id: Schema.String, end_date: Schema.String })),
+        ),
+        api_keys: Schema.optionalKey(Schema.Array(Schema.String)),
+      }),
+    ),
+  }),
+)
+
+/** The seed file cannot be read, or says something that cannot be. */
+export class SeedError extends Data.TaggedError("SeedError")<{ readonly message: string }> {}
+
+const seedError = (error: unknown): SeedError =>
+  new SeedError({ message: `SEED_FILE: ${error instanceof Error ? error.message : String(error)}` })
+
+/**
+ * Creates the projects, memberships and API keys of a seed file. What exists is left as it is, so
+ * that seeding a second time changes nothing.
+ */
+export const fromFile = Effect.fnUntraced(function* (path: string) {
+  const memberships = yield* Memberships
+  const apiKeys = yield* ApiKeys
+  const text = yield* Effect.tryPromise(() => readFile(path, "utf8"))
+  const { projects } = yield* Schema.decodeUnknownEffect(Seed)(text)
+  for (const project of projects) {
+    yield* memberships.createProject(project.id)
+    for (const { end_date, user_id } of project.memberships ?? []) {
+      const member = { projectId: project.id, userId: user_id }
+      yield* Effect.catchTag(memberships.find(member), "MembershipNotFound", () =>
+        memberships.grant({ ...member, endDate: end_date }),
+      )
+    }
+    for (const token of project.api_keys ?? []) {
+      yield* apiKeys.issue({ projects: [project.id], token })
+    }
+  }
+}, Effect.mapError(seedError))
+
+/** A project to play with. */
+export interface Demo {
+  readonly projectId: string
+  readonly userId: string
+  readonly token: string
+}
+
+/** Creates a project with three members and an API key. */
+export const demo = Effect.gen(function* () {
+  const memberships = yield* Memberships
+  const apiKeys = yield* ApiKeys
+  const projectId = "demo"
+  yield* memberships.createProject(projectId)
+  for (const userId of ["1001", "1002", "1003"]) {
+    yield* memberships.grant({ projectId, userId, endDate: "2027-01-01T00:00:00.000Z" })
+  }
+  const { token } = yield* apiKeys.issue({ projects: [projectId] })
+  return { projectId, userId: "1001", token } satisfies Demo
+})

@@ -1,0 +1,45 @@
+/** A request as adapters hand it to the core. */
+import type { MalformedRequest, RequestHeadersTooLarge, RequestTimeout } from "./ApiError.ts"
+import type { HeaderFields } from "./HeaderFields.ts"
+
+/** The body, or why there is none. */
+export type Body =
+  /** The bytes as they arrived; none for a request without a body. */
+  | { readonly _tag: "Bytes"; readonly bytes: Uint8Array }
+  /** A value that the host has parsed already. */
+  | { readonly _tag: "Parsed"; readonly value: unknown }
+  /** Longer than the limit; the adapter has read no further. */
+  | { readonly _tag: "TooLarge" }
+  /** The request as a whole could not be read, so that its fields are not to be relied on. */
+  | {
+      readonly _tag: "Unreadable"
+      readonly error: MalformedRequest | RequestTimeout | RequestHeadersTooLarge
+    }
+
+/** A request. */
+export interface ApiRequest {
+  /** In capitals, as on the wire. */
+  readonly method: string
+  /** The path as on the wire, percent-encoded, without the query. */
+  readonly path: string
+  readonly headers: HeaderFields
+  readonly body: Body
+  /** The address of the socket's other end; `undefined` where it has none. */
+  readonly remoteAddress: string | undefined
+}
+
+/** A body of no bytes. */
+export const emptyBody: Body = { _tag: "Bytes", bytes: new Uint8Array(0) }
+
+const authority = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*/
+
+/**
+ * The path of a request target: without the query, and without scheme and host where the target
+ * has them (RFC 9112, 3.2.2).
+ */
+export const pathOf = (target: string): string => {
+  const local = target.startsWith("/") ? target : target.replace(authority, "")
+  const query = local.search(/[?#]/)
+  const path = query === -1 ? local : local.slice(0, query)
+  return path === "" ? "/" : path
+}

@@ -1,0 +1,56 @@
+/** Events: what webhooks are told, in the form of Standard Webhooks 1.0. */
+import type { Branded } from "effect/Brand"
+import type { ProjectId } from "./Project.ts"
+import { nominal, refined } from "./internal/refined.ts"
+
+/** Identifier of an event, a UUID: the `webhook-id` of every attempt to deliver it. */
+export type EventId = Branded<string, "@tenure/core/EventId">
+
+/** Brands the id of an event. */
+export const EventId = nominal<string, EventId>()
+
+/** The type of an event: words of letters, digits, `_` and `-`, joined by dots, 128 at most. */
+export type EventType = Branded<string, "@tenure/core/EventType">
+
+const pattern = /^(?=.{1,128}$)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/
+
+/** Brands a text as an event type. Throws where it is none. */
+export const EventType = refined<string, EventType>("event type", (type) => pattern.test(type))
+
+/** The events that Tenure publishes by itself. */
+export const types = {
+  granted: EventType("membership.granted"),
+  extended: EventType("membership.extended"),
+  bulkExtended: EventType("memberships.extended"),
+  ended: EventType("membership.ended"),
+  ping: EventType("webhook.ping"),
+} as const
+
+/** An event with its body as it will be sent: the bytes that are signed never change. */
+export interface Event {
+  readonly id: EventId
+  readonly projectId: ProjectId
+  readonly type: EventType
+  /** When it happened, in milliseconds since the epoch. */
+  readonly at: number
+  /** The JSON text `{ "type", "timestamp", "data" }`. */
+  readonly body: string
+}
+
+/**
+ * Makes an event and prints its body.
+ *
+ * @param fields.data - anything that JSON can say
+ * @throws TypeError where `data` is cyclic or holds a bigint
+ */
+export const make = (fields: {
+  readonly id: EventId
+  readonly projectId: ProjectId
+  readonly type: EventType
+  readonly at: number
+  readonly data: unknown
+}): Event => {
+  const { data, ...event } = fields
+  const timestamp = new Date(fields.at).toISOString()
+  return { ...event, body: JSON.stringify({ type: fields.type, timestamp, data }) }
+}

@@ -1,0 +1,228 @@
+/** The HTTP behaviour, whole and free of any host: a request in, a response out. */
+import { WebCrypto } from "effect/crypto/WebCrypto"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as ApiError from "./ApiError.ts"
+import type { ApiKey, ApiKeyId } from "./ApiKey.ts"
+import { ApiKeys } from "./ApiKeys.ts"
+import type { ApiRequest } from "./ApiRequest.ts"
+import * as ClientAddress from "./ClientAddress.ts"
+import * as Envelope from "./Envelope.ts"
+import { single } from "./HeaderFields.ts"
+import * as Networks from "./internal/networks.ts"
+import { InvalidInput } from "./InvalidInput.ts"
+import type { Memberships } from "./Memberships.ts"
+import * as Operations from "./Operations.ts"
+import { RateLimiter, type Report } from "./RateLimiter.ts"
+import * as Route from "./Route.ts"
+import type { Webhooks } from "./Webhooks.ts"
+
+/** What is told of every response: enough for an access log, and nothing secret. */
+export interface AccessRecord {
+  readonly requestId: string
+  readonly method: string
+  readonly path: string
+  readonly status: number
+  readonly durationMillis: number
+  /** The key the request came with, if that is valid. */
+  readonly keyId: ApiKeyId | undefined
+}
+
+/** Options of the HTTP behaviour. */
+export interface Options {
+  /** What precedes `/v2` in every path, such as `/api`; nothing by default. */
+  readonly basePath?: string | undefined
+  /** Networks of proxies whose `X-Forwarded-For` counts, in CIDR notation; none by default. */
+  readonly trustedProxies?: ReadonlyArray<string> | undefined
+  /** The longest request body, in bytes; 65,536 by default. */
+  readonly maxBodyBytes?: number | undefined
+  /** Called with a record of every response; what it throws is logged and otherwise ignored. */
+  readonly onResponse?: ((record: AccessRecord) => void) | undefined
+}
+
+/** Answers requests. */
+export class Handler extends Context.Service<
+  Handler,
+  {
+    /** The longest request body, in bytes: adapters read no further. */
+    readonly maxBodyBytes: number
+    /**
+     * Tells whether a path (without the query) is one of the API's, so that a middleware knows
+     * which requests to pass on to its host.
+     */
+    readonly owns: (path: string) => boolean
+    /** Answers a request. Every failure is a response. */
+    readonly handle: (request: ApiRequest) => Effect.Effect<Envelope.ApiResponse>
+  }
+>()("@tenure/core/Handler") {
+  static readonly layer = (
+    options: Options = {},
+  ): Layer.Layer<Handler, InvalidInput, ApiKeys | RateLimiter | Memberships | Webhooks> =>
+    Layer.effect(Handler, make(options))
+}
+
+/** Whose a request is, or why that cannot be said. */
+type Caller =
+  | { readonly _tag: "Known"; readonly key: ApiKey }
+  | { readonly _tag: "Unknown"; readonly error: ApiError.ApiError }
+
+const unknown = (error: ApiError.ApiError): Caller => ({ _tag: "Unknown", error })
+
+const unauthorized = unknown({ _tag: "Unauthorized" })
+
+// The scheme is case-insensitive (RFC 9110, 11.1).
+const bearer = /^bearer +([^ ]+) *$/i
+
+const storeRetrySeconds = 5
+
+/** The header fields that a failure has besides those of every response. */
+const headersOf = (error: ApiError.ApiError): Readonly<Record<string, string>> => {
+  switch (error._tag) {
+    case "Unauthorized":
+      return { "WWW-Authenticate": "Bearer" }
+    case "MethodNotAllowed":
+      return { Allow: error.allow.join(", ") }
+    case "RateLimited":
+      return { "Retry-After": String(error.retryAfter) }
+    case "StoreUnavailable":
+      return { "Retry-After": String(storeRetrySeconds) }
+    default:
+      return {}
+  }
+}
+
+const respond = (
+  subject: Envelope.Subject,
+  { limit, remaining, reset }: Report,
+  outcome: Envelope.Success | ApiError.ApiError,
+): Envelope.ApiResponse => {
+  const headers = {
+    "Content-Type": "application/json",
+    // Some responses hold secrets.
+    "Cache-Control": "no-store",
+    "X-RateLimit-Limit": String(limit),
+    "X-RateLimit-Remaining": String(remaining),
+    "X-RateLimit-Reset": String(reset),
+  }
+  if (outcome._tag === "Success") {
+    return { status: 200, headers, body: Envelope.success(subject, outcome) }
+  }
+  const failure = ApiError.describe(outcome)
+  return {
+    status: failure.status,
+    headers: { ...headers, ...headersOf(outcome) },
+    body: Envelope.failure(subject, outcome, failure),
+  }
+}
+
+const parseBasePath = (text: string): Effect.Effect<string, InvalidInput> => {
+  const path = text.replace(/\/$/, "")
+  return path === "" || /^(\/[^/?#\s]+)+$/.test(path)
+    ? Effect.succeed(path)
+    : Effect.fail(
+        new InvalidInput({ field: "basePath", message: `basePath: "${text}" is no path` }),
+      )
+}
+
+const make = Effect.fnUntraced(function* (options: Options) {
+  const { maxBodyBytes = 65_536, onResponse } = options
+  const crypto = yield* WebCrypto
+  const apiKeys = yield* ApiKeys
+  const limiter = yield* RateLimiter
+  const perform = yield* Operations.make(maxBodyBytes)
+  const basePath = yield* parseBasePath(options.basePath ?? "")
+  const proxies = Networks.parse("trustedProxies", options.trustedProxies ?? [])
+  const addressOf = ClientAddress.make(yield* Effect.fromResult(proxies))
+
+  /** Turns what went wrong into what the client is told; of a defect, that is nothing. */
+  const recover = <A, B>(
+    effect: Effect.Effect<A, ApiError.ApiError>,
+    failed: (error: ApiError.ApiError) => B,
+  ): Effect.Effect<A | B> =>
+    effect.pipe(
+      Effect.catch((error) => Effect.succeed(failed(error))),
+      Effect.catchCause((cause) =>
+        Effect.as(
+          Effect.logError("A request ended in a defect", cause),
+          failed({ _tag: "InternalError" }),
+        ),
+      ),
+    )
+
+  const authenticate = Effect.fnUntraced(function* ({ body, headers }: ApiRequest) {
+    if (body._tag === "Unreadable") return unknown(body.error)
+    const field = single(headers, "authorization")
+    if (field._tag === "Repeated") {
+      const message = "The Authorization header was sent more than once."
+      return unknown({ _tag: "MalformedRequest", message })
+    }
+    const token = field._tag === "Value" ? bearer.exec(field.value)?.[1] : undefined
+    if (token === undefined) return unauthorized
+    const key = yield* apiKeys.authenticate(token)
+    return key === undefined ? unauthorized : ({ _tag: "Known", key } satisfies Caller)
+  })
+
+  /** What a request comes to that is within its limits. */
+  const outcomeOf = (request: ApiRequest, requestId: string, caller: Caller) => {
+    const route = Route.match(request.path, basePath)
+    if (request.body._tag === "Unreadable") return Effect.fail(request.body.error)
+    if (route === undefined) return Effect.fail({ _tag: "RouteNotFound" } as const)
+    return caller._tag === "Known"
+      ? perform({ request, requestId, key: caller.key, route })
+      : Effect.fail(caller.error)
+  }
+
+  const answer = Effect.fnUntraced(function* (
+    request: ApiRequest,
+    requestId: string,
+    caller: Caller,
+  ) {
+    const keyId = caller._tag === "Known" ? caller.key.id : undefined
+    const decision = yield* limiter.take({ address: addressOf(request), keyId })
+    const subject = { requestId, method: request.method, path: request.path }
+    switch (decision._tag) {
+      case "Refused": {
+        const { report, retryAfter } = decision
+        return respond(subject, report, { _tag: "RateLimited", retryAfter })
+      }
+      case "Unavailable":
+        return respond(subject, decision.report, { _tag: "StoreUnavailable" })
+      case "Admitted": {
+        const outcome = yield* recover(outcomeOf(request, requestId, caller), (error) => error)
+        return respond(subject, decision.report, outcome)
+      }
+    }
+  })
+
+  const observe = (observer: (record: AccessRecord) => void, record: AccessRecord) =>
+    Effect.catchCause(
+      Effect.sync(() => observer(record)),
+      (cause) => Effect.logError("onResponse threw", cause),
+    )
+
+  const handle = Effect.fnUntraced(function* (request: ApiRequest) {
+    const start = yield* Clock.monotonicTimeNanos
+    const requestId = crypto.randomUUID()
+    const caller = yield* recover(authenticate(request), unknown)
+    const response = yield* answer(request, requestId, caller)
+    if (onResponse !== undefined) {
+      yield* observe(onResponse, {
+        requestId,
+        method: request.method,
+        path: request.path,
+        status: response.status,
+        durationMillis: Number((yield* Clock.monotonicTimeNanos) - start) / 1_000_000,
+        keyId: caller._tag === "Known" ? caller.key.id : undefined,
+      })
+    }
+    return response
+  })
+
+  return Handler.of({
+    maxBodyBytes,
+    owns: (path) => Route.match(path, basePath) !== undefined,
+    handle,
+  })
+})

@@ -1,0 +1,117 @@
+/** The storage port for events and their deliveries: a transactional outbox. */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { Event, EventId } from "./Event.ts"
+import type { ProjectNotFound } from "./Project.ts"
+import type { StoreUnavailable } from "./StoreUnavailable.ts"
+import type { WebhookId, WebhookNotFound } from "./Webhook.ts"
+import type { Secret } from "./WebhookSignature.ts"
+
+/** How one attempt went. */
+export interface Attempt {
+  /** When it began, in milliseconds since the epoch. */
+  readonly at: number
+  readonly durationMillis: number
+  /** The status of the response, or a word for what went wrong instead. */
+  readonly result: number | string
+}
+
+/** One event on its way to one webhook. */
+export interface Delivery {
+  readonly eventId: EventId
+  readonly webhookId: WebhookId
+  readonly state: "waiting" | "delivered" | "failed" | "cancelled"
+  /** When the next attempt is due, in milliseconds since the epoch; of use while it waits. */
+  readonly dueAt: number
+  readonly attempts: ReadonlyArray<Attempt>
+}
+
+/** The right to make one attempt, until the lease passes. */
+export interface Claim {
+  readonly event: Pick<Event, "id" | "body">
+  readonly webhook: {
+    readonly id: WebhookId
+    readonly url: string
+    /** All that sign: two during a rotation. */
+    readonly secrets: ReadonlyArray<Secret>
+  }
+  /** 1 for the first attempt. */
+  readonly attempt: number
+  /** Fresh for each claim, so that a holder whose lease has passed cannot settle. */
+  readonly lease: string
+}
+
+/** What becomes of a delivery after an attempt. */
+export type Settlement =
+  | { readonly _tag: "Delivered"; readonly attempt: Attempt }
+  /** To be tried again after `delayMillis` on the store's clock. */
+  | { readonly _tag: "Retry"; readonly attempt: Attempt; readonly delayMillis: number }
+  /** Given up; it stays visible. */
+  | { readonly _tag: "Failed"; readonly attempt: Attempt }
+  /** Given up, and the webhook is disabled: it gets no further events. */
+  | { readonly _tag: "Gone"; readonly attempt: Attempt }
+  /** Not attempted to the end; due again at once, as if never claimed. */
+  | { readonly _tag: "Released" }
+
+/** What a claim gave. */
+export interface Claimed {
+  readonly claims: ReadonlyArray<Claim>
+  /**
+   * Milliseconds until there is more to claim, because a delivery becomes due or a lease passes;
+   * `undefined` if only a publication or a settlement can bring that about.
+   */
+  readonly nextDueMillis: number | undefined
+}
+
+/**
+ * Keeps events until they are delivered.
+ *
+ * Deliveries are made by whoever claims them. Several dispatchers may share the work; a lease sees
+ * to it that a delivery is in one hand at a time, and that one whose holder has died is claimed
+ * again.
+ */
+export class Outbox extends Context.Service<
+  Outbox,
+  {
+    /** Stores an event with a delivery for each enabled webhook of its project. */
+    readonly publish: (event: Event) => Effect.Effect<void, ProjectNotFound | StoreUnavailable>
+
+    /** Stores an event with a delivery for one webhook of its project. */
+    readonly publishTo: (
+      event: Event,
+      webhookId: WebhookId,
+    ) => Effect.Effect<void, WebhookNotFound | StoreUnavailable>
+
+    /**
+     * Claims deliveries that are due, for `leaseMillis` on the store's clock: `limit` at most, and
+     * of each webhook no more than `perWebhook` minus those already out. Webhooks take turns, so
+     * that the backlog of one does not hold up another.
+     */
+    readonly claim: (options: {
+      readonly limit: number
+      readonly perWebhook: number
+      readonly leaseMillis: number
+    }) => Effect.Effect<Claimed, StoreUnavailable>
+
+    /**
+     * Records an attempt and what becomes of the delivery; gives `false`, and changes nothing, if
+     * the lease has passed or the delivery was cancelled meanwhile.
+     */
+    readonly settle: (
+      claim: Claim,
+      settlement: Settlement,
+    ) => Effect.Effect<boolean, StoreUnavailable>
+
+    /**
+     * Completes when a delivery may be due earlier than the last claim foretold; at once, if that
+     * has happened since the last time.
+     */
+    readonly changes: Effect.Effect<void>
+
+    /** Reads the deliveries of a webhook, newest first. */
+    readonly deliveries: (
+      webhookId: WebhookId,
+      page: { readonly limit: number },
+    ) => Effect.Effect<ReadonlyArray<Delivery>, StoreUnavailable>
+  }
+>()("@tenure/core/Outbox") {}

@@ -1,0 +1,79 @@
+/** Suspension of API keys that keep running into limits. All instants are microseconds. */
+import * as Duration from "effect/Duration"
+import type { ApiKeyId } from "./ApiKey.ts"
+
+/** When a key is suspended, and for how long. */
+export interface Options {
+  /** Refusals that lead to a suspension; 50 by default. */
+  readonly refusals?: number | undefined
+  /** The time within which they have to fall; `"10 minutes"` by default. */
+  readonly within?: Duration.Input | undefined
+  /** How long the suspension lasts; `"10 minutes"` by default. */
+  readonly duration?: Duration.Input | undefined
+}
+
+/** Counts refusals and suspends. */
+export interface Suspensions {
+  /** When the suspension of a key ends, if it is suspended at `now`. */
+  readonly until: (keyId: ApiKeyId, now: number) => number | undefined
+  /** Counts a refusal; gives the end of the suspension if that was one too many. */
+  readonly refuse: (keyId: ApiKeyId, now: number) => number | undefined
+}
+
+/** Suspends nobody. */
+export const never: Suspensions = { until: () => undefined, refuse: () => undefined }
+
+interface Offender {
+  /** The last refusals, as a ring: the next one overwrites the oldest. */
+  readonly refusals: Float64Array
+  next: number
+  suspended: { readonly from: number; readonly until: number } | undefined
+}
+
+// Only keys that exist can offend, so this is reached by no stranger. Beyond it the offender known
+// longest is forgotten.
+const maxOffenders = 10_000
+
+const micros = (duration: Duration.Input): number => Duration.toMillis(duration) * 1000
+
+/** Makes the counters, which live in this process. */
+export const make = (options: Options): Suspensions => {
+  const limit = options.refusals ?? 50
+  const within = micros(options.within ?? "10 minutes")
+  const duration = micros(options.duration ?? "10 minutes")
+  const offenders = new Map<ApiKeyId, Offender>()
+
+  const offender = (keyId: ApiKeyId): Offender => {
+    const known = offenders.get(keyId)
+    if (known !== undefined) return known
+    const [oldest] = offenders.keys()
+    if (offenders.size >= maxOffenders && oldest !== undefined) offenders.delete(oldest)
+    const fresh: Offender = {
+      refusals: new Float64Array(limit).fill(-Infinity),
+      next: 0,
+      suspended: undefined,
+    }
+    offenders.set(keyId, fresh)
+    return fresh
+  }
+
+  return {
+    until: (keyId, now) => {
+      const suspended = offenders.get(keyId)?.suspended
+      if (suspended === undefined) return undefined
+      // Before `from` the clock has been set back, and an end by the old clock means nothing.
+      if (now >= suspended.from && now < suspended.until) return suspended.until
+      offenders.delete(keyId)
+      return undefined
+    },
+    refuse: (keyId, now) => {
+      const one = offender(keyId)
+      one.refusals[one.next] = now
+      one.next = (one.next + 1) % limit
+      const oldest = one.refusals[one.next] ?? -Infinity
+      if (now < oldest || now - oldest > within) return undefined
+      one.suspended = { from: now, until: now + duration }
+      return one.suspended.until
+    },
+  }
+}

@@ -1,0 +1,161 @@
+/** The whole of Tenure: a layer for Effect hosts, promises for everybody else. */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as ManagedRuntime from "effect/ManagedRuntime"
+import * as AddressPolicy from "./AddressPolicy.ts"
+import { ApiKeys } from "./ApiKeys.ts"
+import type { ApiKeyStore } from "./ApiKeyStore.ts"
+import type { ApiRequest } from "./ApiRequest.ts"
+import * as Dispatcher from "./Dispatcher.ts"
+import type { ApiResponse } from "./Envelope.ts"
+import { Events } from "./Events.ts"
+import * as Handler from "./Handler.ts"
+import type { InvalidInput } from "./InvalidInput.ts"
+import * as Memberships from "./Memberships.ts"
+import type { MembershipStore } from "./MembershipStore.ts"
+import type { Outbox } from "./Outbox.ts"
+import * as RateLimiter from "./RateLimiter.ts"
+import type { RateLimitStore } from "./RateLimitStore.ts"
+import * as Webhooks from "./Webhooks.ts"
+import type { WebhookStore } from "./WebhookStore.ts"
+import { WebhookTransport } from "./WebhookTransport.ts"
+
+/** All storage ports. */
+export type Stores = MembershipStore | WebhookStore | ApiKeyStore | Outbox | RateLimitStore
+
+/** All services. */
+export type Services =
+  | Memberships.Memberships
+  | Webhooks.Webhooks
+  | ApiKeys
+  | Events
+  | Handler.Handler
+
+/** Options of the whole. Each has a default. */
+export interface Options extends Handler.Options, Memberships.Options {
+  readonly rateLimits?: RateLimiter.Options | undefined
+  readonly webhooks?: WebhookOptions | undefined
+  /** How notifications are sent; by the runtime's `fetch` by default. */
+  readonly transport?:
+    | Layer.Layer<WebhookTransport, never, AddressPolicy.AddressPolicy>
+    | undefined
+}
+
+/** Options of webhooks and of their delivery. */
+export interface WebhookOptions
+  extends Webhooks.Options, AddressPolicy.Options, Dispatcher.Options {}
+
+/**
+ * The services on the given stores. Deliveries are dispatched for as long as the layer lives. Fails
+ * with `InvalidInput`, which names the option, where an option is not what it has to be.
+ */
+export const layer = (options: Options = {}): Layer.Layer<Services, InvalidInput, Stores> => {
+  const operations = Layer.mergeAll(
+    Memberships.Memberships.layer(options),
+    Webhooks.Webhooks.layer(options.webhooks),
+    ApiKeys.layer,
+    Events.layer,
+  )
+  return Handler.Handler.layer(options).pipe(
+    Layer.provide(RateLimiter.RateLimiter.layer(options.rateLimits)),
+    Layer.provideMerge(operations),
+    Layer.provide(Dispatcher.Dispatcher.layer(options.webhooks)),
+    Layer.provide(options.transport ?? WebhookTransport.layerFetch),
+    Layer.provide(AddressPolicy.AddressPolicy.layer(options.webhooks)),
+  )
+}
+
+/** A service with promises in the place of effects. */
+export type Promised<Service> = {
+  readonly [Name in keyof Service]: Service[Name] extends (
+    ...args: infer Args
+  ) => Effect.Effect<infer Value, infer _Error>
+    ? (...args: Args) => Promise<Value>
+    : never
+}
+
+/** Tenure for hosts that know nothing of Effect. A promise rejects with the typed errors. */
+export interface Promises {
+  readonly memberships: Promised<Memberships.Memberships["Service"]>
+  readonly webhooks: Promised<Webhooks.Webhooks["Service"]>
+  readonly apiKeys: Promised<ApiKeys["Service"]>
+  readonly events: Promised<Events["Service"]>
+  /** Answers a request; never rejects. */
+  readonly handle: (request: ApiRequest) => Promise<ApiResponse>
+  /** Tells whether a path (without the query) is one of the API's. */
+  readonly owns: (path: string) => boolean
+  /** The longest request body, in bytes. */
+  readonly maxBodyBytes: number
+}
+
+/** The services of an Effect host, with promises: what adapters mount. */
+export const promises: Effect.Effect<Promises, never, Services> = Effect.gen(function* () {
+  const run = Effect.runPromiseWith(yield* Effect.context<Services>())
+  const lift =
+    <Args extends ReadonlyArray<unknown>, A, E>(f: (...args: Args) => Effect.Effect<A, E>) =>
+    (...args: Args): Promise<A> =>
+      run(f(...args))
+  const memberships = yield* Memberships.Memberships
+  const webhooks = yield* Webhooks.Webhooks
+  const apiKeys = yield* ApiKeys
+  const events = yield* Events
+  const handler = yield* Handler.Handler
+  return {
+    memberships: {
+      createProject: lift(memberships.createProject),
+      grant: lift(memberships.grant),
+      extend: lift(memberships.extend),
+      extendAll: lift(memberships.extendAll),
+      end: lift(memberships.end),
+      find: lift(memberships.find),
+      list: lift(memberships.list),
+      history: lift(memberships.history),
+    },
+    webhooks: {
+      create: lift(webhooks.create),
+      list: lift(webhooks.list),
+      delete: lift(webhooks.delete),
+      ping: lift(webhooks.ping),
+    },
+    apiKeys: {
+      issue: lift(apiKeys.issue),
+      revoke: lift(apiKeys.revoke),
+      list: lift(apiKeys.list),
+      authenticate: lift(apiKeys.authenticate),
+    },
+    events: { publish: lift(events.publish) },
+    handle: lift(handler.handle),
+    owns: handler.owns,
+    maxBodyBytes: handler.maxBodyBytes,
+  }
+})
+
+/** Tenure as a host holds it. */
+export interface Tenure extends Promises {
+  /** Stops dispatching and lets go of the stores. Requests are to be answered before. */
+  readonly close: () => Promise<void>
+}
+
+/**
+ * Makes Tenure on the given stores, and starts to deliver.
+ *
+ * @param options.stores - where everything is kept, such as `memory()` of `@tenure/memory`
+ * @returns a promise that rejects with `InvalidInput`, which names the option, where an option is
+ *   not what it has to be, and with the stores' own error where they cannot be set up
+ * @example
+ * ```ts
+ * import * as Tenure from "@tenure/core/Tenure"
+ * import { memory } from "@tenure/memory"
+ *
+ * const tenure = await Tenure.make({ stores: memory() })
+ * await tenure.memberships.createProject("p1")
+ * const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
+ * ```
+ */
+export const make = async <E>({
+  stores,
+  ...options
+}: Options & { readonly stores: Layer.Layer<Stores, E> }): Promise<Tenure> => {
+  const runtime = ManagedRuntime.make(Layer.provide(layer(options), stores))
+  return { ...(await runtime.runPromise(promises)), close: () => runtime.dispose() }
+}

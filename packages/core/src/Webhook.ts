@@ -1,0 +1,41 @@
+/** Webhooks: where a project's events are sent. */
+import type { Branded } from "effect/Brand"
+import * as Data from "effect/Data"
+import type { ProjectId } from "./Project.ts"
+import type { Secret } from "./WebhookSignature.ts"
+import { refined } from "./internal/refined.ts"
+
+/** Identifier of a webhook: a UUID in lower case. */
+export type WebhookId = Branded<string, "@tenure/core/WebhookId">
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** Brands a text as a webhook id. Throws where it is none. */
+export const WebhookId = refined<string, WebhookId>("webhook id", (id) => uuid.test(id))
+
+/** A webhook as stored. */
+export interface Webhook {
+  readonly id: WebhookId
+  readonly projectId: ProjectId
+  readonly url: string
+  readonly secret: Secret
+  /** Milliseconds since the epoch. */
+  readonly createdAt: number
+  /** When the receiver said for good that it is gone (410); nothing is sent from then on. */
+  readonly disabledAt: number | undefined
+}
+
+/** The project has no such webhook. */
+export class WebhookNotFound extends Data.TaggedError("WebhookNotFound")<{
+  readonly webhookId: string
+}> {}
+
+/** The project has as many webhooks as it may have. */
+export class WebhookLimitReached extends Data.TaggedError("WebhookLimitReached")<{
+  readonly limit: number
+}> {}
+
+/** The URL cannot be a webhook's; the message says why. */
+export class InvalidWebhookUrl extends Data.TaggedError("InvalidWebhookUrl")<{
+  readonly message: string
+}> {}

@@ -1,0 +1,35 @@
+/** The storage port for webhooks. */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { ProjectId, ProjectNotFound } from "./Project.ts"
+import type { StoreUnavailable } from "./StoreUnavailable.ts"
+import type { Webhook, WebhookId, WebhookLimitReached, WebhookNotFound } from "./Webhook.ts"
+
+/** Keeps the webhooks of projects. */
+export class WebhookStore extends Context.Service<
+  WebhookStore,
+  {
+    /**
+     * Adds a webhook, unless the project has `limit` of them. However many are added at once, the
+     * limit holds.
+     */
+    readonly add: (
+      webhook: Webhook,
+      limit: number,
+    ) => Effect.Effect<void, ProjectNotFound | WebhookLimitReached | StoreUnavailable>
+
+    /** Reads the webhooks of a project, oldest first. */
+    readonly list: (
+      projectId: ProjectId,
+    ) => Effect.Effect<ReadonlyArray<Webhook>, ProjectNotFound | StoreUnavailable>
+
+    /**
+     * Removes a webhook and cancels its deliveries, in one step: none of them is claimed afterwards,
+     * and no claim made before can be settled.
+     */
+    readonly remove: (
+      projectId: ProjectId,
+      webhookId: WebhookId,
+    ) => Effect.Effect<void, WebhookNotFound | StoreUnavailable>
+  }
+>()("@tenure/core/WebhookStore") {}

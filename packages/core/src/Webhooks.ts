@@ -1,0 +1,162 @@
+/** Webhooks: registering, listing, deleting and trying out. */
+import { WebCrypto } from "effect/crypto/WebCrypto"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { AddressPolicy, permitsHost } from "./AddressPolicy.ts"
+import { Dispatcher } from "./Dispatcher.ts"
+import * as Event from "./Event.ts"
+import * as Input from "./internal/input.ts"
+import * as Uuid from "./internal/uuid.ts"
+import { InvalidInput } from "./InvalidInput.ts"
+import { Outbox } from "./Outbox.ts"
+import type { ProjectNotFound } from "./Project.ts"
+import type { StoreUnavailable } from "./StoreUnavailable.ts"
+import {
+  InvalidWebhookUrl,
+  type Webhook,
+  WebhookId,
+  type WebhookLimitReached,
+  WebhookNotFound,
+} from "./Webhook.ts"
+import * as WebhookSignature from "./WebhookSignature.ts"
+import { WebhookStore } from "./WebhookStore.ts"
+
+/** Options of the service. */
+export interface Options {
+  /** Refuse URLs with http; `false` by default. */
+  readonly requireHttps?: boolean | undefined
+  /** How many webhooks a project may have; 50 by default. */
+  readonly maxPerProject?: number | undefined
+}
+
+type Failure = InvalidInput | StoreUnavailable
+
+/** Registers, lists and deletes webhooks. */
+export class Webhooks extends Context.Service<
+  Webhooks,
+  {
+    /** Registers a URL, with an id and a secret of its own. */
+    readonly create: (webhook: {
+      readonly projectId: string
+      readonly url: unknown
+    }) => Effect.Effect<
+      Webhook,
+      Failure | InvalidWebhookUrl | WebhookLimitReached | ProjectNotFound
+    >
+
+    /** Lists the webhooks of a project, oldest first. */
+    readonly list: (
+      projectId: string,
+    ) => Effect.Effect<ReadonlyArray<Webhook>, Failure | ProjectNotFound>
+
+    /**
+     * Deletes a webhook. What waits for it is cancelled and what is in flight is aborted: once this
+     * has succeeded, no attempt starts.
+     */
+    readonly delete: (webhook: {
+      readonly projectId: string
+      readonly webhookId: string
+    }) => Effect.Effect<void, Failure | WebhookNotFound>
+
+    /** Sends a `webhook.ping` to one webhook; gives the id of the event. */
+    readonly ping: (webhook: {
+      readonly projectId: string
+      readonly webhookId: string
+    }) => Effect.Effect<Event.EventId, Failure | WebhookNotFound>
+  }
+>()("@tenure/core/Webhooks") {
+  static readonly layer = (
+    options: Options = {},
+  ): Layer.Layer<
+    Webhooks,
+    InvalidInput,
+    WebhookStore | Outbox | Dispatcher | AddressPolicy
+  > => Layer.effect(Webhooks, make(options))
+}
+
+const maxUrlLength = 2048
+
+// Everything but visible ASCII and letters beyond it: what a URL parser would drop or repair in
+// silence is not what the client meant.
+const unprintable = /[\p{Cc}\p{Cs}\p{Z}\\]/u
+
+const invalidUrl = (message: string) => Effect.fail(new InvalidWebhookUrl({ message }))
+
+const make = Effect.fnUntraced(function* ({ maxPerProject = 50, requireHttps = false }: Options) {
+  const store = yield* WebhookStore
+  const outbox = yield* Outbox
+  const dispatcher = yield* Dispatcher
+  const policy = yield* AddressPolicy
+  const crypto = yield* WebCrypto
+
+  if (!Number.isInteger(maxPerProject) || maxPerProject < 0) {
+    return yield* new InvalidInput({
+      field: "webhooks.maxPerProject",
+      message: "webhooks.maxPerProject: expected a whole number of at least 0",
+    })
+  }
+
+  const checkUrl = (input: unknown): Effect.Effect<string, InvalidWebhookUrl> => {
+    if (typeof input !== "string") return invalidUrl("url is required and must be a string")
+    if (input.length > maxUrlLength) {
+      return invalidUrl(`url must be at most ${maxUrlLength} characters`)
+    }
+    const url = unprintable.test(input) ? null : URL.parse(input)
+    if (url === null) return invalidUrl("url must be a valid absolute URL")
+    const isWeb = url.protocol === "https:" || (url.protocol === "http:" && !requireHttps)
+    if (!isWeb) return invalidUrl(`url must use ${requireHttps ? "https" : "http or https"}`)
+    if (url.username !== "" || url.password !== "") {
+      return invalidUrl("url must not contain credentials")
+    }
+    return permitsHost(policy, url.hostname)
+      ? Effect.succeed(input)
+      : invalidUrl("url must not point to a private address")
+  }
+
+  const webhookId = (text: string): Effect.Effect<WebhookId, WebhookNotFound> => {
+    const id = text.toLowerCase()
+    return WebhookId.is(id)
+      ? Effect.succeed(id)
+      : Effect.fail(new WebhookNotFound({ webhookId: text }))
+  }
+
+  return Webhooks.of({
+    create: Effect.fnUntraced(function* (input) {
+      const webhook: Webhook = {
+        id: WebhookId(crypto.randomUUID()),
+        projectId: yield* Input.projectId(input.projectId),
+        url: yield* checkUrl(input.url),
+        secret: WebhookSignature.secretFromBytes(crypto.getRandomValues(new Uint8Array(32))),
+        createdAt: yield* Clock.currentTimeMillis,
+        disabledAt: undefined,
+      }
+      yield* store.add(webhook, maxPerProject)
+      return webhook
+    }),
+
+    list: (projectId) => Effect.flatMap(Input.projectId(projectId), store.list),
+
+    delete: Effect.fnUntraced(function* (webhook) {
+      const id = yield* webhookId(webhook.webhookId)
+      yield* store.remove(yield* Input.projectId(webhook.projectId), id)
+      yield* dispatcher.cancel(id)
+    }),
+
+    ping: Effect.fnUntraced(function* (webhook) {
+      const id = yield* webhookId(webhook.webhookId)
+      const projectId = yield* Input.projectId(webhook.projectId)
+      const at = yield* Clock.currentTimeMillis
+      const event = Event.make({
+        id: Event.EventId(Uuid.v7(crypto, at)),
+        projectId,
+        type: Event.types.ping,
+        at,
+        data: { project_id: projectId, webhook_id: id },
+      })
+      yield* outbox.publishTo(event, id)
+      return event.id
+    }),
+  })
+})

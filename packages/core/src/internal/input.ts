@@ -1,0 +1,28 @@
+/** Arguments of in-process calls: plain texts that become ids, or a clear error. */
+import * as Effect from "effect/Effect"
+import { EventType } from "../Event.ts"
+import { InvalidInput } from "../InvalidInput.ts"
+import { UserId } from "../Membership.ts"
+import { ProjectId } from "../Project.ts"
+import type { Refined } from "./refined.ts"
+
+const reader =
+  <Id extends string>(field: string, constructor: Refined<string, Id>, expected: string) =>
+  (text: string): Effect.Effect<Id, InvalidInput> =>
+    typeof text === "string" && constructor.is(text)
+      ? Effect.succeed(text)
+      : Effect.fail(new InvalidInput({ field, message: `${field}: expected ${expected}` }))
+
+export const projectId = reader(
+  "projectId",
+  ProjectId,
+  "1 to 255 characters, no control characters",
+)
+
+export const userId = reader("userId", UserId, "1 to 64 decimal digits")
+
+export const eventType = reader(
+  "type",
+  EventType,
+  "words of letters, digits, _ and -, joined by dots, 128 characters at most",
+)

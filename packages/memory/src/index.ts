@@ -1,0 +1,54 @@
+/**
+ * Every storage port of Tenure in memory: for tests, for trying things out, and for hosts that can
+ * afford to lose everything when the process ends.
+ */
+import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { Outbox } from "@tenure/core/Outbox"
+import { RateLimitStore } from "@tenure/core/RateLimitStore"
+import type { Stores } from "@tenure/core/Tenure"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as ApiKeys from "./internal/apiKeyStore.ts"
+import * as Memberships from "./internal/membershipStore.ts"
+import * as MemoryOutbox from "./internal/outbox.ts"
+import * as RateLimits from "./internal/rateLimitStore.ts"
+import * as State from "./internal/state.ts"
+import * as Webhooks from "./internal/webhookStore.ts"
+
+/** Bounds of what is kept. */
+export interface Options {
+  /**
+   * Rows of each project's audit trail, and deliveries that have ended; 10,000 by default. Older
+   * ones are forgotten.
+   */
+  readonly history?: number | undefined
+  /** Token buckets; 100,000 by default. At the limit the fullest of a few is forgotten. */
+  readonly maxBuckets?: number | undefined
+}
+
+/**
+ * Makes all stores, empty. They share their state with no others.
+ *
+ * @example
+ * ```ts
+ * import * as Tenure from "@tenure/core/Tenure"
+ * import { memory } from "@tenure/memory"
+ *
+ * const tenure = await Tenure.make({ stores: memory() })
+ * ```
+ */
+export const memory = ({ history = 10_000, maxBuckets }: Options = {}): Layer.Layer<Stores> =>
+  Layer.effectContext(
+    Effect.sync(() => {
+      const state = State.make(history)
+      return Context.make(MembershipStore, Memberships.make(state)).pipe(
+        Context.add(WebhookStore, Webhooks.make(state)),
+        Context.add(ApiKeyStore, ApiKeys.make(state)),
+        Context.add(Outbox, MemoryOutbox.make(state)),
+        Context.add(RateLimitStore, RateLimits.make(maxBuckets)),
+      )
+    }),
+  )

@@ -1,0 +1,269 @@
+/** Deliveries in memory: for each webhook a lane, in which they wait by the time they are due. */
+import type { Event } from "@tenure/core/Event"
+import type { Attempt, Claim, Claimed, Delivery, Settlement } from "@tenure/core/Outbox"
+import type { Webhook, WebhookId } from "@tenure/core/Webhook"
+import * as Heap from "./Heap.ts"
+import * as Ring from "./Ring.ts"
+
+interface Job {
+  readonly event: Event
+  readonly lane: Lane
+  /** The order of publication, which decides between those due at the same time. */
+  readonly order: number
+  readonly attempts: Array<Attempt>
+  state: Delivery["state"]
+  dueAt: number
+  /** How often it was claimed. One whose holders die is given up in the end like any other. */
+  tries: number
+  lease: { readonly token: string; readonly until: number } | undefined
+}
+
+interface Lane {
+  readonly webhook: Webhook
+  readonly waiting: Heap.Heap<Job>
+  readonly leased: Set<Job>
+  isOpen: boolean
+  /** When the lane is looked at again; `undefined` if that is at the next claim, or never. */
+  parked: Parked | undefined
+}
+
+/** Deliveries by webhook. */
+export interface Deliveries {
+  readonly add: (event: Event, webhook: Webhook) => void
+  readonly claim: (
+    options: {
+      readonly limit: number
+      readonly perWebhook: number
+      readonly leaseMillis: number
+    },
+    now: number,
+  ) => Claimed
+  /** Gives the webhook whose delivery was settled; `undefined` if the claim is void. */
+  readonly settle: (claim: Claim, settlement: Settlement, now: number) => Webhook | undefined
+  /** Takes no more deliveries for a webhook; those that wait end in the given state. */
+  readonly close: (webhookId: WebhookId, state: "failed" | "cancelled") => void
+  readonly list: (webhookId: WebhookId, limit: number) => ReadonlyArray<Delivery>
+}
+
+const isSooner = (one: Job, other: Job): boolean =>
+  one.dueAt === other.dueAt ? one.order < other.order : one.dueAt < other.dueAt
+
+interface Parked {
+  readonly lane: Lane
+  readonly until: number
+}
+
+const isEarlier = (one: Parked, other: Parked): boolean => one.until < other.until
+
+/** Whether the lane is parked by this entry still, and not by a later one or not at all. */
+const isCurrent = (entry: Parked): boolean => entry.lane.parked === entry
+
+const toDelivery = ({ attempts, dueAt, event, lane, state }: Job): Delivery => ({
+  eventId: event.id,
+  webhookId: lane.webhook.id,
+  state,
+  dueAt,
+  attempts: [...attempts],
+})
+
+/**
+ * Makes an empty set of deliveries.
+ *
+ * @param kept - how many deliveries are kept after they have ended
+ */
+export const make = (kept: number): Deliveries => {
+  const lanes = new Map<WebhookId, Lane>()
+  // Lanes to look at in the next claim, in the order of their turns.
+  const ready = new Set<Lane>()
+  // Lanes to look at later, among entries that are no longer current.
+  const parked = Heap.make<Parked>(isEarlier)
+  const ended = Ring.make<Job>(kept)
+  let published = 0
+
+  const touch = (lane: Lane): void => {
+    lane.parked = undefined
+    ready.add(lane)
+  }
+
+  const laneOf = (webhook: Webhook): Lane => {
+    const known = lanes.get(webhook.id)
+    if (known !== undefined) return known
+    const lane: Lane = {
+      webhook,
+      waiting: Heap.make<Job>(isSooner),
+      leased: new Set(),
+      isOpen: true,
+      parked: undefined,
+    }
+    lanes.set(webhook.id, lane)
+    return lane
+  }
+
+  const wait = (job: Job, dueAt: number): void => {
+    job.dueAt = dueAt
+    job.lane.waiting.push(job)
+    touch(job.lane)
+  }
+
+  const end = (job: Job, state: Exclude<Delivery["state"], "waiting">): void => {
+    job.state = state
+    ended.push(job)
+  }
+
+  const close = (webhookId: WebhookId, state: "failed" | "cancelled"): void => {
+    const lane = lanes.get(webhookId)
+    if (lane === undefined) return
+    touch(lane)
+    lane.isOpen = false
+    for (const job of lane.waiting.values()) end(job, state)
+    lane.waiting.clear()
+    if (state === "failed") return
+    for (const job of lane.leased) {
+      job.lease = undefined
+      end(job, state)
+    }
+    lane.leased.clear()
+    lanes.delete(webhookId)
+  }
+
+  const release = (job: Job): void => {
+    job.lease = undefined
+    job.lane.leased.delete(job)
+  }
+
+  /** Lets those whose lease has passed wait again. */
+  const expire = (lane: Lane, now: number): void => {
+    for (const job of lane.leased) {
+      if (job.lease !== undefined && job.lease.until > now) continue
+      release(job)
+      wait(job, job.dueAt)
+    }
+  }
+
+  const park = (lane: Lane, hasSlot: boolean): void => {
+    const due = hasSlot ? lane.waiting.peek()?.dueAt : undefined
+    const passing = [...lane.leased].map((job) => job.lease?.until ?? 0)
+    const until = Math.min(due ?? Infinity, ...passing)
+    if (until === Infinity) return
+    lane.parked = { lane, until }
+    parked.push(lane.parked)
+    if (parked.size() > 2 * lanes.size + 64) compact()
+  }
+
+  const compact = (): void => {
+    const current = parked.values().filter(isCurrent)
+    parked.clear()
+    for (const entry of current) parked.push(entry)
+  }
+
+  const unpark = (now: number): void => {
+    for (let next = parked.peek(); next !== undefined; next = parked.peek()) {
+      if (isCurrent(next) && next.until > now) return
+      parked.pop()
+      if (isCurrent(next)) touch(next.lane)
+    }
+  }
+
+  const lease = (job: Job, now: number, leaseMillis: number): Claim => {
+    const token = crypto.randomUUID()
+    job.tries++
+    job.lease = { token, until: now + leaseMillis }
+    job.lane.leased.add(job)
+    const { id, secret, url } = job.lane.webhook
+    return {
+      event: { id: job.event.id, body: job.event.body },
+      webhook: { id, url, secrets: [secret] },
+      attempt: job.tries,
+      lease: token,
+    }
+  }
+
+  const leasedBy = ({ lease: token, webhook }: Claim): Job | undefined => {
+    const lane = lanes.get(webhook.id)
+    return lane && [...lane.leased].find((job) => job.lease?.token === token)
+  }
+
+  return {
+    close,
+
+    add: (event, webhook) => {
+      const lane = laneOf(webhook)
+      published++
+      const job: Job = {
+        event,
+        lane,
+        order: published,
+        attempts: [],
+        state: "waiting",
+        dueAt: event.at,
+        tries: 0,
+        lease: undefined,
+      }
+      wait(job, event.at)
+    },
+
+    claim: ({ leaseMillis, limit, perWebhook }, now) => {
+      unpark(now)
+      const claims: Array<Claim> = []
+      for (const lane of ready) {
+        if (claims.length === limit) break
+        ready.delete(lane)
+        expire(lane, now)
+        const next = lane.waiting.peek()
+        const hasSlot = lane.leased.size < perWebhook
+        if (hasSlot && next !== undefined && next.dueAt <= now) {
+          lane.waiting.pop()
+          claims.push(lease(next, now, leaseMillis))
+          // Deleted and added again: to the end of the turns.
+          ready.delete(lane)
+          ready.add(lane)
+        } else {
+          ready.delete(lane)
+          park(lane, hasSlot)
+        }
+      }
+      const next = parked.peek()
+      return { claims, nextDueMillis: next && Math.max(1, next.until - now) }
+    },
+
+    settle: (claim, settlement, now) => {
+      const job = leasedBy(claim)
+      if (job === undefined || job.lease === undefined || job.lease.until <= now) return undefined
+      release(job)
+      if (settlement._tag === "Released") {
+        job.tries--
+        wait(job, job.dueAt)
+        return job.lane.webhook
+      }
+      job.attempts.push(settlement.attempt)
+      switch (settlement._tag) {
+        case "Delivered":
+          end(job, "delivered")
+          break
+        case "Retry":
+          if (job.lane.isOpen) wait(job, now + settlement.delayMillis)
+          else end(job, "failed")
+          break
+        case "Failed":
+          end(job, "failed")
+          break
+        case "Gone":
+          end(job, "failed")
+          close(claim.webhook.id, "failed")
+          break
+      }
+      touch(job.lane)
+      return job.lane.webhook
+    },
+
+    list: (webhookId, limit) => {
+      const lane = lanes.get(webhookId)
+      const open = lane === undefined ? [] : [...lane.waiting.values(), ...lane.leased]
+      const past = [...ended.newestFirst()].filter((job) => job.lane.webhook.id === webhookId)
+      return [...open, ...past]
+        .sort((one, other) => other.order - one.order)
+        .slice(0, limit)
+        .map(toDelivery)
+    },
+  }
+}

@@ -1,0 +1,42 @@
+/** The outbox in memory. */
+import type { Outbox } from "@tenure/core/Outbox"
+import { WebhookNotFound } from "@tenure/core/Webhook"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { State } from "./state.ts"
+
+/** Makes the outbox. */
+export const make = (state: State): Outbox["Service"] => ({
+  publish: (event) =>
+    Effect.map(state.project(event.projectId), (project) => state.publish(project, event)),
+
+  publishTo: (event, webhookId) =>
+    Effect.suspend(() => {
+      const webhook = state.findProject(event.projectId)?.webhooks.get(webhookId)
+      if (webhook === undefined) return Effect.fail(new WebhookNotFound({ webhookId }))
+      state.deliveries.add(event, webhook)
+      state.changed.openUnsafe()
+      return Effect.void
+    }),
+
+  claim: (options) =>
+    Effect.map(Clock.currentTimeMillis, (now) => state.deliveries.claim(options, now)),
+
+  settle: (claim, settlement) =>
+    Effect.map(Clock.currentTimeMillis, (now) => {
+      const webhook = state.deliveries.settle(claim, settlement, now)
+      if (webhook !== undefined && settlement._tag === "Gone") {
+        const disabled = { ...webhook, disabledAt: now }
+        state.findProject(webhook.projectId)?.webhooks.set(webhook.id, disabled)
+      }
+      return webhook !== undefined
+    }),
+
+  changes: Effect.andThen(
+    state.changed.await,
+    Effect.sync(() => state.changed.closeUnsafe()),
+  ),
+
+  deliveries: (webhookId, { limit }) =>
+    Effect.sync(() => state.deliveries.list(webhookId, limit)),
+})

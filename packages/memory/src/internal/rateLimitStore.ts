@@ -1,0 +1,13 @@
+/** Token buckets in memory. */
+import * as BucketTable from "@tenure/core/BucketTable"
+import type { RateLimitStore } from "@tenure/core/RateLimitStore"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+
+/** Makes the store. */
+export const make = (maxBuckets: number | undefined): RateLimitStore["Service"] => {
+  const table = BucketTable.make(maxBuckets)
+  return {
+    take: (buckets) => Effect.map(Clock.currentTimeMillis, (now) => table.take(buckets, now * 1000)),
+  }
+}

@@ -1,0 +1,27 @@
+/** Webhooks in memory. */
+import { WebhookLimitReached, WebhookNotFound } from "@tenure/core/Webhook"
+import type { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Effect from "effect/Effect"
+import type { State } from "./state.ts"
+
+/** Makes the store. */
+export const make = (state: State): WebhookStore["Service"] => ({
+  add: (webhook, limit) =>
+    Effect.flatMap(state.project(webhook.projectId), ({ webhooks }) => {
+      if (webhooks.size >= limit) return Effect.fail(new WebhookLimitReached({ limit }))
+      webhooks.set(webhook.id, webhook)
+      return Effect.void
+    }),
+
+  list: (projectId) =>
+    Effect.map(state.project(projectId), ({ webhooks }) => [...webhooks.values()]),
+
+  remove: (projectId, webhookId) =>
+    Effect.suspend(() => {
+      if (state.findProject(projectId)?.webhooks.delete(webhookId) !== true) {
+        return Effect.fail(new WebhookNotFound({ webhookId }))
+      }
+      state.deliveries.close(webhookId, "cancelled")
+      return Effect.void
+    }),
+})

@@ -1,0 +1,88 @@
+/** Tenure as a node:http request listener. */
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { type Body, pathOf } from "@tenure/core/ApiRequest"
+import type { ApiResponse } from "@tenure/core/Envelope"
+import type { HeaderFields } from "@tenure/core/HeaderFields"
+import type { Promises } from "@tenure/core/Tenure"
+import { readBody } from "./requestBody.ts"
+
+/** What a handler needs of Tenure. */
+export type Mountable = Pick<Promises, "handle" | "owns" | "maxBodyBytes">
+
+/** A request listener; with `next` a middleware, which passes on what is not the API's. */
+export type NodeHandler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  next?: () => void,
+) => void
+
+const authorizations = (rawHeaders: ReadonlyArray<string>): ReadonlyArray<string> =>
+  rawHeaders.filter((_, index) => {
+    const name = index % 2 === 1 ? rawHeaders[index - 1] : undefined
+    return name?.length === "authorization".length && name.toLowerCase() === "authorization"
+  })
+
+/** The fields by name. Node drops a second Authorization field; here both are kept. */
+const headersOf = ({ headers, rawHeaders }: IncomingMessage): HeaderFields => {
+  const values = authorizations(rawHeaders)
+  return values.length > 1 ? { ...headers, authorization: values } : headers
+}
+
+/** Answers a request whose body is known. */
+export const answer = (
+  tenure: Mountable,
+  request: IncomingMessage,
+  body: Body,
+): Promise<ApiResponse> =>
+  tenure.handle({
+    method: request.method ?? "",
+    path: pathOf(request.url ?? ""),
+    headers: headersOf(request),
+    body,
+    remoteAddress: request.socket.remoteAddress,
+  })
+
+/** Sends a response, unless another was sent or the connection is gone. */
+export const send = (
+  response: ServerResponse,
+  { body, headers, status }: ApiResponse,
+  more?: Readonly<Record<string, string>>,
+): void => {
+  if (response.headersSent || response.destroyed) return
+  response.writeHead(status, {
+    ...headers,
+    "Content-Length": Buffer.byteLength(body),
+    ...more,
+  })
+  response.end(body)
+}
+
+/**
+ * Makes a request listener for `http.createServer`.
+ *
+ * Called with a third argument, as middleware is, it passes requests outside the API on to it;
+ * without one it answers those 404.
+ *
+ * @example
+ * ```ts
+ * import { createServer } from "node:http"
+ * import * as Tenure from "@tenure/core/Tenure"
+ * import { memory } from "@tenure/memory"
+ * import { toNodeHandler } from "@tenure/node-http"
+ *
+ * const tenure = await Tenure.make({ stores: memory() })
+ * createServer(toNodeHandler(tenure)).listen(3000, "127.0.0.1")
+ * ```
+ */
+export const toNodeHandler =
+  (tenure: Mountable): NodeHandler =>
+  (request, response, next) => {
+    if (next !== undefined && !tenure.owns(pathOf(request.url ?? ""))) return next()
+    readBody(request, tenure.maxBodyBytes, (body) => {
+      // A client that waits for a go-ahead with a body too large is not told to send it, so that
+      // what it sends next cannot be told from that body.
+      const isUnsent = body._tag === "TooLarge" && request.headers.expect !== undefined
+      const more = isUnsent ? { Connection: "close" } : {}
+      void answer(tenure, request, body).then((reply) => send(response, reply, more))
+    })
+  }

@@ -1,0 +1,4 @@
+/** Tenure on node:http: a request listener, a server, and a transport for webhooks. */
+export { type Mountable, type NodeHandler, toNodeHandler } from "./handler.ts"
+export { serve, type Server, type ServerOptions } from "./server.ts"
+export { nodeTransport } from "./transport.ts"

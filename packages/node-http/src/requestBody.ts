@@ -1,0 +1,45 @@
+/** Reading the body of a node:http request. */
+import type { IncomingMessage } from "node:http"
+import { type Body, emptyBody } from "@tenure/core/ApiRequest"
+
+const tooLarge: Body = { _tag: "TooLarge" }
+
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0
+
+/** Tells whether a request announces a body of more than `limit` bytes. */
+export const announcesMore = ({ headers }: IncomingMessage, limit: number): boolean =>
+  Number(headers["content-length"] ?? 0) > limit
+
+/**
+ * Reads a request's body and calls `done` with it: not at all if the connection breaks before the
+ * end, and with `TooLarge` as soon as there is no doubt of that. What is not read is discarded.
+ */
+export const readBody = (
+  request: IncomingMessage,
+  limit: number,
+  done: (body: Body) => void,
+): void => {
+  if (!hasBody(request)) return done(emptyBody)
+  if (announcesMore(request, limit)) {
+    request.resume()
+    return done(tooLarge)
+  }
+  const chunks: Array<Buffer> = []
+  let length = 0
+
+  const onData = (chunk: Buffer): void => {
+    length += chunk.length
+    chunks.push(chunk)
+    if (length <= limit) return
+    request.off("data", onData).off("end", onEnd).resume()
+    done(tooLarge)
+  }
+  const onEnd = (): void => {
+    const [only] = chunks
+    const bytes = chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks)
+    done({ _tag: "Bytes", bytes })
+  }
+  // A broken connection ends in an error: there is nobody left to answer.
+  request.on("data", onData).on("end", onEnd).on("error", () => {})
+}
