@@ -3,13 +3,14 @@ import type { Demo } from "./seed.ts"
 
 const day = 86_400_000
 
+const json = (body: object): string =>
+  `-H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`
+
 /** Prints the commands that try out every endpoint of a demo project. */
 export const curls = (url: string, { projectId, token, userId }: Demo, now: number): string => {
   const project = `${url}/v2/projects/${projectId}`
   const webhooks = `${project}/integrations/webhooks`
   const authorization = `-H 'Authorization: Bearer ${token}'`
-  const json = (body: object) =>
-    `-H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`
   const extend = { extend: new Date(now + 30 * day).toISOString() }
   const firstWebhook = `$(curl -s ${authorization} '${webhooks}' | grep -o '"id":"[^"]*"' | head -n 1 | cut -d '"' -f 4)`
   return `

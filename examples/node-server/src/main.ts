@@ -1,5 +1,6 @@
 /** The bundled server. */
 import type { RequestListener } from "node:http"
+
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { nodeTransport, serve, toNodeHandler } from "@tenure/node-http"
@@ -8,6 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+
 import { type Settings, settings } from "./config.ts"
 import { curls } from "./curls.ts"
 import * as Log from "./log.ts"
@@ -50,13 +52,15 @@ const server = Effect.fnUntraced(function* (config: Settings) {
   const tenure = yield* Tenure.promises
   let isReady = true
   const { url } = yield* Effect.acquireRelease(
-    Effect.tryPromise(() =>
-      serve(tenure, {
-        host: config.host,
-        port: config.port,
-        listener: withHealth(toNodeHandler(tenure), () => isReady),
-      }),
-    ),
+    Effect.tryPromise({
+      try: () =>
+        serve(tenure, {
+          host: config.host,
+          port: config.port,
+          listener: withHealth(toNodeHandler(tenure), () => isReady),
+        }),
+      catch: (fault) => fault,
+    }),
     ({ close }) =>
       Effect.promise(() => {
         isReady = false
@@ -86,6 +90,6 @@ const exit = await Effect.runPromiseExit(program)
 await Log.flush()
 if (Exit.isFailure(exit)) {
   const fault = Cause.squash(exit.cause)
-  console.error(fault instanceof Error ? fault.message : fault)
+  process.stderr.write(`${fault instanceof Error ? fault.message : String(fault)}\n`)
 }
 process.exit(Exit.isSuccess(exit) ? 0 : 1)

@@ -1,5 +1,6 @@
 /** What the server starts with: the contents of a file, or something to play with. */
 import { readFile } from "node:fs/promises"
+
 import { ApiKeys } from "@tenure/core/ApiKeys"
 import { Memberships } from "@tenure/core/Memberships"
 import * as Data from "effect/Data"

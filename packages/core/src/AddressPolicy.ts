@@ -5,6 +5,7 @@ import * as Layer from "effect/Layer"
 import * as IpNetwork from "effect/net/IpNetwork"
 import * as NetAddress from "effect/net/NetAddress"
 import * as Result from "effect/Result"
+
 import * as Networks from "./internal/networks.ts"
 import type { InvalidInput } from "./InvalidInput.ts"
 

@@ -2,10 +2,10 @@
  * Every failure that a client can meet, with its status, error code and message: one table.
  */
 import type { EndDateNotInFuture, InvalidEndDate } from "./EndDate.ts"
+import type { InvalidInput } from "./InvalidInput.ts"
 import type { MembershipNotFound } from "./Membership.ts"
 import type { ProjectNotFound } from "./Project.ts"
 import type { StoreUnavailable } from "./StoreUnavailable.ts"
-import type { InvalidInput } from "./InvalidInput.ts"
 import type { InvalidWebhookUrl, WebhookLimitReached, WebhookNotFound } from "./Webhook.ts"
 
 /** The request is not HTTP, or its body not a JSON object; the message says what is wrong. */

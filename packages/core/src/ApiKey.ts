@@ -1,9 +1,10 @@
 /** API keys: what a bearer token stands for. */
 import type { Branded } from "effect/Brand"
 import * as Data from "effect/Data"
+
+import { nominal } from "./internal/refined.ts"
 import { sha256 } from "./internal/sha256.ts"
 import type { ProjectId } from "./Project.ts"
-import { nominal } from "./internal/refined.ts"
 
 /** Identifier of an API key, a UUID. It is no secret, unlike the token. */
 export type ApiKeyId = Branded<string, "@tenure/core/ApiKeyId">

@@ -1,9 +1,10 @@
-/** API keys: issuing, revoking, and telling whose a token is. */
-import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
+/** API keys: issuing, revoking, and telling whose a token is. */
+import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+
 import * as ApiKey from "./ApiKey.ts"
 import { ApiKeyStore } from "./ApiKeyStore.ts"
 import * as Base64 from "./internal/base64.ts"
@@ -62,8 +63,7 @@ export class ApiKeys extends Context.Service<
       const store = yield* ApiKeyStore
       const crypto = yield* WebCrypto
 
-      const freshToken = () =>
-        `tnr_${Base64.encodeUrl(crypto.getRandomValues(new Uint8Array(32)))}`
+      const freshToken = () => `tnr_${Base64.encodeUrl(crypto.getRandomValues(new Uint8Array(32)))}`
 
       return {
         issue: Effect.fnUntraced(function* ({ expiresAt, projects, token = freshToken() }) {

@@ -99,14 +99,16 @@ export const make = (maxBuckets = 100_000): BucketTable => {
       sweep(now)
       const taken = buckets.map(({ key, policy }) => TokenBucket.take(find(key), now, policy))
       const admitted = taken.every((one) => one.admitted)
-      if (admitted) {
-        for (const [index, { key }] of buckets.entries()) put(key, taken[index]?.tat ?? now)
-      }
-      return {
-        admitted,
-        now,
-        tats: buckets.map(({ key, policy }) => TokenBucket.current(find(key), now, policy)),
-      }
+      const tats = buckets.map(({ key, policy }, index) => {
+        const before = find(key)
+        const after = admitted
+          ? (taken[index]?.tat ?? now)
+          : TokenBucket.current(before, now, policy)
+        // What a refusal changes is only what a clock that was set back has made impossible.
+        if (admitted || before !== undefined) put(key, after)
+        return after
+      })
+      return { admitted, now, tats }
     },
   }
 }

@@ -9,6 +9,7 @@ import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
+
 import type { InvalidInput } from "./InvalidInput.ts"
 import { type Attempt, type Claim, Outbox, type Settlement } from "./Outbox.ts"
 import * as RetrySchedule from "./RetrySchedule.ts"

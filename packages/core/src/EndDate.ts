@@ -5,6 +5,7 @@
 import type { Branded } from "effect/Brand"
 import * as Data from "effect/Data"
 import * as Result from "effect/Result"
+
 import { nominal, refined } from "./internal/refined.ts"
 
 /** An instant in milliseconds since 1970-01-01T00:00:00.000Z, in the years 0000 to 9999. */
@@ -28,7 +29,9 @@ const lengthOfMonth = (year: number, month: number): number =>
   month === 2 && isLeapYear(year) ? 29 : (daysInMonth[month - 1] ?? 0)
 
 /** Whole milliseconds within the years 0000 to 9999. Throws on any other number. */
-export const EndDate = refined<number, EndDate>("end date", (instant) => Number.isInteger(instant) && instant >= earliest && instant <= latest,
+export const EndDate = refined<number, EndDate>(
+  "end date",
+  (instant) => Number.isInteger(instant) && instant >= earliest && instant <= latest,
 )
 
 const make = nominal<number, EndDate>()
@@ -64,12 +67,16 @@ const parseIso = (text: string): EndDate | undefined => {
   const minute = digits(text, 14, 16)
   const second = digits(text, 17, 19)
   const millisecond = digits(text, 20, 23)
-  // A comparison with NaN is false, so a field that is no number fails here too.
   const isReal =
-    day >= 1 && day <= lengthOfMonth(year, month) && hour <= 23 && minute <= 59 && second <= 59
-  return isReal && !Number.isNaN(millisecond)
-    ? make(Date.UTC(year + 400, month - 1, day, hour, minute, second, millisecond) - millisPer400Years)
-    : undefined
+    !Number.isNaN(year + month + day + hour + minute + second + millisecond) &&
+    day >= 1 &&
+    day <= lengthOfMonth(year, month) &&
+    hour <= 23 &&
+    minute <= 59 &&
+    second <= 59
+  if (!isReal) return undefined
+  const millis = Date.UTC(year + 400, month - 1, day, hour, minute, second, millisecond)
+  return make(millis - millisPer400Years)
 }
 
 /**

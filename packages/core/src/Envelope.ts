@@ -1,5 +1,5 @@
 /** Response bodies: one envelope around every result and every failure. */
-import * as ApiError from "./ApiError.ts"
+import type * as ApiError from "./ApiError.ts"
 
 /** A response as adapters send it. */
 export interface ApiResponse {

@@ -1,7 +1,8 @@
 /** Events: what webhooks are told, in the form of Standard Webhooks 1.0. */
 import type { Branded } from "effect/Brand"
-import type { ProjectId } from "./Project.ts"
+
 import { nominal, refined } from "./internal/refined.ts"
+import type { ProjectId } from "./Project.ts"
 
 /** Identifier of an event, a UUID: the `webhook-id` of every attempt to deliver it. */
 export type EventId = Branded<string, "@tenure/core/EventId">

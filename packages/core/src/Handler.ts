@@ -1,9 +1,10 @@
-/** The HTTP behaviour, whole and free of any host: a request in, a response out. */
-import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
+/** The HTTP behaviour, whole and free of any host: a request in, a response out. */
+import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+
 import * as ApiError from "./ApiError.ts"
 import type { ApiKey, ApiKeyId } from "./ApiKey.ts"
 import { ApiKeys } from "./ApiKeys.ts"
@@ -126,6 +127,27 @@ const parseBasePath = (text: string): Effect.Effect<string, InvalidInput> => {
       )
 }
 
+/** Turns what went wrong into what the client is told; of a defect, that is nothing. */
+const recover = <A, B>(
+  effect: Effect.Effect<A, ApiError.ApiError>,
+  failed: (error: ApiError.ApiError) => B,
+): Effect.Effect<A | B> =>
+  effect.pipe(
+    Effect.catch((error) => Effect.succeed(failed(error))),
+    Effect.catchCause((cause) =>
+      Effect.as(
+        Effect.logError("A request ended in a defect", cause),
+        failed({ _tag: "InternalError" }),
+      ),
+    ),
+  )
+
+const observe = (observer: (record: AccessRecord) => void, record: AccessRecord) =>
+  Effect.catchCause(
+    Effect.sync(() => observer(record)),
+    (cause) => Effect.logError("onResponse threw", cause),
+  )
+
 const make = Effect.fnUntraced(function* (options: Options) {
   const { maxBodyBytes = 65_536, onResponse } = options
   const crypto = yield* WebCrypto
@@ -135,21 +157,6 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const basePath = yield* parseBasePath(options.basePath ?? "")
   const proxies = Networks.parse("trustedProxies", options.trustedProxies ?? [])
   const addressOf = ClientAddress.make(yield* Effect.fromResult(proxies))
-
-  /** Turns what went wrong into what the client is told; of a defect, that is nothing. */
-  const recover = <A, B>(
-    effect: Effect.Effect<A, ApiError.ApiError>,
-    failed: (error: ApiError.ApiError) => B,
-  ): Effect.Effect<A | B> =>
-    effect.pipe(
-      Effect.catch((error) => Effect.succeed(failed(error))),
-      Effect.catchCause((cause) =>
-        Effect.as(
-          Effect.logError("A request ended in a defect", cause),
-          failed({ _tag: "InternalError" }),
-        ),
-      ),
-    )
 
   const authenticate = Effect.fnUntraced(function* ({ body, headers }: ApiRequest) {
     if (body._tag === "Unreadable") return unknown(body.error)
@@ -195,12 +202,6 @@ const make = Effect.fnUntraced(function* (options: Options) {
       }
     }
   })
-
-  const observe = (observer: (record: AccessRecord) => void, record: AccessRecord) =>
-    Effect.catchCause(
-      Effect.sync(() => observer(record)),
-      (cause) => Effect.logError("onResponse threw", cause),
-    )
 
   const handle = Effect.fnUntraced(function* (request: ApiRequest) {
     const start = yield* Clock.monotonicTimeNanos

@@ -1,10 +1,11 @@
 /** Memberships: a user's belonging to a project until an end date. */
 import type { Branded } from "effect/Brand"
 import * as Data from "effect/Data"
+
 import type { EndDate } from "./EndDate.ts"
+import { refined } from "./internal/refined.ts"
 import type { Origin } from "./Origin.ts"
 import type { ProjectId } from "./Project.ts"
-import { refined } from "./internal/refined.ts"
 
 /** Identifier of a user: 1 to 64 decimal digits, compared as text (`7` and `07` are two users). */
 export type UserId = Branded<string, "@tenure/core/UserId">

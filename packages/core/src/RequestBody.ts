@@ -1,6 +1,7 @@
 /** Reading the JSON object that a request carries. */
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
+
 import type { RequestError } from "./ApiError.ts"
 import type { ApiRequest } from "./ApiRequest.ts"
 import { type HeaderFields, single } from "./HeaderFields.ts"
@@ -22,7 +23,10 @@ const jsonType = /^application\/json[ \t]*(;|$)/i
 /** Why the body is not plain JSON by its header fields. A charset says nothing (RFC 8259, 11). */
 const mediaFault = (headers: HeaderFields): string | undefined => {
   const encoding = single(headers, "content-encoding")
-  if (encoding._tag !== "Absent" && !(encoding._tag === "Value" && /^identity$/i.test(encoding.value))) {
+  if (
+    encoding._tag !== "Absent" &&
+    !(encoding._tag === "Value" && /^identity$/i.test(encoding.value))
+  ) {
     return "The body must be sent without a content encoding."
   }
   const type = single(headers, "content-type")

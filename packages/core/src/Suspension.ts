@@ -1,5 +1,6 @@
 /** Suspension of API keys that keep running into limits. All instants are microseconds. */
 import * as Duration from "effect/Duration"
+
 import type { ApiKeyId } from "./ApiKey.ts"
 
 /** When a key is suspended, and for how long. */

@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
+
 import * as AddressPolicy from "./AddressPolicy.ts"
 import { ApiKeys } from "./ApiKeys.ts"
 import type { ApiKeyStore } from "./ApiKeyStore.ts"
@@ -36,9 +37,7 @@ export interface Options extends Handler.Options, Memberships.Options {
   readonly rateLimits?: RateLimiter.Options | undefined
   readonly webhooks?: WebhookOptions | undefined
   /** How notifications are sent; by the runtime's `fetch` by default. */
-  readonly transport?:
-    | Layer.Layer<WebhookTransport, never, AddressPolicy.AddressPolicy>
-    | undefined
+  readonly transport?: Layer.Layer<WebhookTransport, never, AddressPolicy.AddressPolicy> | undefined
 }
 
 /** Options of webhooks and of their delivery. */

@@ -44,26 +44,26 @@ export const policy = (options: {
 }): Policy => ({
   limit: options.limit,
   capacity: options.capacity ?? options.limit,
-  increment: Math.ceil((options.windowMillis * 1000) / options.limit)
+  increment: Math.ceil((options.windowMillis * 1000) / options.limit),
 })
 
 /** Microseconds in which an empty bucket becomes full. */
-export const span = (policy: Policy): number => policy.capacity * policy.increment
+export const span = ({ capacity, increment }: Policy): number => capacity * increment
 
 /**
  * The `tat` to reckon with at `now`. It is never before `now`, which would be more than full; and
  * never so late that the bucket would be less than empty, which only a clock set back can suggest.
  */
-export const current = (tat: Tat, now: number, policy: Policy): number =>
-  tat === undefined || tat < now ? now : Math.min(tat, now + span(policy))
+export const current = (tat: Tat, now: number, of: Policy): number =>
+  tat === undefined || tat < now ? now : Math.min(tat, now + span(of))
 
 /** Microseconds until a token can be taken; 0 when one can be taken now. */
-export const wait = (tat: Tat, now: number, policy: Policy): number =>
-  Math.max(0, current(tat, now, policy) + policy.increment - now - span(policy))
+export const wait = (tat: Tat, now: number, of: Policy): number =>
+  Math.max(0, current(tat, now, of) + of.increment - now - span(of))
 
 /** Whole tokens left at `now`. */
-export const remaining = (tat: Tat, now: number, policy: Policy): number =>
-  Math.floor((span(policy) - (current(tat, now, policy) - now)) / policy.increment)
+export const remaining = (tat: Tat, now: number, of: Policy): number =>
+  Math.floor((span(of) - (current(tat, now, of) - now)) / of.increment)
 
 /** The outcome of one take. A refusal leaves the bucket as it was. */
 export interface Taken {
@@ -75,10 +75,10 @@ export interface Taken {
 }
 
 /** Takes one token at `now`, or tells how long to wait for it. */
-export const take = (tat: Tat, now: number, policy: Policy): Taken => {
-  const base = current(tat, now, policy)
-  const waiting = wait(tat, now, policy)
+export const take = (tat: Tat, now: number, of: Policy): Taken => {
+  const base = current(tat, now, of)
+  const waiting = wait(tat, now, of)
   return waiting === 0
-    ? { admitted: true, tat: base + policy.increment, wait: 0 }
+    ? { admitted: true, tat: base + of.increment, wait: 0 }
     : { admitted: false, tat: base, wait: waiting }
 }

@@ -1,9 +1,10 @@
 /** Webhooks: where a project's events are sent. */
 import type { Branded } from "effect/Brand"
 import * as Data from "effect/Data"
+
+import { refined } from "./internal/refined.ts"
 import type { ProjectId } from "./Project.ts"
 import type { Secret } from "./WebhookSignature.ts"
-import { refined } from "./internal/refined.ts"
 
 /** Identifier of a webhook: a UUID in lower case. */
 export type WebhookId = Branded<string, "@tenure/core/WebhookId">

@@ -10,10 +10,11 @@ import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+
 import { type HeaderFields, single } from "./HeaderFields.ts"
 import * as Base64 from "./internal/base64.ts"
-import { hmac } from "./internal/sha256.ts"
 import { refined } from "./internal/refined.ts"
+import { hmac } from "./internal/sha256.ts"
 
 /** A shared secret: `whsec_` and the base64 of 24 to 64 bytes, which are the key. */
 export type Secret = Branded<string, "@tenure/core/WebhookSecret">
@@ -33,16 +34,23 @@ const hasBytes = (prefix: string, text: string, least: number, most: number): bo
 }
 
 /** Brands a text as a shared secret. Throws where it is none. */
-export const Secret = refined<string, Secret>("webhook secret", (text) => hasBytes("whsec_", text, 24, 64))
+export const Secret = refined<string, Secret>("webhook secret", (text) =>
+  hasBytes("whsec_", text, 24, 64),
+)
 
 /** Brands a text as a signing key. Throws where it is none. */
-export const SigningKey = refined<string, SigningKey>("signing key", (text) => hasBytes("whsk_", text, 64, 64))
+export const SigningKey = refined<string, SigningKey>("signing key", (text) =>
+  hasBytes("whsk_", text, 64, 64),
+)
 
 /** Brands a text as a verification key. Throws where it is none. */
-export const VerificationKey = refined<string, VerificationKey>("verification key", (text) => hasBytes("whpk_", text, 32, 32))
+export const VerificationKey = refined<string, VerificationKey>("verification key", (text) =>
+  hasBytes("whpk_", text, 32, 32),
+)
 
 /** Makes a secret from 32 random bytes. */
-export const secretFromBytes = (bytes: Uint8Array): Secret => Secret(`whsec_${Base64.encode(bytes)}`)
+export const secretFromBytes = (bytes: Uint8Array): Secret =>
+  Secret(`whsec_${Base64.encode(bytes)}`)
 
 /** What is signed. */
 export interface Message {
@@ -233,10 +241,14 @@ export const verifyAsymmetric = Effect.fnUntraced(function* (
   const data = signedBytes(message)
   for (const key of keys) {
     const imported = yield* Effect.promise(() =>
-      subtle.importKey("raw", Base64.decodeUnsafe(key.slice("whpk_".length)), "Ed25519", false, ["verify"]),
+      subtle.importKey("raw", Base64.decodeUnsafe(key.slice("whpk_".length)), "Ed25519", false, [
+        "verify",
+      ]),
     )
     for (const signature of given) {
-      const matches = yield* Effect.promise(() => subtle.verify("Ed25519", imported, signature, data))
+      const matches = yield* Effect.promise(() =>
+        subtle.verify("Ed25519", imported, signature, data),
+      )
       if (matches) return message
     }
   }

@@ -1,9 +1,10 @@
-/** Webhooks: registering, listing, deleting and trying out. */
-import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
+/** Webhooks: registering, listing, deleting and trying out. */
+import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+
 import { AddressPolicy, permitsHost } from "./AddressPolicy.ts"
 import { Dispatcher } from "./Dispatcher.ts"
 import * as Event from "./Event.ts"
@@ -69,11 +70,8 @@ export class Webhooks extends Context.Service<
 >()("@tenure/core/Webhooks") {
   static readonly layer = (
     options: Options = {},
-  ): Layer.Layer<
-    Webhooks,
-    InvalidInput,
-    WebhookStore | Outbox | Dispatcher | AddressPolicy
-  > => Layer.effect(Webhooks, make(options))
+  ): Layer.Layer<Webhooks, InvalidInput, WebhookStore | Outbox | Dispatcher | AddressPolicy> =>
+    Layer.effect(Webhooks, make(options))
 }
 
 const maxUrlLength = 2048
@@ -83,6 +81,13 @@ const maxUrlLength = 2048
 const unprintable = /[\p{Cc}\p{Cs}\p{Z}\\]/u
 
 const invalidUrl = (message: string) => Effect.fail(new InvalidWebhookUrl({ message }))
+
+const webhookId = (text: string): Effect.Effect<WebhookId, WebhookNotFound> => {
+  const id = text.toLowerCase()
+  return WebhookId.is(id)
+    ? Effect.succeed(id)
+    : Effect.fail(new WebhookNotFound({ webhookId: text }))
+}
 
 const make = Effect.fnUntraced(function* ({ maxPerProject = 50, requireHttps = false }: Options) {
   const store = yield* WebhookStore
@@ -113,13 +118,6 @@ const make = Effect.fnUntraced(function* ({ maxPerProject = 50, requireHttps = f
     return permitsHost(policy, url.hostname)
       ? Effect.succeed(input)
       : invalidUrl("url must not point to a private address")
-  }
-
-  const webhookId = (text: string): Effect.Effect<WebhookId, WebhookNotFound> => {
-    const id = text.toLowerCase()
-    return WebhookId.is(id)
-      ? Effect.succeed(id)
-      : Effect.fail(new WebhookNotFound({ webhookId: text }))
   }
 
   return Webhooks.of({

@@ -11,6 +11,7 @@ import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+
 import * as ApiKeys from "./internal/apiKeyStore.ts"
 import * as Memberships from "./internal/membershipStore.ts"
 import * as MemoryOutbox from "./internal/outbox.ts"

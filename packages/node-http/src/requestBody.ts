@@ -1,5 +1,6 @@
 /** Reading the body of a node:http request. */
 import type { IncomingMessage } from "node:http"
+
 import { type Body, emptyBody } from "@tenure/core/ApiRequest"
 
 const tooLarge: Body = { _tag: "TooLarge" }
@@ -41,5 +42,8 @@ export const readBody = (
     done({ _tag: "Bytes", bytes })
   }
   // A broken connection ends in an error: there is nobody left to answer.
-  request.on("data", onData).on("end", onEnd).on("error", () => {})
+  request
+    .on("data", onData)
+    .on("end", onEnd)
+    .on("error", () => {})
 }

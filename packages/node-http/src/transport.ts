@@ -3,6 +3,7 @@ import { lookup as dnsLookup, type LookupAddress } from "node:dns"
 import * as Http from "node:http"
 import * as Https from "node:https"
 import type { LookupFunction } from "node:net"
+
 import { AddressPolicy, hostOf, permitsHost } from "@tenure/core/AddressPolicy"
 import {
   type Answer,

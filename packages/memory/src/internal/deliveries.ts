@@ -2,6 +2,7 @@
 import type { Event } from "@tenure/core/Event"
 import type { Attempt, Claim, Claimed, Delivery, Settlement } from "@tenure/core/Outbox"
 import type { Webhook, WebhookId } from "@tenure/core/Webhook"
+
 import * as Heap from "./Heap.ts"
 import * as Ring from "./Ring.ts"
 
@@ -261,7 +262,7 @@ export const make = (kept: number): Deliveries => {
       const open = lane === undefined ? [] : [...lane.waiting.values(), ...lane.leased]
       const past = [...ended.newestFirst()].filter((job) => job.lane.webhook.id === webhookId)
       return [...open, ...past]
-        .sort((one, other) => other.order - one.order)
+        .toSorted((one, other) => other.order - one.order)
         .slice(0, limit)
         .map(toDelivery)
     },

@@ -3,6 +3,7 @@ import type { Outbox } from "@tenure/core/Outbox"
 import { WebhookNotFound } from "@tenure/core/Webhook"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+
 import type { State } from "./state.ts"
 
 /** Makes the outbox. */
@@ -37,6 +38,5 @@ export const make = (state: State): Outbox["Service"] => ({
     Effect.sync(() => state.changed.closeUnsafe()),
   ),
 
-  deliveries: (webhookId, { limit }) =>
-    Effect.sync(() => state.deliveries.list(webhookId, limit)),
+  deliveries: (webhookId, { limit }) => Effect.sync(() => state.deliveries.list(webhookId, limit)),
 })

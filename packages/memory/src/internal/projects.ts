@@ -3,6 +3,7 @@ import type { EndDate } from "@tenure/core/EndDate"
 import type { AuditRow, Membership, UserId } from "@tenure/core/Membership"
 import type { ProjectId } from "@tenure/core/Project"
 import type { Webhook, WebhookId } from "@tenure/core/Webhook"
+
 import * as Ring from "./Ring.ts"
 
 /** A bulk extension holds for every member whose own date was set before it. */
@@ -53,7 +54,7 @@ export const makeMembers = (): Members => {
       sorted = undefined
     },
     sorted: () => {
-      sorted ??= [...own.keys()].sort()
+      sorted ??= [...own.keys()].toSorted()
       return sorted
     },
   }

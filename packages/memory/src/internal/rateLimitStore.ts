@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 export const make = (maxBuckets: number | undefined): RateLimitStore["Service"] => {
   const table = BucketTable.make(maxBuckets)
   return {
-    take: (buckets) => Effect.map(Clock.currentTimeMillis, (now) => table.take(buckets, now * 1000)),
+    take: (buckets) =>
+      Effect.map(Clock.currentTimeMillis, (now) => table.take(buckets, now * 1000)),
   }
 }

@@ -3,6 +3,7 @@ import type { Event } from "@tenure/core/Event"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
+
 import * as Deliveries from "./deliveries.ts"
 import { makeProject, type Project } from "./projects.ts"
 

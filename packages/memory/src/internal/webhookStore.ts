@@ -2,6 +2,7 @@
 import { WebhookLimitReached, WebhookNotFound } from "@tenure/core/Webhook"
 import type { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
+
 import type { State } from "./state.ts"
 
 /** Makes the store. */

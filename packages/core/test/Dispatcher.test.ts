@@ -1,0 +1,333 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as AddressPolicy from "@tenure/core/AddressPolicy"
+import { type Options, Dispatcher } from "@tenure/core/Dispatcher"
+import { Events } from "@tenure/core/Events"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { Outbox } from "@tenure/core/Outbox"
+import { ProjectId } from "@tenure/core/Project"
+import { Webhooks } from "@tenure/core/Webhooks"
+import * as WebhookSignature from "@tenure/core/WebhookSignature"
+import {
+  type Answer,
+  type Outgoing,
+  TransportError,
+  WebhookTransport,
+} from "@tenure/core/WebhookTransport"
+import { memory } from "@tenure/memory"
+import * as Clock from "effect/Clock"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import { TestClock } from "effect/testing"
+
+const projectId = ProjectId("p1")
+const hour = 3_600_000
+
+interface Sent extends Outgoing {
+  readonly at: number
+}
+
+/** What a receiver does with the n-th request it gets, from 1. */
+type Receiver = (n: number) => Effect.Effect<Answer, TransportError>
+
+const status = (code: number, retryAfter?: string): Effect.Effect<Answer> =>
+  Effect.succeed({ status: code, retryAfter })
+
+/** A transport to receivers by URL, which notes what is sent and what is aborted. */
+const scripted = (receivers: Readonly<Record<string, Receiver>>) => {
+  const sent: Array<Sent> = []
+  const aborted: Array<string> = []
+  const layer = Layer.succeed(WebhookTransport, {
+    send: (request) =>
+      Effect.flatMap(Clock.currentTimeMillis, (at) => {
+        sent.push({ ...request, at })
+        const n = sent.filter(({ url }) => url === request.url).length
+        const receiver = receivers[request.url] ?? (() => status(200))
+        return receiver(n).pipe(
+          Effect.onInterrupt(() => Effect.sync(() => aborted.push(request.url))),
+        )
+      }),
+  })
+  return { sent, aborted, layer }
+}
+
+/** Runs a test with a project, a dispatcher and scripted receivers. */
+const dispatching = <A, E>(
+  receivers: Readonly<Record<string, Receiver>>,
+  test: (
+    transport: Omit<ReturnType<typeof scripted>, "layer">,
+  ) => Effect.Effect<A, E, Webhooks | Events | Outbox>,
+  options: Options = {},
+) => {
+  const transport = scripted(receivers)
+  const services = Layer.mergeAll(Webhooks.layer(), Events.layer).pipe(
+    Layer.provide(Dispatcher.layer(options)),
+    Layer.provide(transport.layer),
+    Layer.provide(AddressPolicy.AddressPolicy.layer()),
+    Layer.provideMerge(memory()),
+  )
+  return Effect.gen(function* () {
+    yield* TestClock.setTime(1_795_000_000_000)
+    yield* (yield* MembershipStore).createProject(projectId)
+    return yield* test(transport)
+  }).pipe(Effect.provide(services))
+}
+
+const url = "https://receiver.example/a"
+const otherUrl = "https://receiver.example/b"
+
+const addWebhook = (to = url) =>
+  Effect.flatMap(Webhooks, (webhooks) => webhooks.create({ projectId, url: to }))
+
+const publish = Effect.flatMap(Events, (events) =>
+  events.publish({ projectId, type: "payment.completed", data: { amount: 5 } }),
+)
+
+/** Lets fibers run until they wait for time to pass, or for nothing. */
+const settled = Effect.forEach(Array.from({ length: 50 }), () => Effect.yieldNow, { discard: true })
+
+/** Lets time pass, after all that is due has been done. */
+const pass = (duration: Duration.Input) =>
+  Effect.andThen(settled, Effect.andThen(TestClock.adjust(duration), settled))
+
+const deliveriesOf = ({ id }: { readonly id: Parameters<Outbox["Service"]["deliveries"]>[0] }) =>
+  Effect.flatMap(Outbox, (outbox) => outbox.deliveries(id, { limit: 100 }))
+
+describe("a delivery", () => {
+  it.effect("is sent at once, signed, with the same id as the event", () =>
+    dispatching({}, ({ sent }) =>
+      Effect.gen(function* () {
+        const { secret } = yield* addWebhook()
+        const eventId = yield* publish
+        yield* settled
+        expect(sent).toHaveLength(1)
+        const [request] = sent
+        expect(request).toMatchObject({
+          url,
+          headers: {
+            "content-type": "application/json",
+            "webhook-id": eventId,
+            "webhook-timestamp": "1795000000",
+          },
+        })
+        const now = yield* Clock.currentTimeMillis
+        const { body = "", headers = {} } = request ?? {}
+        const verdict = WebhookSignature.verify({ headers, body, now }, [secret])
+        expect(Result.isSuccess(verdict)).toBe(true)
+        expect(JSON.parse(body)).toEqual({
+          type: "payment.completed",
+          timestamp: "2026-11-18T11:06:40.000Z",
+          data: { amount: 5 },
+        })
+      }),
+    ),
+  )
+
+  it.effect(
+    "that fails is retried on schedule, with a new timestamp and the same id and body",
+    () =>
+      dispatching({ [url]: (n) => status(n < 4 ? 500 : 204) }, ({ sent }) =>
+        Effect.gen(function* () {
+          const webhook = yield* addWebhook()
+          yield* publish
+          yield* pass("1 hour")
+          expect(sent).toHaveLength(4)
+          const ids = new Set(sent.map(({ headers }) => headers["webhook-id"]))
+          const stamps = new Set(sent.map(({ headers }) => headers["webhook-timestamp"]))
+          const bodies = new Set(sent.map(({ body }) => body))
+          expect([ids.size, bodies.size, stamps.size]).toEqual([1, 1, 4])
+          const pauses = sent.slice(1).map(({ at }, index) => at - (sent[index]?.at ?? 0))
+          for (const [index, scheduled] of [5000, 300_000, 1_800_000].entries()) {
+            expect(pauses[index]).toBeGreaterThanOrEqual(0.8 * scheduled)
+            expect(pauses[index]).toBeLessThanOrEqual(1.2 * scheduled + 2)
+          }
+          const [delivery] = yield* deliveriesOf(webhook)
+          expect(delivery?.state).toBe("delivered")
+          expect(delivery?.attempts.map(({ result }) => result)).toEqual([500, 500, 500, 204])
+        }),
+      ),
+  )
+
+  it.effect("that keeps failing is given up visibly after the last step of the schedule", () =>
+    dispatching({ [url]: () => status(503) }, ({ sent }) =>
+      Effect.gen(function* () {
+        const webhook = yield* addWebhook()
+        yield* publish
+        yield* pass("5 days")
+        expect(sent).toHaveLength(10)
+        expect((yield* deliveriesOf(webhook))[0]?.state).toBe("failed")
+      }),
+    ),
+  )
+
+  it.effect.each([301, 302, 400, 404, 500, 600, 199])("answered %d has failed", (code) =>
+    dispatching({ [url]: (n) => status(n === 1 ? code : 200) }, ({ sent }) =>
+      Effect.gen(function* () {
+        yield* addWebhook()
+        yield* publish
+        yield* pass("10 seconds")
+        expect(sent).toHaveLength(2)
+      }),
+    ),
+  )
+
+  it.effect("ends at the deadline, whatever the receiver does", () =>
+    dispatching({ [url]: (n) => (n === 1 ? Effect.never : status(200)) }, ({ aborted, sent }) =>
+      Effect.gen(function* () {
+        const webhook = yield* addWebhook()
+        yield* publish
+        yield* pass("14999 millis")
+        expect(aborted).toEqual([])
+        yield* pass("2 millis")
+        expect(aborted).toEqual([url])
+        yield* pass("10 seconds")
+        expect(sent).toHaveLength(2)
+        const [delivery] = yield* deliveriesOf(webhook)
+        expect(delivery?.attempts[0]).toMatchObject({ result: "Timeout", durationMillis: 15_000 })
+      }),
+    ),
+  )
+
+  it.effect("survives a defect of the transport", () =>
+    dispatching({ [url]: (n) => (n === 1 ? Effect.die("a bug") : status(200)) }, ({ sent }) =>
+      Effect.gen(function* () {
+        yield* addWebhook()
+        yield* publish
+        yield* pass("2 minutes")
+        expect(sent).toHaveLength(2)
+      }),
+    ),
+  )
+})
+
+describe("what the receiver asks for", () => {
+  it.effect.each([
+    ["120", 120_000],
+    ["Wed, 18 Nov 2026 11:08:40 GMT", 120_000],
+    ["soon", 5000],
+    ["-5", 5000],
+    ["99999999", 1_800_000],
+  ] as const)("with Retry-After: %s is waited for, within bounds", ([retryAfter, pause]) =>
+    dispatching({ [url]: (n) => status(n === 1 ? 503 : 200, retryAfter) }, ({ sent }) =>
+      Effect.gen(function* () {
+        yield* addWebhook()
+        yield* publish
+        yield* pass("1 hour")
+        const [first, second] = sent
+        const waited = (second?.at ?? 0) - (first?.at ?? 0)
+        expect(waited).toBeGreaterThanOrEqual(0.8 * pause)
+        expect(waited).toBeLessThanOrEqual(1.2 * pause + 2)
+      }),
+    ),
+  )
+
+  it.effect("with 410 is to be left alone", () =>
+    dispatching({ [url]: () => status(410) }, ({ sent }) =>
+      Effect.gen(function* () {
+        const webhook = yield* addWebhook()
+        yield* publish
+        yield* settled
+        yield* publish
+        yield* pass("5 days")
+        expect(sent).toHaveLength(1)
+        expect((yield* deliveriesOf(webhook)).map(({ state }) => state)).toEqual(["failed"])
+      }),
+    ),
+  )
+})
+
+describe("fairness", () => {
+  it.effect("a webhook has at most four attempts in flight", () =>
+    dispatching({ [url]: () => Effect.never }, ({ sent }) =>
+      Effect.gen(function* () {
+        yield* addWebhook()
+        yield* Effect.forEach(Array.from({ length: 20 }), () => publish)
+        yield* settled
+        expect(sent).toHaveLength(4)
+        yield* pass("16 seconds")
+        expect(sent).toHaveLength(8)
+      }),
+    ),
+  )
+
+  it.effect("a receiver that hangs holds up no other", () =>
+    dispatching({ [url]: () => Effect.never }, ({ sent }) =>
+      Effect.gen(function* () {
+        yield* addWebhook(url)
+        yield* addWebhook(otherUrl)
+        yield* Effect.forEach(Array.from({ length: 50 }), () => publish)
+        yield* settled
+        expect(sent.filter((request) => request.url === otherUrl)).toHaveLength(50)
+      }),
+    ),
+  )
+
+  it.effect("no more attempts are in flight than the bound over all", () =>
+    dispatching(
+      { [url]: () => Effect.never, [otherUrl]: () => Effect.never },
+      ({ sent }) =>
+        Effect.gen(function* () {
+          yield* addWebhook(url)
+          yield* addWebhook(otherUrl)
+          yield* Effect.forEach(Array.from({ length: 5 }), () => publish)
+          yield* settled
+          expect(sent).toHaveLength(3)
+        }),
+      { maxInFlight: 3 },
+    ),
+  )
+})
+
+describe("deleting a webhook", () => {
+  it.effect("aborts what is in flight and cancels what waits: nothing is sent any more", () =>
+    dispatching({ [url]: () => Effect.never }, ({ aborted, sent }) =>
+      Effect.gen(function* () {
+        const webhook = yield* addWebhook()
+        yield* Effect.forEach(Array.from({ length: 6 }), () => publish)
+        yield* settled
+        yield* (yield* Webhooks).delete({ projectId, webhookId: webhook.id })
+        expect(aborted).toEqual([url, url, url, url])
+        yield* pass("5 days")
+        expect(sent).toHaveLength(4)
+        const states = (yield* deliveriesOf(webhook)).map(({ state }) => state)
+        expect(states).toEqual(Array.from({ length: 6 }, () => "cancelled"))
+      }),
+    ),
+  )
+})
+
+describe("a ping", () => {
+  it.effect("goes to one webhook alone", () =>
+    dispatching({}, ({ sent }) =>
+      Effect.gen(function* () {
+        const webhook = yield* addWebhook(url)
+        yield* addWebhook(otherUrl)
+        const eventId = yield* (yield* Webhooks).ping({ projectId, webhookId: webhook.id })
+        yield* settled
+        expect(sent.map((request) => request.url)).toEqual([url])
+        expect(sent[0]?.headers["webhook-id"]).toBe(eventId)
+        expect(JSON.parse(sent[0]?.body ?? "")).toMatchObject({
+          type: "webhook.ping",
+          data: { webhook_id: webhook.id },
+        })
+      }),
+    ),
+  )
+})
+
+describe("a schedule of one's own", () => {
+  it.effect("is kept to", () =>
+    dispatching(
+      { [url]: () => status(500) },
+      ({ sent }) =>
+        Effect.gen(function* () {
+          yield* addWebhook()
+          yield* publish
+          yield* pass(24 * hour)
+          expect(sent).toHaveLength(3)
+        }),
+      { retrySchedule: ["1 second", "2 seconds"] },
+    ),
+  )
+})

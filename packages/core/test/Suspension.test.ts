@@ -1,0 +1,53 @@
+import { ApiKeyId } from "@tenure/core/ApiKey"
+import * as Suspension from "@tenure/core/Suspension"
+import { describe, expect, it } from "vitest"
+
+const minute = 60_000_000
+const key = ApiKeyId("key")
+
+describe("a suspension", () => {
+  it("begins with the fiftieth refusal within ten minutes, and lasts ten minutes", () => {
+    const suspensions = Suspension.make({})
+    for (let refusal = 1; refusal < 50; refusal++) {
+      expect(suspensions.refuse(key, refusal)).toBeUndefined()
+    }
+    expect(suspensions.until(key, 50)).toBeUndefined()
+    expect(suspensions.refuse(key, 50)).toBe(50 + 10 * minute)
+    expect(suspensions.until(key, 50)).toBe(50 + 10 * minute)
+    expect(suspensions.until(key, 49 + 10 * minute)).toBe(50 + 10 * minute)
+    expect(suspensions.until(key, 50 + 10 * minute)).toBeUndefined()
+  })
+
+  it("counts refusals of the last ten minutes only, wherever those begin", () => {
+    const suspensions = Suspension.make({ refusals: 3 })
+    const refusals = [0, 5, 11, 12, 15.5, 16].map((at) => suspensions.refuse(key, at * minute))
+    expect(refusals.map((until) => until !== undefined)).toEqual([
+      false,
+      false,
+      false,
+      true,
+      true,
+      true,
+    ])
+  })
+
+  it("leaves a clean slate behind", () => {
+    const suspensions = Suspension.make({ refusals: 2, duration: "1 minute" })
+    suspensions.refuse(key, 0)
+    suspensions.refuse(key, 1)
+    expect(suspensions.until(key, 2 * minute)).toBeUndefined()
+    expect(suspensions.refuse(key, 2 * minute)).toBeUndefined()
+  })
+
+  it("is of one key, and not of another", () => {
+    const suspensions = Suspension.make({ refusals: 1 })
+    suspensions.refuse(key, 0)
+    expect(suspensions.until(ApiKeyId("other"), 0)).toBeUndefined()
+  })
+
+  it("ends when the clock is set back", () => {
+    const suspensions = Suspension.make({ refusals: 1 })
+    suspensions.refuse(key, 60 * minute)
+    expect(suspensions.until(key, 0)).toBeUndefined()
+  })
+})

@@ -1,0 +1,18 @@
+import { memory } from "@tenure/memory"
+import {
+  apiKeyStoreSuite,
+  membershipStoreSuite,
+  outboxSuite,
+  rateLimitStoreSuite,
+  type StoreHarness,
+  webhookStoreSuite,
+} from "@tenure/testing"
+import { TestClock } from "effect/testing"
+
+const harness: StoreHarness = { layer: memory(), advance: (millis) => TestClock.adjust(millis) }
+
+membershipStoreSuite("memory", harness)
+webhookStoreSuite("memory", harness)
+apiKeyStoreSuite("memory", harness)
+outboxSuite("memory", harness)
+rateLimitStoreSuite("memory", harness)

@@ -1,0 +1,95 @@
+/** What every `ApiKeyStore` has to do. */
+import { describe, expect } from "@effect/vitest"
+import { ApiKeyId, digest } from "@tenure/core/ApiKey"
+import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { ProjectId } from "@tenure/core/Project"
+import * as Effect from "effect/Effect"
+
+import * as Fixture from "./fixtures.ts"
+import { type StoreHarness, testOn } from "./StoreHarness.ts"
+
+const { apiKey, p1, p2 } = Fixture
+
+/** A store with two projects. */
+const prepared = Effect.gen(function* () {
+  const memberships = yield* MembershipStore
+  yield* memberships.createProject(p1)
+  yield* memberships.createProject(p2)
+  return yield* ApiKeyStore
+})
+
+/** Declares the suite. */
+export const apiKeyStoreSuite = (name: string, harness: StoreHarness): void => {
+  const test = testOn(harness)
+
+  describe(`${name}: ApiKeyStore`, () => {
+    test("finds a key by the digest of its token, with all that was stored", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const key = { ...apiKey("a token", p1, p2), createdAt: 5, expiresAt: 7 }
+        expect(yield* store.add(key)).toEqual(key)
+        expect(yield* store.find(digest("a token"))).toEqual(key)
+        expect(yield* store.find(digest("another"))).toBeUndefined()
+      }))
+
+    test("fails for a project that does not exist, and stores nothing", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const key = apiKey("a token", p1, ProjectId("nowhere"))
+        expect((yield* Effect.flip(store.add(key)))._tag).toBe("ProjectNotFound")
+        expect(yield* store.find(key.digest)).toBeUndefined()
+      }))
+
+    test("has one key a token: adding it again opens more projects and changes nothing else", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const first = apiKey("a token", p1)
+        yield* store.add(first)
+        const merged = yield* store.add({ ...apiKey("a token", p2), expiresAt: 9 })
+        expect(merged).toEqual({ ...first, projects: new Set([p1, p2]) })
+        expect(yield* store.find(first.digest)).toEqual(merged)
+        expect(yield* store.list).toEqual([merged])
+      }))
+
+    test("loses no project when a token is added many times at once", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const projects = Array.from({ length: 10 }, (_, index) => ProjectId(`many-${index}`))
+        yield* Effect.forEach(projects, (yield* MembershipStore).createProject)
+        yield* Effect.forEach(projects, (project) => store.add(apiKey("a token", project)), {
+          concurrency: "unbounded",
+        })
+        expect((yield* store.find(digest("a token")))?.projects).toEqual(new Set(projects))
+      }))
+
+    test("revokes a key for good, at the time of the first revocation", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const key = apiKey("a token", p1)
+        yield* store.add(key)
+        yield* store.revoke(key.id, 5)
+        yield* store.revoke(key.id, 6)
+        yield* store.add(apiKey("a token", p2))
+        expect((yield* store.find(key.digest))?.revokedAt).toBe(5)
+      }))
+
+    test("fails to revoke what never was", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const error = yield* Effect.flip(store.revoke(ApiKeyId("no such key"), 5))
+        expect(error._tag).toBe("ApiKeyNotFound")
+      }))
+
+    test("lists all keys, oldest first", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const keys = ["one", "two", "three"].map((token, at) => ({
+          ...apiKey(token, p1),
+          createdAt: at,
+        }))
+        yield* Effect.forEach(keys, store.add)
+        expect(yield* store.list).toEqual(keys)
+      }))
+  })
+}

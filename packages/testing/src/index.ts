@@ -1,0 +1,10 @@
+/**
+ * Conformance suites: what every store and every adapter of Tenure has to do. They declare tests
+ * of vitest.
+ */
+export { apiKeyStoreSuite } from "./apiKeyStoreSuite.ts"
+export { membershipStoreSuite } from "./membershipStoreSuite.ts"
+export { outboxSuite } from "./outboxSuite.ts"
+export { rateLimitStoreSuite } from "./rateLimitStoreSuite.ts"
+export type { StoreHarness } from "./StoreHarness.ts"
+export { webhookStoreSuite } from "./webhookStoreSuite.ts"

@@ -1,0 +1,297 @@
+/** What every `Outbox` has to do. */
+import { describe, expect } from "@effect/vitest"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { type Claim, Outbox, type Settlement } from "@tenure/core/Outbox"
+import { ProjectId } from "@tenure/core/Project"
+import { type Webhook, WebhookId } from "@tenure/core/Webhook"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+
+import * as Fixture from "./fixtures.ts"
+import { type StoreHarness, testOn } from "./StoreHarness.ts"
+
+const { event, p1, p2 } = Fixture
+
+const leaseMillis = 30_000
+
+const attempt = { at: 0, durationMillis: 12, result: 500 }
+const delivered: Settlement = { _tag: "Delivered", attempt: { ...attempt, result: 200 } }
+const failed: Settlement = { _tag: "Failed", attempt }
+const gone: Settlement = { _tag: "Gone", attempt: { ...attempt, result: 410 } }
+const retry = (delayMillis: number): Settlement => ({ _tag: "Retry", attempt, delayMillis })
+
+/** An outbox with two projects, of which the first has as many webhooks as asked for. */
+const prepared = Effect.fnUntraced(function* (webhooks: number) {
+  const memberships = yield* MembershipStore
+  const store = yield* WebhookStore
+  yield* memberships.createProject(p1)
+  yield* memberships.createProject(p2)
+  const added = Array.from({ length: webhooks }, () => Fixture.webhook(p1))
+  yield* Effect.forEach(added, (webhook) => store.add(webhook, 100))
+  return { outbox: yield* Outbox, webhooks: added }
+})
+
+const claim = Effect.fnUntraced(function* (limit = 100, perWebhook = 100) {
+  const outbox = yield* Outbox
+  return yield* outbox.claim({ limit, perWebhook, leaseMillis })
+})
+
+const claims = Effect.fnUntraced(function* (limit?: number, perWebhook?: number) {
+  return (yield* claim(limit, perWebhook)).claims
+})
+
+/** The one claim that there has to be. */
+const theClaim = Effect.gen(function* () {
+  const all = yield* claims()
+  const [only] = all
+  expect(all).toHaveLength(1)
+  return only ?? (yield* Effect.die("nothing to claim"))
+})
+
+const settle = Effect.fnUntraced(function* (one: Claim, settlement: Settlement) {
+  const outbox = yield* Outbox
+  return yield* outbox.settle(one, settlement)
+})
+
+const statesOf = Effect.fnUntraced(function* ({ id }: Pick<Webhook, "id">) {
+  const outbox = yield* Outbox
+  return (yield* outbox.deliveries(id, { limit: 100 })).map(({ state }) => state)
+})
+
+/** Declares the suite. */
+export const outboxSuite = (name: string, harness: StoreHarness): void => {
+  const test = testOn(harness)
+  const { advance } = harness
+
+  describe(`${name}: Outbox`, () => {
+    describe("publish", () => {
+      test("makes a delivery for each webhook of the project, with all that is sent", () =>
+        Effect.gen(function* () {
+          const { outbox, webhooks } = yield* prepared(2)
+          yield* (yield* WebhookStore).add(Fixture.webhook(p2), 50)
+          const published = event(p1)
+          yield* outbox.publish(published)
+          const claimed = yield* claims()
+          expect(claimed.map(({ lease: _, ...rest }) => rest)).toEqual(
+            webhooks.map(({ id, secret, url }) => ({
+              event: { id: published.id, body: published.body },
+              webhook: { id, url, secrets: [secret] },
+              attempt: 1,
+            })),
+          )
+        }))
+
+      test("fails for a project that does not exist", () =>
+        Effect.gen(function* () {
+          const { outbox } = yield* prepared(1)
+          const error = yield* Effect.flip(outbox.publish(event(ProjectId("nowhere"))))
+          expect(error._tag).toBe("ProjectNotFound")
+        }))
+
+      test("concerns webhooks that are there, not those that come later", () =>
+        Effect.gen(function* () {
+          const { outbox } = yield* prepared(0)
+          yield* outbox.publish(event(p1))
+          yield* (yield* WebhookStore).add(Fixture.webhook(p1), 50)
+          expect(yield* claims()).toEqual([])
+        }))
+
+      test("can be to one webhook alone, of the event's project", () =>
+        Effect.gen(function* () {
+          const { outbox, webhooks } = yield* prepared(2)
+          const id = webhooks[1]?.id ?? WebhookId("")
+          yield* outbox.publishTo(event(p1), id)
+          expect((yield* claims()).map(({ webhook }) => webhook.id)).toEqual([id])
+          const foreign = yield* Effect.flip(outbox.publishTo(event(p2), id))
+          const unknown = WebhookId(crypto.randomUUID())
+          const missing = yield* Effect.flip(outbox.publishTo(event(p1), unknown))
+          expect([foreign._tag, missing._tag]).toEqual(["WebhookNotFound", "WebhookNotFound"])
+        }))
+    })
+
+    describe("claim", () => {
+      test("gives each delivery to one hand, however many ask at once", () =>
+        Effect.gen(function* () {
+          const { outbox } = yield* prepared(3)
+          yield* Effect.forEach(Array.from({ length: 20 }), () => outbox.publish(event(p1)))
+          const hands = yield* Effect.all(
+            Array.from({ length: 10 }, () => claims(7)),
+            { concurrency: "unbounded" },
+          )
+          const all = [...hands.flat(), ...(yield* claims())]
+          const distinct = new Set(all.map((one) => `${one.event.id} ${one.webhook.id}`))
+          expect([all.length, distinct.size]).toEqual([60, 60])
+          expect(new Set(all.map(({ lease }) => lease)).size).toBe(60)
+        }))
+
+      test("gives no more than asked for, in all and of each webhook", () =>
+        Effect.gen(function* () {
+          const { outbox } = yield* prepared(2)
+          yield* Effect.forEach(Array.from({ length: 10 }), () => outbox.publish(event(p1)))
+          expect(yield* claims(3)).toHaveLength(3)
+          const first = yield* claims(100, 4)
+          // Three are out already, two of one webhook and one of the other.
+          expect(first).toHaveLength(5)
+          expect(yield* claims(100, 4)).toHaveLength(0)
+          if (first[0]) yield* settle(first[0], delivered)
+          expect(yield* claims(100, 4)).toHaveLength(1)
+        }))
+
+      test("lets webhooks take turns, so that a backlog holds up no other", () =>
+        Effect.gen(function* () {
+          const { outbox, webhooks } = yield* prepared(2)
+          const [slow, other] = webhooks
+          if (slow === undefined || other === undefined) return
+          yield* Effect.forEach(Array.from({ length: 50 }), () =>
+            outbox.publishTo(event(p1), slow.id),
+          )
+          yield* outbox.publishTo(event(p1), other.id)
+          const turns = (yield* claims(2)).map(({ webhook }) => webhook.id)
+          expect(new Set(turns)).toEqual(new Set([slow.id, other.id]))
+        }))
+
+      test("serves a webhook's events in the order of their publication", () =>
+        Effect.gen(function* () {
+          const { outbox } = yield* prepared(1)
+          const published = Array.from({ length: 5 }, () => event(p1))
+          yield* Effect.forEach(published, outbox.publish)
+          const ids = (yield* claims()).map((one) => one.event.id)
+          expect(ids).toEqual(published.map(({ id }) => id))
+        }))
+
+      test("is void after its lease: the delivery is claimed anew, and only that claim settles", () =>
+        Effect.gen(function* () {
+          const { outbox, webhooks } = yield* prepared(1)
+          yield* outbox.publish(event(p1))
+          const first = yield* theClaim
+          yield* advance(leaseMillis - 1000)
+          expect(yield* claims()).toEqual([])
+          yield* advance(1000)
+          expect(yield* settle(first, delivered)).toBe(false)
+          const second = yield* theClaim
+          expect(second.event).toEqual(first.event)
+          expect(second.attempt).toBe(2)
+          expect(yield* settle(first, delivered)).toBe(false)
+          expect(yield* settle(second, delivered)).toBe(true)
+          expect(yield* statesOf(webhooks[0] ?? { id: WebhookId("") })).toEqual(["delivered"])
+        }))
+
+      test("tells how long there is nothing to claim", () =>
+        Effect.gen(function* () {
+          const { outbox } = yield* prepared(1)
+          expect((yield* claim()).nextDueMillis).toBeUndefined()
+          yield* outbox.publish(event(p1))
+          const one = yield* theClaim
+          expect((yield* claim()).nextDueMillis).toBeGreaterThan(leaseMillis - 5000)
+          expect((yield* claim()).nextDueMillis).toBeLessThanOrEqual(leaseMillis)
+          yield* settle(one, retry(10_000))
+          expect((yield* claim()).nextDueMillis).toBeGreaterThan(5000)
+          expect((yield* claim()).nextDueMillis).toBeLessThanOrEqual(10_000)
+        }))
+    })
+
+    describe("settle", () => {
+      test("ends a delivery that was made", () =>
+        Effect.gen(function* () {
+          const { outbox, webhooks } = yield* prepared(1)
+          const published = event(p1)
+          yield* outbox.publish(published)
+          const one = yield* theClaim
+          expect(yield* settle(one, delivered)).toBe(true)
+          expect(yield* settle(one, delivered)).toBe(false)
+          yield* advance(10 * leaseMillis)
+          expect(yield* claims()).toEqual([])
+          const id = webhooks[0]?.id ?? WebhookId("")
+          const [delivery] = yield* outbox.deliveries(id, { limit: 1 })
+          expect(delivery).toMatchObject({
+            eventId: published.id,
+            webhookId: id,
+            state: "delivered",
+            attempts: [delivered._tag === "Delivered" ? delivered.attempt : undefined],
+          })
+        }))
+
+      test("lets a retry wait for its delay, and counts attempts", () =>
+        Effect.gen(function* () {
+          const { outbox, webhooks } = yield* prepared(1)
+          yield* outbox.publish(event(p1))
+          expect(yield* settle(yield* theClaim, retry(60_000))).toBe(true)
+          yield* advance(58_000)
+          expect(yield* claims()).toEqual([])
+          yield* advance(2000)
+          const second = yield* theClaim
+          expect(second.attempt).toBe(2)
+          yield* settle(second, failed)
+          yield* advance(100 * leaseMillis)
+          expect(yield* claims()).toEqual([])
+          const id = webhooks[0]?.id ?? WebhookId("")
+          const [delivery] = yield* outbox.deliveries(id, { limit: 1 })
+          expect(delivery).toMatchObject({ state: "failed", attempts: [attempt, attempt] })
+        }))
+
+      test("gives a released claim back at once, as if it had not been", () =>
+        Effect.gen(function* () {
+          const { outbox, webhooks } = yield* prepared(1)
+          yield* outbox.publish(event(p1))
+          expect(yield* settle(yield* theClaim, { _tag: "Released" })).toBe(true)
+          expect((yield* theClaim).attempt).toBe(1)
+          const id = webhooks[0]?.id ?? WebhookId("")
+          const [delivery] = yield* outbox.deliveries(id, { limit: 1 })
+          expect(delivery).toMatchObject({ state: "waiting", attempts: [] })
+        }))
+
+      test("disables a webhook that is gone: nothing is sent any more, and all stays visible", () =>
+        Effect.gen(function* () {
+          const { outbox, webhooks } = yield* prepared(2)
+          yield* outbox.publish(event(p1))
+          yield* outbox.publish(event(p1))
+          const id = webhooks[0]?.id
+          const one = (yield* claims(2)).find(({ webhook }) => webhook.id === id)
+          if (one !== undefined) expect(yield* settle(one, gone)).toBe(true)
+          yield* outbox.publish(event(p1))
+          const rest = yield* claims()
+          expect(rest.every(({ webhook }) => webhook.id !== id)).toBe(true)
+          expect(yield* statesOf(webhooks[0] ?? { id: WebhookId("") })).toEqual([
+            "failed",
+            "failed",
+          ])
+          const listed = yield* (yield* WebhookStore).list(p1)
+          expect(listed.map(({ disabledAt }) => disabledAt !== undefined)).toEqual([true, false])
+        }))
+    })
+
+    describe("changes", () => {
+      test("wait for a publication", () =>
+        Effect.gen(function* () {
+          const { outbox } = yield* prepared(1)
+          const waiting = yield* Effect.forkChild(outbox.changes, { startImmediately: true })
+          expect(waiting.pollUnsafe()).toBeUndefined()
+          yield* outbox.publish(event(p1))
+          yield* Fiber.join(waiting)
+        }))
+
+      test("remember one that came before", () =>
+        Effect.gen(function* () {
+          const { outbox } = yield* prepared(1)
+          yield* outbox.publish(event(p1))
+          yield* outbox.changes
+        }))
+    })
+
+    test("lists deliveries newest first, no more than asked for", () =>
+      Effect.gen(function* () {
+        const { outbox, webhooks } = yield* prepared(1)
+        const published = Array.from({ length: 3 }, () => event(p1))
+        yield* Effect.forEach(published, outbox.publish)
+        const first = (yield* claims(1))[0]
+        if (first !== undefined) yield* settle(first, delivered)
+        const id = webhooks[0]?.id ?? WebhookId("")
+        const ids = (limit: number) =>
+          Effect.map(outbox.deliveries(id, { limit }), (all) => all.map(({ eventId }) => eventId))
+        const newestFirst = published.map((one) => one.id).toReversed()
+        expect(yield* ids(10)).toEqual(newestFirst)
+        expect(yield* ids(2)).toEqual(newestFirst.slice(0, 2))
+      }))
+  })
+}

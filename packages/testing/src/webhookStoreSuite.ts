@@ -1,0 +1,113 @@
+/** What every `WebhookStore` has to do. */
+import { describe, expect } from "@effect/vitest"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { Outbox } from "@tenure/core/Outbox"
+import { ProjectId } from "@tenure/core/Project"
+import { WebhookId } from "@tenure/core/Webhook"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Effect from "effect/Effect"
+
+import * as Fixture from "./fixtures.ts"
+import { type StoreHarness, testOn } from "./StoreHarness.ts"
+
+const { p1, p2 } = Fixture
+
+/** A store with two projects. */
+const prepared = Effect.gen(function* () {
+  const memberships = yield* MembershipStore
+  yield* memberships.createProject(p1)
+  yield* memberships.createProject(p2)
+  return yield* WebhookStore
+})
+
+const claimable = Effect.gen(function* () {
+  const outbox = yield* Outbox
+  return yield* outbox.claim({ limit: 100, perWebhook: 100, leaseMillis: 60_000 })
+})
+
+/** Declares the suite. */
+export const webhookStoreSuite = (name: string, harness: StoreHarness): void => {
+  const test = testOn(harness)
+
+  describe(`${name}: WebhookStore`, () => {
+    test("lists the webhooks of a project as they were added, oldest first", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const added = [p1, p1, p2, p1].map(Fixture.webhook)
+        yield* Effect.forEach(added, (webhook) => store.add(webhook, 50))
+        expect(yield* store.list(p1)).toEqual(added.filter(({ projectId }) => projectId === p1))
+        expect(yield* store.list(p2)).toEqual(added.filter(({ projectId }) => projectId === p2))
+      }))
+
+    test("keeps any URL as it was given", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const urls = ["https://EXAMPLE.com:443/a?b=c&d#e", `https://例え.jp/${"x".repeat(2000)}`]
+        for (const url of urls) yield* store.add({ ...Fixture.webhook(p1), url }, 50)
+        expect((yield* store.list(p1)).map(({ url }) => url)).toEqual(urls)
+      }))
+
+    test("fails for a project that does not exist", () =>
+      Effect.gen(function* () {
+        const store = yield* WebhookStore
+        const nowhere = ProjectId("nowhere")
+        const added = yield* Effect.flip(store.add(Fixture.webhook(nowhere), 50))
+        const listed = yield* Effect.flip(store.list(nowhere))
+        expect([added._tag, listed._tag]).toEqual(["ProjectNotFound", "ProjectNotFound"])
+      }))
+
+    test("holds the limit of a project, however many are added at once", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const added = yield* Effect.forEach(
+          Array.from({ length: 20 }, () => Fixture.webhook(p1)),
+          (webhook) => Effect.result(store.add(webhook, 7)),
+          { concurrency: "unbounded" },
+        )
+        expect(added.filter(({ _tag }) => _tag === "Success")).toHaveLength(7)
+        for (const one of added) {
+          if (one._tag === "Failure") expect(one.failure._tag).toBe("WebhookLimitReached")
+        }
+        expect(yield* store.list(p1)).toHaveLength(7)
+        yield* store.add(Fixture.webhook(p2), 7)
+      }))
+
+    test("removes a webhook of the project, and knows it no more", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const webhook = Fixture.webhook(p1)
+        yield* store.add(webhook, 50)
+        const foreign = yield* Effect.flip(store.remove(p2, webhook.id))
+        expect(foreign._tag).toBe("WebhookNotFound")
+        yield* store.remove(p1, webhook.id)
+        const again = yield* Effect.flip(store.remove(p1, webhook.id))
+        expect(again._tag).toBe("WebhookNotFound")
+        expect(yield* store.list(p1)).toEqual([])
+      }))
+
+    test("fails to remove what never was", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const error = yield* Effect.flip(store.remove(p1, WebhookId(crypto.randomUUID())))
+        expect(error._tag).toBe("WebhookNotFound")
+      }))
+
+    test("cancels deliveries with the webhook: what waits and what is claimed", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const outbox = yield* Outbox
+        const webhook = Fixture.webhook(p1)
+        yield* store.add(webhook, 50)
+        yield* outbox.publish(Fixture.event(p1))
+        const claim = (yield* claimable).claims[0]
+        yield* outbox.publish(Fixture.event(p1))
+        yield* store.remove(p1, webhook.id)
+        expect((yield* claimable).claims).toEqual([])
+        const attempt = { at: 0, durationMillis: 1, result: 200 }
+        const settled = claim && (yield* outbox.settle(claim, { _tag: "Delivered", attempt }))
+        expect(settled).toBe(false)
+        const deliveries = yield* outbox.deliveries(webhook.id, { limit: 10 })
+        expect(deliveries.map(({ state }) => state)).toEqual(["cancelled", "cancelled"])
+      }))
+  })
+}

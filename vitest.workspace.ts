@@ -1,0 +1,16 @@
+import { defineConfig } from "vitest/config"
+
+/** Packages are tested from their sources, as they are run in development. */
+const conditions = ["source"]
+
+const project = (root: string) => ({
+  resolve: { conditions },
+  ssr: { resolve: { conditions } },
+  test: { name: root.split("/").at(-1) ?? root, root, include: ["test/**/*.test.ts"] },
+})
+
+export default defineConfig({
+  test: {
+    projects: ["packages/core", "packages/memory"].map(project),
+  },
+})
