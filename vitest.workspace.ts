@@ -11,6 +11,6 @@ const project = (root: string) => ({
 
 export default defineConfig({
   test: {
-    projects: ["packages/core", "packages/memory"].map(project),
+    projects: ["packages/core", "packages/memory", "packages/node-http"].map(project),
   },
 })

@@ -99,16 +99,14 @@ export const make = (maxBuckets = 100_000): BucketTable => {
       sweep(now)
       const taken = buckets.map(({ key, policy }) => TokenBucket.take(find(key), now, policy))
       const admitted = taken.every((one) => one.admitted)
-      const tats = buckets.map(({ key, policy }, index) => {
+      const after = buckets.map(({ key, policy }, index) => {
         const before = find(key)
-        const after = admitted
-          ? (taken[index]?.tat ?? now)
-          : TokenBucket.current(before, now, policy)
+        const tat = admitted ? (taken[index]?.tat ?? now) : TokenBucket.current(before, now, policy)
         // What a refusal changes is only what a clock that was set back has made impossible.
-        if (admitted || before !== undefined) put(key, after)
-        return after
+        if (admitted || before !== undefined) put(key, tat)
+        return tat
       })
-      return { admitted, now, tats }
+      return { admitted, now, tats: after }
     },
   }
 }

@@ -10,7 +10,7 @@ import * as WebhookSignature from "@tenure/core/WebhookSignature"
 import {
   type Answer,
   type Outgoing,
-  TransportError,
+  type TransportError,
   WebhookTransport,
 } from "@tenure/core/WebhookTransport"
 import { memory } from "@tenure/memory"

@@ -1,5 +1,6 @@
 /** A server of its own, with limits on slow clients and a graceful shutdown. */
 import * as Http from "node:http"
+import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 
 import { type ApiRequest, type Body, emptyBody, pathOf } from "@tenure/core/ApiRequest"
@@ -139,8 +140,24 @@ const listen = (server: Http.Server, host: string, port: number): Promise<string
     })
   })
 
-const close = (server: Http.Server, timeout: number): Promise<void> =>
+/**
+ * Makes the function that closes connections on which nothing has arrived yet: node does not count
+ * them among the idle ones.
+ */
+const trackSilent = (server: Http.Server): (() => void) => {
+  const open = new Set<Socket>()
+  server.on("connection", (socket) => {
+    open.add(socket)
+    socket.once("close", () => open.delete(socket))
+  })
+  return () => {
+    for (const socket of open) if (socket.bytesRead === 0) socket.destroy()
+  }
+}
+
+const close = (server: Http.Server, closeSilent: () => void, timeout: number): Promise<void> =>
   new Promise((resolve) => {
+    closeSilent()
     // Connections that are kept alive become idle one by one.
     const sweep = setInterval(() => server.closeIdleConnections(), sweepInterval)
     const deadline = setTimeout(() => server.closeAllConnections(), timeout)
@@ -201,13 +218,14 @@ export const serve = async (tenure: Mountable, options: ServerOptions = {}): Pro
     void answer(tenure, request, emptyBody).then((reply) => writeRaw(socket, reply))
   })
   answerFaults(server, tenure)
+  const closeSilent = trackSilent(server)
 
   const url = await listen(server, host, port)
   return {
     url,
     close: () => {
       isClosing = true
-      return close(server, shutdownTimeout)
+      return close(server, closeSilent, shutdownTimeout)
     },
   }
 }

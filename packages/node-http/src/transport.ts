@@ -1,10 +1,9 @@
 /** Sending notifications with node:http and node:https, to vetted addresses only. */
-import { lookup as dnsLookup, type LookupAddress } from "node:dns"
 import * as Http from "node:http"
 import * as Https from "node:https"
 import type { LookupFunction } from "node:net"
 
-import { AddressPolicy, hostOf, permitsHost } from "@tenure/core/AddressPolicy"
+import { AddressPolicy, permitsHost } from "@tenure/core/AddressPolicy"
 import {
   type Answer,
   maxResponseBytes,
@@ -14,45 +13,8 @@ import {
 } from "@tenure/core/WebhookTransport"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as NetAddress from "effect/net/NetAddress"
-import * as Result from "effect/Result"
 
-type Policy = AddressPolicy["Service"]
-
-const notAllowed = "AddressNotAllowed"
-
-const isPermitted = (policy: Policy, address: string): boolean => {
-  const parsed = NetAddress.ipFromString(address.replace(/%.*$/, ""))
-  return Result.isSuccess(parsed) && policy.permits(parsed.success)
-}
-
-/** The addresses of this machine that are permitted; its names are not left to a resolver. */
-const localAddresses = (policy: Policy): ReadonlyArray<LookupAddress> =>
-  NetAddress.loopbackAddresses.filter(policy.permits).map((address) => ({
-    address: NetAddress.formatIp(address),
-    family: NetAddress.isIpv4Address(address) ? 4 : 6,
-  }))
-
-/**
- * Looks a name up once for each connection, and gives its addresses only if every one is permitted:
- * of a name that has others, none is to be trusted. The socket dials what is given here, so that no
- * second look-up can give another answer.
- */
-const vettedLookup =
-  (policy: Policy): LookupFunction =>
-  (hostname, options, callback) => {
-    const give = (addresses: ReadonlyArray<LookupAddress>): void => {
-      const [first] = addresses
-      if (first === undefined || !addresses.every(({ address }) => isPermitted(policy, address))) {
-        callback(Object.assign(new Error(notAllowed), { code: notAllowed }), "", 0)
-      } else if (options.all === true) callback(null, [...addresses])
-      else callback(null, first.address, first.family)
-    }
-    if (hostOf(hostname)._tag === "Localhost") return give(localAddresses(policy))
-    dnsLookup(hostname, { ...options, all: true }, (error, addresses) =>
-      error === null ? give(addresses) : callback(error, "", 0),
-    )
-  }
+import { notAllowed, vettedLookup } from "./vettedLookup.ts"
 
 const failure = (error: NodeJS.ErrnoException): TransportError =>
   new TransportError({ reason: error.code ?? error.name })
@@ -85,6 +47,7 @@ const post = (
   { body, headers }: Outgoing,
 ): Effect.Effect<Answer, TransportError> =>
   Effect.callback((resume) => {
+    let isAborted = false
     const open = (): Http.ClientRequest => {
       const isSecure = target.protocol === "https:"
       const request = (isSecure ? Https : Http).request(target, {
@@ -96,14 +59,18 @@ const post = (
       request.on("response", (response) => readAnswer(response, resume))
       request.on("error", (error: NodeJS.ErrnoException) => {
         // A connection kept alive may have been closed at the other end just now.
-        if (request.reusedSocket && error.code === "ECONNRESET") current = open()
+        const isStale = request.reusedSocket && error.code === "ECONNRESET"
+        if (isStale && !isAborted) current = open()
         else resume(Effect.fail(failure(error)))
       })
       request.end(body)
       return request
     }
     let current = open()
-    return Effect.sync(() => current.destroy())
+    return Effect.sync(() => {
+      isAborted = true
+      current.destroy()
+    })
   })
 
 interface Agents {

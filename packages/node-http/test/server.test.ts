@@ -1,0 +1,317 @@
+import * as Http from "node:http"
+import * as Net from "node:net"
+import { text } from "node:stream/consumers"
+
+import type { ApiRequest } from "@tenure/core/ApiRequest"
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import {
+  type Mountable,
+  nodeTransport,
+  serve,
+  type ServerOptions,
+  toNodeHandler,
+} from "@tenure/node-http"
+import { exchange, parseResponses, send } from "@tenure/testing"
+import { describe, expect, it } from "vitest"
+
+const webhooks = "/v2/projects/p1/integrations/webhooks"
+const extendOne = "/v2/projects/p1/memberships/1001/extend"
+const body = JSON.stringify({ extend: "2099-01-01T00:00:00.000Z" })
+
+interface Running {
+  readonly url: string
+  readonly token: string
+  readonly tenure: Tenure.Tenure
+}
+
+/** Runs a test against a server with a project, a member and a key. */
+const serving = async (
+  test: (running: Running) => Promise<void>,
+  options: ServerOptions = {},
+): Promise<void> => {
+  const tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })
+  const { memberships } = tenure
+  await memberships.createProject("p1")
+  await memberships.grant({ projectId: "p1", userId: "1001", endDate: 1_000_000_000_000 })
+  const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
+  const server = await serve(tenure, { shutdownTimeout: 500, ...options })
+  await test({ url: server.url, token, tenure })
+  await server.close()
+  await tenure.close()
+}
+
+const lines = (...all: ReadonlyArray<string>): string => [...all, "", ""].join("\r\n")
+
+/** Expects one enveloped response on a raw connection, with all headers of every response. */
+const expectEnvelope = (raw: string, status: number, code: string): void => {
+  const responses = parseResponses(raw)
+  expect(responses.map((one) => one.status)).toEqual([status])
+  expect(responses[0]?.body).toMatchObject({ ok: false, code: status, error: { error_code: code } })
+  expect(responses[0]?.headers).toMatchObject({
+    "content-type": "application/json",
+    "x-ratelimit-limit": "300",
+    "x-ratelimit-remaining": expect.stringMatching(/^2[0-9][0-9]$/),
+    "x-ratelimit-reset": expect.stringMatching(/^[0-9]{10}$/),
+    connection: "close",
+  })
+}
+
+describe("what is no HTTP request", () => {
+  it.each([
+    ["nonsense", lines("nonsense")],
+    ["a control character in a header", lines("GET / HTTP/1.1", "Host: a", "X\u0001: b")],
+    ["a header without a colon", lines("GET / HTTP/1.1", "Host: a", "nothing")],
+    ["another version", lines("GET / HTTP/9.9", "Host: a")],
+    ["a length that is none", lines(`PATCH ${extendOne} HTTP/1.1`, "Host: a", "Content-Length: x")],
+    ["two lengths", lines("GET / HTTP/1.1", "Host: a", "Content-Length: 1", "Content-Length: 2")],
+    [
+      "a length and chunks, as smugglers send them",
+      lines("GET / HTTP/1.1", "Host: a", "Content-Length: 5", "Transfer-Encoding: chunked"),
+    ],
+    ["TLS", Buffer.from("16030100c8010000c40303", "hex")],
+    ["no host", lines("GET / HTTP/1.1", "Connection: close")],
+  ])("is answered 400 in an envelope: %s", (_name, packet) =>
+    serving(async ({ url }) => {
+      expectEnvelope(await exchange(url, packet), 400, "MALFORMED_REQUEST")
+      expect((await send(url, { path: "/" })).status).toBe(404)
+    }),
+  )
+
+  it("is answered 431 where the header is too long", () =>
+    serving(async ({ url }) => {
+      const packet = lines("GET / HTTP/1.1", "Host: a", `X: ${"x".repeat(100_000)}`)
+      expectEnvelope(await exchange(url, packet), 431, "REQUEST_HEADERS_TOO_LARGE")
+    }))
+
+  it("is answered after the request before it on the same connection, which is not repeated", () =>
+    serving(async ({ tenure, token, url }) => {
+      const request = lines(
+        `PATCH ${extendOne} HTTP/1.1`,
+        "Host: a",
+        `Authorization: Bearer ${token}`,
+        "Content-Type: application/json",
+        `Content-Length: ${body.length}`,
+      )
+      const raw = await exchange(url, `${request}${body}BREW / HTTP/1.1\r\n\r\n`)
+      expect(parseResponses(raw)[0]?.status).toBe(200)
+      const rows = await tenure.memberships.history({ projectId: "p1", userId: "1001" })
+      expect(rows.map(({ action }) => action)).toEqual(["extended", "granted"])
+    }))
+
+  it("is answered 400 where a body in chunks is broken", () =>
+    serving(async ({ url }) => {
+      const head = lines(`PATCH ${extendOne} HTTP/1.1`, "Host: a", "Transfer-Encoding: chunked")
+      const raw = await exchange(url, `${head}zz\r\n`)
+      expectEnvelope(raw, 400, "MALFORMED_REQUEST")
+      expect(parseResponses(raw)[0]?.body).toMatchObject({ method: "PATCH", path: extendOne })
+    }))
+})
+
+describe("a method that node does not know", () => {
+  it("is answered like any other that the path does not allow", () =>
+    serving(async ({ token, url }) => {
+      for (const method of ["BREW", "constructor", "__proto__", "get"]) {
+        const raw = await exchange(
+          url,
+          lines(`${method} ${webhooks}?x HTTP/1.1`, "Host: a", `Authorization: Bearer ${token}`),
+        )
+        const [response] = parseResponses(raw)
+        expect(response?.status).toBe(405)
+        expect(response?.headers["allow"]).toBe("GET, POST")
+        expect(response?.body).toMatchObject({ method, path: webhooks, code: 405 })
+      }
+    }))
+
+  it("needs a key too, and finds nothing where there is nothing", () =>
+    serving(async ({ url }) => {
+      const without = await exchange(url, lines(`BREW ${webhooks} HTTP/1.1`, "Host: a"))
+      expectEnvelope(without, 401, "UNAUTHORIZED")
+      const nowhere = await exchange(url, lines("BREW /pot HTTP/1.1", "Host: a"))
+      expectEnvelope(nowhere, 404, "ROUTE_NOT_FOUND")
+    }))
+
+  it("CONNECT is answered in an envelope", () =>
+    serving(async ({ url }) => {
+      const raw = await exchange(url, lines("CONNECT example.com:443 HTTP/1.1", "Host: a"))
+      expectEnvelope(raw, 404, "ROUTE_NOT_FOUND")
+    }))
+})
+
+describe("targets", () => {
+  it("may be in absolute form", () =>
+    serving(async ({ token, url }) => {
+      const raw = await exchange(
+        url,
+        lines(
+          `GET http://elsewhere${webhooks}?a=b HTTP/1.1`,
+          "Host: elsewhere",
+          `Authorization: Bearer ${token}`,
+          "Connection: close",
+        ),
+      )
+      expect(parseResponses(raw)[0]?.body).toMatchObject({ code: 200, path: webhooks })
+    }))
+
+  it("may ask for an upgrade, which is not granted", () =>
+    serving(async ({ token, url }) => {
+      const raw = await exchange(
+        url,
+        lines(
+          `GET ${webhooks} HTTP/1.1`,
+          "Host: a",
+          `Authorization: Bearer ${token}`,
+          "Connection: Upgrade, close",
+          "Upgrade: websocket",
+        ),
+      )
+      expect(parseResponses(raw)[0]?.status).toBe(200)
+    }))
+})
+
+describe("slow clients", () => {
+  const options = { headersTimeout: 100, requestTimeout: 200 }
+
+  it("are answered 408 when their header does not arrive in time", () =>
+    serving(async ({ url }) => {
+      expectEnvelope(await exchange(url, "GET / HTTP/1.1\r\nHost: a\r\n"), 408, "REQUEST_TIMEOUT")
+    }, options))
+
+  it("are answered 408 when their body does not arrive in time", () =>
+    serving(async ({ tenure, token, url }) => {
+      const head = lines(
+        `PATCH ${extendOne} HTTP/1.1`,
+        "Host: a",
+        `Authorization: Bearer ${token}`,
+        "Content-Type: application/json",
+        `Content-Length: ${body.length}`,
+      )
+      const raw = await exchange(url, head, body.slice(0, 5))
+      expectEnvelope(raw, 408, "REQUEST_TIMEOUT")
+      expect(parseResponses(raw)[0]?.body).toMatchObject({ method: "PATCH", path: extendOne })
+      const found = await tenure.memberships.find({ projectId: "p1", userId: "1001" })
+      expect(found.endDate).toBe(1_000_000_000_000)
+    }, options))
+
+  it("do not hold up others", () =>
+    serving(async ({ token, url }) => {
+      const slow = Array.from({ length: 100 }, () => exchange(url, "GET / HTTP/1.1\r\n"))
+      const headers = { authorization: `Bearer ${token}` }
+      expect((await send(url, { path: webhooks, headers })).status).toBe(200)
+      await Promise.all(slow)
+    }, options))
+})
+
+/** A Tenure whose answers wait for a gate. */
+const gated = () => {
+  const waiting: Array<() => void> = []
+  const seen: Array<ApiRequest> = []
+  const tenure: Mountable = {
+    maxBodyBytes: 1000,
+    owns: () => true,
+    handle: (request) =>
+      new Promise((resolve) => {
+        seen.push(request)
+        waiting.push(() => resolve({ status: 200, headers: {}, body: "{}" }))
+      }),
+  }
+  const until = async (count: number): Promise<void> => {
+    while (seen.length < count) await new Promise((resolve) => setImmediate(resolve))
+  }
+  return { tenure, seen, until, open: () => waiting.splice(0).forEach((release) => release()) }
+}
+
+describe("closing", () => {
+  it("finishes what is in flight, and takes no more", async () => {
+    const { open, tenure, until } = gated()
+    const server = await serve(tenure)
+    const inFlight = send(server.url, { path: "/" })
+    await until(1)
+    const closing = server.close()
+    await expect(send(server.url, { path: "/" })).rejects.toThrow("ECONNREFUSED")
+    open()
+    expect((await inFlight).status).toBe(200)
+    await closing
+  })
+
+  it("does not wait for connections that are idle", async () => {
+    const { open, tenure, until } = gated()
+    const server = await serve(tenure)
+    const agent = new Http.Agent({ keepAlive: true })
+    const { hostname, port } = new URL(server.url)
+    const fresh = Net.connect(Number(port), hostname)
+    await new Promise((resolve) => fresh.once("connect", resolve))
+    const answered = new Promise<Http.IncomingMessage>((resolve) => {
+      Http.get({ agent, hostname, port }, resolve)
+    })
+    await until(1)
+    open()
+    await text(await answered)
+    const before = Date.now()
+    await server.close()
+    expect(Date.now() - before).toBeLessThan(1000)
+    agent.destroy()
+  })
+
+  it("cuts off what lasts longer than the timeout", async () => {
+    const { tenure, until } = gated()
+    const server = await serve(tenure, { shutdownTimeout: 100 })
+    const inFlight = send(server.url, { path: "/" })
+    const refused = expect(inFlight).rejects.toThrow("socket hang up")
+    await until(1)
+    await server.close()
+    await refused
+  })
+})
+
+describe("serving", () => {
+  it("fails where the port is taken", async () => {
+    const { tenure } = gated()
+    const server = await serve(tenure)
+    const port = Number(new URL(server.url).port)
+    await expect(serve(tenure, { port })).rejects.toThrow("EADDRINUSE")
+    await server.close()
+  })
+
+  it("gives the URL of an IPv6 address in brackets", async () => {
+    const { tenure } = gated()
+    const server = await serve(tenure, { host: "::1" })
+    expect(server.url).toMatch(/^http:\/\/\[::1\]:[0-9]+$/)
+    await server.close()
+  })
+
+  it("may leave requests to a listener, which passes them on as it likes", () =>
+    serving(
+      async ({ url }) => {
+        const response = await send(url, { path: "/mine" })
+        expect([response.status, response.body]).toEqual([200, { mine: true }])
+      },
+      { listener: (_request, response) => void response.end('{"mine":true}') },
+    ))
+})
+
+describe("as a middleware", () => {
+  it("answers what is the API's, and passes everything else on", async () => {
+    const tenure = await Tenure.make({ stores: memory() })
+    const handler = toNodeHandler(tenure)
+    const host = Http.createServer((request, response) =>
+      handler(request, response, () => response.writeHead(299).end("{}")),
+    )
+    await new Promise<void>((resolve) => host.listen(0, "127.0.0.1", resolve))
+    const address = host.address()
+    const url = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`
+    expect((await send(url, { path: webhooks })).status).toBe(401)
+    expect((await send(url, { method: "PUT", path: `${extendOne}?x` })).status).toBe(401)
+    for (const path of [
+      "/",
+      "/v2/projects",
+      "/v2/projects/p1",
+      "/v2/users",
+      "/other?/v2/projects/",
+    ]) {
+      expect((await send(url, { path })).status).toBe(299)
+    }
+    host.close()
+    await tenure.close()
+  })
+})

@@ -1,0 +1,105 @@
+import * as Http from "node:http"
+
+import { AddressPolicy } from "@tenure/core/AddressPolicy"
+import { startReceiver } from "@tenure/testing"
+import * as Effect from "effect/Effect"
+import { describe, expect, it } from "vitest"
+
+import { type Resolve, vettedLookup } from "../src/vettedLookup.ts"
+
+const policyOf = (...allowedNetworks: ReadonlyArray<string>) =>
+  Effect.runSync(
+    Effect.provide(
+      AddressPolicy.use((policy) => Effect.succeed(policy)),
+      AddressPolicy.layer({ allowedNetworks }),
+    ),
+  )
+
+/** A resolver whose answers are given, one look-up after another. */
+const resolver = (...answers: ReadonlyArray<ReadonlyArray<string>>) => {
+  const names: Array<string> = []
+  const resolve: Resolve = (hostname, _options, callback) => {
+    const addresses = answers[names.length] ?? []
+    names.push(hostname)
+    callback(
+      null,
+      addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 })),
+    )
+  }
+  return { names, resolve }
+}
+
+const look = (
+  allowed: ReadonlyArray<string>,
+  resolve: Resolve,
+  hostname = "name.example",
+): Promise<unknown> =>
+  new Promise((done) => {
+    const lookup = vettedLookup(policyOf(...allowed), resolve)
+    lookup(hostname, { all: true }, (error, addresses) => done(error?.code ?? addresses))
+  })
+
+describe("a name", () => {
+  it("is dialled at all its addresses if each is public", async () => {
+    const { resolve } = resolver(["93.184.216.34", "2606:2800::1"])
+    expect(await look([], resolve)).toEqual([
+      { address: "93.184.216.34", family: 4 },
+      { address: "2606:2800::1", family: 6 },
+    ])
+  })
+
+  it("is not dialled at all if any of its addresses is not", async () => {
+    for (const address of [
+      "127.0.0.1",
+      "10.0.0.1",
+      "::1",
+      "::ffff:10.0.0.1",
+      "fe80::1%eth0",
+      "x",
+    ]) {
+      const { resolve } = resolver(["93.184.216.34", address])
+      expect(await look([], resolve)).toBe("AddressNotAllowed")
+    }
+  })
+
+  it("is not dialled if it has no address", async () => {
+    expect(await look([], resolver([]).resolve)).toBe("AddressNotAllowed")
+  })
+
+  it("is vetted anew for each connection", async () => {
+    const { resolve } = resolver(["93.184.216.34"], ["127.0.0.1"])
+    expect(await look([], resolve)).toHaveLength(1)
+    expect(await look([], resolve)).toBe("AddressNotAllowed")
+  })
+
+  it("fails as its look-up does", async () => {
+    const resolve: Resolve = (_hostname, _options, callback) =>
+      callback(Object.assign(new Error("no such name"), { code: "ENOTFOUND" }), [])
+    expect(await look([], resolve)).toBe("ENOTFOUND")
+  })
+
+  it("of this machine is not looked up, and stands for the permitted of its addresses", async () => {
+    const { names, resolve } = resolver()
+    const both = ["127.0.0.0/8", "::1/128"]
+    expect(await look(both, resolve, "localhost")).toHaveLength(2)
+    expect(await look(["127.0.0.0/8"], resolve, "app.localhost")).toEqual([
+      { address: "127.0.0.1", family: 4 },
+    ])
+    expect(await look([], resolve, "localhost")).toBe("AddressNotAllowed")
+    expect(names).toEqual([])
+  })
+
+  it("is resolved once for a connection, which dials that answer and keeps the name", async () => {
+    const receiver = await startReceiver()
+    const { names, resolve } = resolver(["127.0.0.1"], ["10.0.0.1"])
+    const lookup = vettedLookup(policyOf("127.0.0.0/8"), resolve)
+    const { port } = new URL(receiver.url)
+    const url = `http://name.example:${port}/`
+    await new Promise((done, reject) => {
+      Http.request(url, { method: "POST", lookup, agent: false }, done).on("error", reject).end()
+    })
+    expect(names).toEqual(["name.example"])
+    expect(receiver.received[0]?.headers["host"]).toBe(`name.example:${port}`)
+    receiver.close()
+  })
+})

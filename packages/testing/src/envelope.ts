@@ -1,0 +1,59 @@
+/** Expectations about envelopes: every documented field, and no other. */
+import { expect } from "vitest"
+
+import type { Incoming } from "./httpClient.ts"
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** What every response has, whatever it says. */
+export const expectHeaders = ({ headers }: Incoming): void => {
+  expect(headers["content-type"]).toBe("application/json")
+  expect(headers["x-ratelimit-limit"]).toMatch(/^[1-9][0-9]*$/)
+  expect(headers["x-ratelimit-remaining"]).toMatch(/^[0-9]+$/)
+  expect(headers["x-ratelimit-reset"]).toMatch(/^[0-9]{10}$/)
+}
+
+/** Expects a success with a message, and just these of the other fields. */
+export const expectSuccess = (
+  response: Incoming,
+  method: string,
+  path: string,
+  result: { readonly total?: number; readonly data: unknown },
+): { readonly data?: unknown } => {
+  expectHeaders(response)
+  expect(response.status).toBe(200)
+  expect(response.body).toStrictEqual({
+    ok: true,
+    request_id: expect.stringMatching(uuid),
+    method,
+    path,
+    code: 200,
+    message: expect.stringMatching(/./),
+    ...result,
+  })
+  return Object(response.body)
+}
+
+/**
+ * Expects a failure: with a single `error` of the given code, or with `errors` of the given codes.
+ */
+export const expectFailure = (
+  response: Incoming,
+  method: string,
+  path: string,
+  status: number,
+  codes: string | ReadonlyArray<string>,
+): { readonly error?: { readonly message: string } } => {
+  const described = (code: string) => ({ error_code: code, message: expect.stringMatching(/./) })
+  expectHeaders(response)
+  expect(response.status).toBe(status)
+  expect(response.body).toStrictEqual({
+    ok: false,
+    request_id: expect.stringMatching(uuid),
+    method,
+    path,
+    code: status,
+    ...(typeof codes === "string" ? { error: described(codes) } : { errors: codes.map(described) }),
+  })
+  return Object(response.body)
+}
