@@ -1,7 +1,7 @@
 /** The dispatcher: claims deliveries that are due, sends them, and settles them. */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
@@ -10,6 +10,7 @@ import * as Random from "effect/Random"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 
+import * as Option from "./internal/option.ts"
 import type { InvalidInput } from "./InvalidInput.ts"
 import { type Attempt, type Claim, Outbox, type Settlement } from "./Outbox.ts"
 import * as RetrySchedule from "./RetrySchedule.ts"
@@ -34,6 +35,8 @@ const perWebhook = 4
 const leaseMarginMillis = 15_000
 
 const storeRetryMillis = 1000
+
+const longestDelay = 30 * 86_400_000
 
 /** Delivers what is in the outbox for as long as its layer lives. */
 export class Dispatcher extends Context.Service<
@@ -101,12 +104,11 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const outbox = yield* Outbox
   const transport = yield* WebhookTransport
   const scope = yield* Effect.scope
-  const schedule =
-    options.retrySchedule === undefined
-      ? RetrySchedule.standard
-      : RetrySchedule.fromDurations(options.retrySchedule)
-  const timeout = Duration.toMillis(options.timeout ?? "15 seconds")
-  const maxInFlight = options.maxInFlight ?? 1024
+  const schedule = yield* Effect.forEach(options.retrySchedule ?? RetrySchedule.standard, (delay) =>
+    Option.millis("webhooks.retrySchedule", delay, { least: 0, most: longestDelay }),
+  )
+  const timeout = yield* Option.millis("webhooks.timeout", options.timeout ?? "15 seconds")
+  const maxInFlight = yield* Option.count("webhooks.maxInFlight", options.maxInFlight ?? 1024)
 
   const wake = yield* Latch.make()
   const inFlight = new Map<WebhookId, Set<Fiber.Fiber<void>>>()

@@ -13,6 +13,7 @@ import * as ClientAddress from "./ClientAddress.ts"
 import * as Envelope from "./Envelope.ts"
 import { single } from "./HeaderFields.ts"
 import * as Networks from "./internal/networks.ts"
+import * as Option from "./internal/option.ts"
 import { InvalidInput } from "./InvalidInput.ts"
 import type { Memberships } from "./Memberships.ts"
 import * as Operations from "./Operations.ts"
@@ -149,7 +150,8 @@ const observe = (observer: (record: AccessRecord) => void, record: AccessRecord)
   )
 
 const make = Effect.fnUntraced(function* (options: Options) {
-  const { maxBodyBytes = 65_536, onResponse } = options
+  const { onResponse } = options
+  const maxBodyBytes = yield* Option.count("maxBodyBytes", options.maxBodyBytes ?? 65_536)
   const crypto = yield* WebCrypto
   const apiKeys = yield* ApiKeys
   const limiter = yield* RateLimiter

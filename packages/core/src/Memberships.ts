@@ -79,7 +79,7 @@ export class Memberships extends Context.Service<
     /** Reads a membership. */
     readonly find: (member: Member) => Effect.Effect<Membership, Failure | MembershipNotFound>
 
-    /** Reads up to `limit` memberships (100 by default), by user id, those after `after`. */
+    /** Reads up to `limit` memberships (100 by default, 10,000 at most), by user id, those after `after`. */
     readonly list: (page: {
       readonly projectId: string
       readonly after?: string | undefined
@@ -87,7 +87,7 @@ export class Memberships extends Context.Service<
     }) => Effect.Effect<ReadonlyArray<Membership>, Failure | ProjectNotFound>
 
     /**
-     * Reads the newest `limit` rows (100 by default) of the audit trail, newest first: of a
+     * Reads the newest `limit` rows (100 by default, 10,000 at most) of the audit trail, newest first: of a
      * project, or of one user's membership in it.
      */
     readonly history: (page: {
@@ -191,14 +191,14 @@ const make = Effect.fnUntraced(function* ({ bulk = "set" }: Options) {
     list: Effect.fnUntraced(function* ({ after, limit = 100, projectId }) {
       return yield* store.list(yield* Input.projectId(projectId), {
         after: after === undefined ? undefined : yield* Input.userId(after),
-        limit,
+        limit: yield* Input.limit(limit),
       })
     }),
 
     history: Effect.fnUntraced(function* ({ limit = 100, projectId, userId }) {
       return yield* store.history(yield* Input.projectId(projectId), {
         userId: userId === undefined ? undefined : yield* Input.userId(userId),
-        limit,
+        limit: yield* Input.limit(limit),
       })
     }),
   })

@@ -1,14 +1,15 @@
 /** Rate limits: which buckets a request draws on, what is reported, and suspension. */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 
 import type { ApiKeyId } from "./ApiKey.ts"
 import * as BucketTable from "./BucketTable.ts"
 import * as ExhaustedBuckets from "./internal/exhaustedBuckets.ts"
-import { InvalidInput } from "./InvalidInput.ts"
+import * as Option from "./internal/option.ts"
+import type { InvalidInput } from "./InvalidInput.ts"
 import { type Bucket, RateLimitStore, type Take } from "./RateLimitStore.ts"
 import * as Suspension from "./Suspension.ts"
 import * as TokenBucket from "./TokenBucket.ts"
@@ -86,21 +87,14 @@ export class RateLimiter extends Context.Service<
 
 const seconds = (micros: number): number => Math.ceil(micros / 1_000_000)
 
-const isCount = (value: number): boolean =>
-  Number.isInteger(value) && value >= 1 && value <= 1_000_000_000
-
-const policyOf = (name: string, limit: Limit): Effect.Effect<TokenBucket.Policy, InvalidInput> => {
-  const windowMillis = Duration.toMillis(limit.window)
-  const isValid =
-    isCount(limit.limit) &&
-    isCount(limit.capacity ?? limit.limit) &&
-    windowMillis >= 1 &&
-    windowMillis <= 366 * 86_400_000
-  const message = "limits are whole numbers from 1 to 1,000,000,000, windows 1 ms to 366 days"
-  return isValid
-    ? Effect.succeed(TokenBucket.policy({ ...limit, windowMillis }))
-    : Effect.fail(new InvalidInput({ field: `rateLimits.${name}`, message }))
-}
+const policyOf = Effect.fnUntraced(function* (name: string, given: Limit) {
+  const field = `rateLimits.${name}`
+  return TokenBucket.policy({
+    limit: yield* Option.count(`${field}.limit`, given.limit),
+    windowMillis: yield* Option.millis(`${field}.window`, given.window),
+    capacity: yield* Option.count(`${field}.capacity`, given.capacity ?? given.limit),
+  })
+})
 
 /** A bucket that refuses: for how long yet, and when it is full again. */
 interface Refusal {
@@ -151,7 +145,9 @@ const make = Effect.fnUntraced(function* (options: Options) {
   )
   const burst = yield* policyOf("burst", options.burst ?? { limit: 20, window: "1 second" })
   const suspensions =
-    options.suspension === false ? Suspension.never : Suspension.make(options.suspension ?? {})
+    options.suspension === false
+      ? Suspension.never
+      : yield* Suspension.make(options.suspension ?? {})
   const exhausted = ExhaustedBuckets.make()
   const local = BucketTable.make()
 

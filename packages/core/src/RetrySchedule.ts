@@ -1,6 +1,4 @@
 /** When a delivery that failed is tried again. */
-import * as Duration from "effect/Duration"
-
 /** Delays between attempts, in milliseconds: after the first, after the second, and so on. */
 export type RetrySchedule = ReadonlyArray<number>
 
@@ -20,10 +18,6 @@ export const standard: RetrySchedule = [
   20 * hour,
   24 * hour,
 ]
-
-/** Makes a schedule of durations. */
-export const fromDurations = (delays: ReadonlyArray<Duration.Input>): RetrySchedule =>
-  delays.map((delay) => Duration.toMillis(delay))
 
 const jitter = 0.2
 

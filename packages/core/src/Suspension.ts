@@ -1,7 +1,9 @@
 /** Suspension of API keys that keep running into limits. All instants are microseconds. */
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 
 import type { ApiKeyId } from "./ApiKey.ts"
+import * as Option from "./internal/option.ts"
 
 /** When a key is suspended, and for how long. */
 export interface Options {
@@ -35,13 +37,17 @@ interface Offender {
 // longest is forgotten.
 const maxOffenders = 10_000
 
-const micros = (duration: Duration.Input): number => Duration.toMillis(duration) * 1000
+const field = "rateLimits.suspension"
 
 /** Makes the counters, which live in this process. */
-export const make = (options: Options): Suspensions => {
-  const limit = options.refusals ?? 50
-  const within = micros(options.within ?? "10 minutes")
-  const duration = micros(options.duration ?? "10 minutes")
+export const make = Effect.fnUntraced(function* (options: Options) {
+  const limit = yield* Option.count(`${field}.refusals`, options.refusals ?? 50, {
+    least: 1,
+    most: 10_000,
+  })
+  const within = 1000 * (yield* Option.millis(`${field}.within`, options.within ?? "10 minutes"))
+  const duration =
+    1000 * (yield* Option.millis(`${field}.duration`, options.duration ?? "10 minutes"))
   const offenders = new Map<ApiKeyId, Offender>()
 
   const offender = (keyId: ApiKeyId): Offender => {
@@ -58,7 +64,7 @@ export const make = (options: Options): Suspensions => {
     return fresh
   }
 
-  return {
+  const suspensions: Suspensions = {
     until: (keyId, now) => {
       const suspended = offenders.get(keyId)?.suspended
       if (suspended === undefined) return undefined
@@ -77,4 +83,5 @@ export const make = (options: Options): Suspensions => {
       return one.suspended.until
     },
   }
-}
+  return suspensions
+})

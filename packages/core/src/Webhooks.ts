@@ -9,8 +9,9 @@ import { AddressPolicy, permitsHost } from "./AddressPolicy.ts"
 import { Dispatcher } from "./Dispatcher.ts"
 import * as Event from "./Event.ts"
 import * as Input from "./internal/input.ts"
+import * as Option from "./internal/option.ts"
 import * as Uuid from "./internal/uuid.ts"
-import { InvalidInput } from "./InvalidInput.ts"
+import type { InvalidInput } from "./InvalidInput.ts"
 import { Outbox } from "./Outbox.ts"
 import type { ProjectNotFound } from "./Project.ts"
 import type { StoreUnavailable } from "./StoreUnavailable.ts"
@@ -89,19 +90,16 @@ const webhookId = (text: string): Effect.Effect<WebhookId, WebhookNotFound> => {
     : Effect.fail(new WebhookNotFound({ webhookId: text }))
 }
 
-const make = Effect.fnUntraced(function* ({ maxPerProject = 50, requireHttps = false }: Options) {
+const make = Effect.fnUntraced(function* ({ requireHttps = false, ...options }: Options) {
   const store = yield* WebhookStore
   const outbox = yield* Outbox
   const dispatcher = yield* Dispatcher
   const policy = yield* AddressPolicy
   const crypto = yield* WebCrypto
-
-  if (!Number.isInteger(maxPerProject) || maxPerProject < 0) {
-    return yield* new InvalidInput({
-      field: "webhooks.maxPerProject",
-      message: "webhooks.maxPerProject: expected a whole number of at least 0",
-    })
-  }
+  const maxPerProject = yield* Option.count("webhooks.maxPerProject", options.maxPerProject ?? 50, {
+    least: 0,
+    most: 1_000_000,
+  })
 
   const checkUrl = (input: unknown): Effect.Effect<string, InvalidWebhookUrl> => {
     if (typeof input !== "string") return invalidUrl("url is required and must be a string")

@@ -286,15 +286,15 @@ describe("without the store", () => {
 
 describe("options", () => {
   it.effect.each([
-    ["perKey", { limit: 0, window: "1 minute" }],
-    ["perAddress", { limit: 1.5, window: "1 minute" }],
-    ["burst", { limit: NaN, window: "1 second" }],
-    ["burst", { limit: 20, window: 0 }],
-    ["burst", { limit: 20, window: "1 second", capacity: -1 }],
-  ] as const)("are refused by name: %s %o", ([name, limit]) =>
+    ["perKey", "limit", { limit: 0, window: "1 minute" }],
+    ["perAddress", "limit", { limit: 1.5, window: "1 minute" }],
+    ["burst", "limit", { limit: NaN, window: "1 second" }],
+    ["burst", "window", { limit: 20, window: 0 }],
+    ["burst", "capacity", { limit: 20, window: "1 second", capacity: -1 }],
+  ] as const)("are refused by name: %s.%s %o", ([name, field, limit]) =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(limited({ [name]: limit }, () => Effect.void))
-      expect(error).toMatchObject({ _tag: "InvalidInput", field: `rateLimits.${name}` })
+      expect(error).toMatchObject({ _tag: "InvalidInput", field: `rateLimits.${name}.${field}` })
     }),
   )
 })

@@ -1,13 +1,16 @@
 import { ApiKeyId } from "@tenure/core/ApiKey"
 import * as Suspension from "@tenure/core/Suspension"
+import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 
 const minute = 60_000_000
+const make = (options: Suspension.Options) => Effect.runSync(Suspension.make(options))
+
 const key = ApiKeyId("key")
 
 describe("a suspension", () => {
   it("begins with the fiftieth refusal within ten minutes, and lasts ten minutes", () => {
-    const suspensions = Suspension.make({})
+    const suspensions = make({})
     for (let refusal = 1; refusal < 50; refusal++) {
       expect(suspensions.refuse(key, refusal)).toBeUndefined()
     }
@@ -19,7 +22,7 @@ describe("a suspension", () => {
   })
 
   it("counts refusals of the last ten minutes only, wherever those begin", () => {
-    const suspensions = Suspension.make({ refusals: 3 })
+    const suspensions = make({ refusals: 3 })
     const refusals = [0, 5, 11, 12, 15.5, 16].map((at) => suspensions.refuse(key, at * minute))
     expect(refusals.map((until) => until !== undefined)).toEqual([
       false,
@@ -32,7 +35,7 @@ describe("a suspension", () => {
   })
 
   it("leaves a clean slate behind", () => {
-    const suspensions = Suspension.make({ refusals: 2, duration: "1 minute" })
+    const suspensions = make({ refusals: 2, duration: "1 minute" })
     suspensions.refuse(key, 0)
     suspensions.refuse(key, 1)
     expect(suspensions.until(key, 2 * minute)).toBeUndefined()
@@ -40,13 +43,13 @@ describe("a suspension", () => {
   })
 
   it("is of one key, and not of another", () => {
-    const suspensions = Suspension.make({ refusals: 1 })
+    const suspensions = make({ refusals: 1 })
     suspensions.refuse(key, 0)
     expect(suspensions.until(ApiKeyId("other"), 0)).toBeUndefined()
   })
 
   it("ends when the clock is set back", () => {
-    const suspensions = Suspension.make({ refusals: 1 })
+    const suspensions = make({ refusals: 1 })
     suspensions.refuse(key, 60 * minute)
     expect(suspensions.until(key, 0)).toBeUndefined()
   })

@@ -5,6 +5,7 @@ import { EventType } from "../Event.ts"
 import { InvalidInput } from "../InvalidInput.ts"
 import { UserId } from "../Membership.ts"
 import { ProjectId } from "../Project.ts"
+import * as Option from "./option.ts"
 import type { Refined } from "./refined.ts"
 
 const reader =
@@ -21,6 +22,10 @@ export const projectId = reader(
 )
 
 export const userId = reader("userId", UserId, "1 to 64 decimal digits")
+
+/** The number of items that a page may have. */
+export const limit = (items: number): Effect.Effect<number, InvalidInput> =>
+  Option.count("limit", items, { least: 1, most: 10_000 })
 
 export const eventType = reader(
   "type",

@@ -1,0 +1,193 @@
+import type { Promises } from "@tenure/core/Tenure"
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+
+const endDate = "2099-01-01T00:00:00.000Z"
+const member = { projectId: "p1", userId: "1001" }
+
+let tenure: Tenure.Tenure
+
+beforeEach(async () => {
+  tenure = await Tenure.make({ stores: memory() })
+  await tenure.memberships.createProject("p1")
+})
+
+afterEach(() => tenure.close())
+
+describe("memberships", () => {
+  it("are granted, read, listed, extended and ended", async () => {
+    const { memberships } = tenure
+    const granted = await memberships.grant({ ...member, endDate: "2001-01-01T00:00:00.000Z" })
+    expect(await memberships.find(member)).toEqual(granted)
+    expect(await memberships.list({ projectId: "p1" })).toEqual([granted])
+    const extended = await memberships.extend({ ...member, endDate })
+    expect(extended).toEqual({ ...member, endDate: Date.parse(endDate) })
+    expect(await memberships.find(member)).toEqual(extended)
+    const bulk = await memberships.extendAll({ projectId: "p1", endDate: 4_102_444_800_000 })
+    expect(bulk).toEqual({ endDate: 4_102_444_800_000, total: 1 })
+    await memberships.end(member)
+    await expect(memberships.find(member)).rejects.toMatchObject({ _tag: "MembershipNotFound" })
+    const rows = await memberships.history({ ...member })
+    expect(rows.map(({ action }) => action)).toEqual(["ended", "extended", "granted"])
+  })
+
+  it.each<readonly [string, (memberships: Promises["memberships"]) => Promise<unknown>, object]>([
+    [
+      "a project that does not exist",
+      (m) => m.grant({ projectId: "p9", userId: "1", endDate }),
+      { _tag: "ProjectNotFound", projectId: "p9" },
+    ],
+    [
+      "a user without a membership",
+      (m) => m.extend({ ...member, endDate }),
+      { _tag: "MembershipNotFound", userId: "1001" },
+    ],
+    ["a user id that is none", (m) => m.find({ ...member, userId: "x" }), { field: "userId" }],
+    ["a project id that is none", (m) => m.createProject("\u0000"), { field: "projectId" }],
+    ["an empty project id", (m) => m.createProject(""), { field: "projectId" }],
+    [
+      "an end date that is none",
+      (m) => m.grant({ ...member, endDate: "soon" }),
+      { _tag: "InvalidEndDate" },
+    ],
+    [
+      "an end date in the past",
+      (m) => m.extend({ ...member, endDate: 1_000_000_000_000 }),
+      { _tag: "EndDateNotInFuture" },
+    ],
+    [
+      "a page of no size",
+      (m) => m.list({ projectId: "p1", limit: 0 }),
+      { _tag: "InvalidInput", field: "limit" },
+    ],
+    [
+      "a history of half a row",
+      (m) => m.history({ projectId: "p1", limit: 0.5 }),
+      { _tag: "InvalidInput", field: "limit" },
+    ],
+  ])("are refused with a typed error for %s", async (_name, call, error) => {
+    const refusal = await call(tenure.memberships).catch((reason: unknown) => reason)
+    expect(refusal).toBeInstanceOf(Error)
+    expect(refusal).toMatchObject(error)
+    expect(String(refusal)).toMatch(/[a-z]/)
+  })
+})
+
+describe("API keys", () => {
+  it("are issued with a token that is shown once", async () => {
+    const { id, token } = await tenure.apiKeys.issue({ projects: ["p1"] })
+    expect(token).toMatch(/^tnr_[A-Za-z0-9_-]{43}$/)
+    const keys = await tenure.apiKeys.list()
+    expect(keys).toMatchObject([{ id, projects: new Set(["p1"]) }])
+    expect(JSON.stringify(keys)).not.toContain(token)
+  })
+
+  it("tell whose a token is, until they are revoked", async () => {
+    const { id, token } = await tenure.apiKeys.issue({ projects: ["p1"] })
+    expect(await tenure.apiKeys.authenticate(token)).toMatchObject({ id })
+    expect(await tenure.apiKeys.authenticate("no token")).toBeUndefined()
+    await tenure.apiKeys.revoke(id)
+    expect(await tenure.apiKeys.authenticate(token)).toBeUndefined()
+  })
+
+  it("may be issued for a token that clients have already", async () => {
+    const issued = await tenure.apiKeys.issue({ projects: ["p1"], token: "mine" })
+    expect(issued.token).toBe("mine")
+    await tenure.memberships.createProject("p2")
+    const again = await tenure.apiKeys.issue({ projects: ["p2"], token: "mine" })
+    expect(again.id).toBe(issued.id)
+  })
+
+  it.each(["", "a b", "ü", "a\n", "x".repeat(1025)])("have no token %j", async (token) => {
+    await expect(tenure.apiKeys.issue({ projects: ["p1"], token })).rejects.toMatchObject({
+      _tag: "InvalidInput",
+      field: "token",
+    })
+  })
+
+  it("fail to open a project that does not exist, and to be revoked if there are none", async () => {
+    await expect(tenure.apiKeys.issue({ projects: ["p9"] })).rejects.toMatchObject({
+      _tag: "ProjectNotFound",
+    })
+    await expect(tenure.apiKeys.revoke("nobody")).rejects.toMatchObject({
+      _tag: "ApiKeyNotFound",
+    })
+  })
+})
+
+describe("events", () => {
+  it.each([
+    [{ type: "" }, "type"],
+    [{ type: "a b" }, "type"],
+    [{ type: "a..b" }, "type"],
+    [{ type: `a${"b".repeat(128)}` }, "type"],
+    [{ data: 1n }, "data"],
+    [{ projectId: "" }, "projectId"],
+  ])("of %o are refused", async (fields, field) => {
+    const publication = { projectId: "p1", type: "payment.completed", data: {}, ...fields }
+    await expect(tenure.events.publish(publication)).rejects.toMatchObject({
+      _tag: "InvalidInput",
+      field,
+    })
+  })
+
+  it("need a project", async () => {
+    const publication = { projectId: "p9", type: "payment.completed", data: {} }
+    await expect(tenure.events.publish(publication)).rejects.toMatchObject({
+      _tag: "ProjectNotFound",
+    })
+  })
+})
+
+describe("webhooks", () => {
+  it("are created, listed, pinged and deleted", async () => {
+    const { webhooks } = tenure
+    const url = "https://receiver.example/"
+    const created = await webhooks.create({ projectId: "p1", url })
+    expect(await webhooks.list("p1")).toEqual([created])
+    const webhook = { projectId: "p1", webhookId: created.id }
+    expect(await webhooks.ping(webhook)).toMatch(/^[0-9a-f-]{36}$/)
+    await webhooks.delete(webhook)
+    expect(await webhooks.list("p1")).toEqual([])
+    await expect(webhooks.ping(webhook)).rejects.toMatchObject({ _tag: "WebhookNotFound" })
+    await expect(webhooks.delete(webhook)).rejects.toMatchObject({ _tag: "WebhookNotFound" })
+  })
+})
+
+describe("options", () => {
+  it.each<readonly [Tenure.Options, string]>([
+    [{ basePath: "api" }, "basePath"],
+    [{ basePath: "/a b" }, "basePath"],
+    [{ basePath: "/a?b" }, "basePath"],
+    [{ trustedProxies: ["10.0.0.1"] }, "trustedProxies"],
+    [{ webhooks: { allowedNetworks: ["localhost"] } }, "allowedNetworks"],
+    [{ webhooks: { maxPerProject: -1 } }, "webhooks.maxPerProject"],
+    [{ webhooks: { timeout: 0 } }, "webhooks.timeout"],
+    [{ webhooks: { maxInFlight: 0 } }, "webhooks.maxInFlight"],
+    [{ webhooks: { retrySchedule: [-1] } }, "webhooks.retrySchedule"],
+    [{ maxBodyBytes: 0 }, "maxBodyBytes"],
+    [{ rateLimits: { perKey: { limit: 0, window: 1 } } }, "rateLimits.perKey.limit"],
+    [{ rateLimits: { suspension: { refusals: 0 } } }, "rateLimits.suspension.refusals"],
+  ])("that are wrong are refused by name: %o", async (options, field) => {
+    const refusal = Tenure.make({ ...options, stores: memory() })
+    await expect(refusal).rejects.toMatchObject({ _tag: "InvalidInput", field })
+  })
+})
+
+describe("two of them", () => {
+  it("share nothing, even if they were made of the same stores", async () => {
+    const stores = memory()
+    const [one, other] = await Promise.all([Tenure.make({ stores }), Tenure.make({ stores })])
+    await one.memberships.createProject("p1")
+    await expect(other.webhooks.list("p1")).rejects.toMatchObject({ _tag: "ProjectNotFound" })
+    await Promise.all([one.close(), other.close()])
+  })
+})
+
+describe("closing", () => {
+  it("can be repeated", async () => {
+    await tenure.close()
+    await tenure.close()
+  })
+})
