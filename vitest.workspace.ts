@@ -11,6 +11,11 @@ const project = (root: string) => ({
 
 export default defineConfig({
   test: {
-    projects: ["packages/core", "packages/memory", "packages/node-http"].map(project),
+    projects: [
+      "packages/core",
+      "packages/memory",
+      "packages/node-http",
+      "examples/node-server",
+    ].map(project),
   },
 })

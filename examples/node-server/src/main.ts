@@ -1,6 +1,7 @@
 /** The bundled server. */
 import type { RequestListener } from "node:http"
 
+import { pathOf } from "@tenure/core/ApiRequest"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { nodeTransport, serve, toNodeHandler } from "@tenure/node-http"
@@ -14,6 +15,7 @@ import { type Settings, settings } from "./config.ts"
 import { curls } from "./curls.ts"
 import * as Log from "./log.ts"
 import * as Seed from "./seed.ts"
+import { fromConfig } from "./StartError.ts"
 
 const tenureLayer = (config: Settings) =>
   Tenure.layer({
@@ -39,8 +41,9 @@ const withHealth =
   (api: RequestListener, isReady: () => boolean): RequestListener =>
   (request, response) => {
     const isProbe = request.method === "GET" || request.method === "HEAD"
-    if (isProbe && (request.url === "/healthz" || request.url === "/readyz")) {
-      response.statusCode = request.url === "/readyz" && !isReady() ? 503 : 200
+    const path = pathOf(request.url ?? "")
+    if (isProbe && (path === "/healthz" || path === "/readyz")) {
+      response.statusCode = path === "/readyz" && !isReady() ? 503 : 200
       response.end()
     } else {
       api(request, response)
@@ -70,19 +73,19 @@ const server = Effect.fnUntraced(function* (config: Settings) {
   return url
 })
 
-const toldToStop = Effect.callback<void>((resume) => {
-  for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => resume(Effect.void))
+const toldToStop = new Promise<void>((resolve) => {
+  for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => resolve())
 })
 
 const program = Effect.gen(function* () {
-  const config = yield* settings
+  const config = yield* Effect.mapError(settings, fromConfig)
   yield* Effect.gen(function* () {
     const demo =
       config.seedFile === undefined ? yield* Seed.demo : yield* Seed.fromFile(config.seedFile)
     const url = yield* server(config)
     Log.print(`Tenure listens on ${url}${config.basePath}`)
     if (demo !== undefined) Log.print(curls(`${url}${config.basePath}`, demo, Date.now()))
-    yield* toldToStop
+    yield* Effect.promise(() => toldToStop)
   }).pipe(Effect.provide(tenureLayer(config)), Effect.scoped)
 }).pipe(Effect.provide(Logger.layer([Log.logger])))
 

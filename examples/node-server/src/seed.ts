@@ -3,9 +3,10 @@ import { readFile } from "node:fs/promises"
 
 import { ApiKeys } from "@tenure/core/ApiKeys"
 import { Memberships } from "@tenure/core/Memberships"
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+
+import { fromSchema, StartError } from "./StartError.ts"
 
 const Seed = Schema.fromJsonString(
   Schema.Struct({
@@ -21,11 +22,11 @@ const Seed = Schema.fromJsonString(
   }),
 )
 
-/** The seed file cannot be read, or says something that cannot be. */
-export class SeedError extends Data.TaggedError("SeedError")<{ readonly message: string }> {}
-
-const seedError = (error: unknown): SeedError =>
-  new SeedError({ message: `SEED_FILE: ${error instanceof Error ? error.message : String(error)}` })
+/** Names the seed file in an error about it. */
+const blame = (fault: unknown): StartError => {
+  const { message } = Schema.isSchemaError(fault) ? fromSchema(fault) : Object(fault)
+  return new StartError({ message: `SEED_FILE: ${message}` })
+}
 
 /**
  * Creates the projects, memberships and API keys of a seed file. What exists is left as it is, so
@@ -34,7 +35,10 @@ const seedError = (error: unknown): SeedError =>
 export const fromFile = Effect.fnUntraced(function* (path: string) {
   const memberships = yield* Memberships
   const apiKeys = yield* ApiKeys
-  const text = yield* Effect.tryPromise(() => readFile(path, "utf8"))
+  const text = yield* Effect.tryPromise({
+    try: () => readFile(path, "utf8"),
+    catch: (fault) => fault,
+  })
   const { projects } = yield* Schema.decodeUnknownEffect(Seed)(text)
   for (const project of projects) {
     yield* memberships.createProject(project.id)
@@ -48,7 +52,7 @@ export const fromFile = Effect.fnUntraced(function* (path: string) {
       yield* apiKeys.issue({ projects: [project.id], token })
     }
   }
-}, Effect.mapError(seedError))
+}, Effect.mapError(blame))
 
 /** A project to play with. */
 export interface Demo {

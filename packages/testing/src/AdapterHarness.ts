@@ -21,7 +21,7 @@ export interface AdapterHarness {
 }
 
 /** Options of a request; the headers come besides those that the API requires. */
-export interface Call {
+interface Call {
   readonly token?: string | undefined
   readonly headers?: Readonly<Record<string, string | ReadonlyArray<string>>>
   /** Sent as JSON, unless it is text or bytes. */

@@ -4,7 +4,7 @@
  */
 
 /** A bucket that refuses from `since` to `until`, in microseconds on this process's clock. */
-export interface Exhausted {
+interface Exhausted {
   readonly since: number
   readonly until: number
   /** When the bucket is full again, on the store's clock. */

@@ -27,7 +27,7 @@ export interface Members {
 }
 
 /** Makes an empty set of members. */
-export const makeMembers = (): Members => {
+const makeMembers = (): Members => {
   const own = new Map<UserId, Dated>()
   let bulk: Dated | undefined
   let changes = 0

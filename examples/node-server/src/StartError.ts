@@ -1,0 +1,22 @@
+/** Why the server does not start, in words for whoever starts it. */
+import type * as Config from "effect/Config"
+import * as Data from "effect/Data"
+import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
+
+/** The server does not start. */
+export class StartError extends Data.TaggedError("StartError")<{ readonly message: string }> {}
+
+const format = SchemaIssue.makeFormatterStandardSchemaV1()
+
+/** A line for each thing that is wrong: where it is, and what is expected there. */
+export const fromSchema = (error: Schema.SchemaError): StartError =>
+  new StartError({
+    message: format(error.issue)
+      .issues.map(({ message, path }) => [...(path ?? []), message].map(String).join(": "))
+      .join("\n"),
+  })
+
+/** A line for each setting that is wrong. */
+export const fromConfig = ({ cause }: Config.ConfigError): StartError =>
+  Schema.isSchemaError(cause) ? fromSchema(cause) : new StartError({ message: cause.message })

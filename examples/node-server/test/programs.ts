@@ -1,0 +1,87 @@
+/** Programs under test, started as a user starts them. */
+import { spawn } from "node:child_process"
+import { createInterface } from "node:readline"
+import { fileURLToPath } from "node:url"
+
+const pathOf = (example: string): string =>
+  fileURLToPath(new URL(`../../${example}/src/main.ts`, import.meta.url))
+
+/** How a program ended. */
+interface Ended {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** A program that runs. */
+export interface Program {
+  /** Waits for a line of its output. */
+  readonly line: (pattern: RegExp) => Promise<RegExpExecArray>
+  /** All lines of its output so far. */
+  readonly lines: ReadonlyArray<string>
+  readonly kill: (signal: NodeJS.Signals) => void
+  readonly ended: Promise<Ended>
+}
+
+const running = new Set<Program>()
+
+/** Starts an example with nothing in its environment but what is given. */
+export const start = (example: string, environment: Readonly<Record<string, string>>): Program => {
+  const child = spawn(process.execPath, ["-C", "source", pathOf(example)], {
+    env: { PATH: process.env["PATH"], ...environment },
+    stdio: ["ignore", "pipe", "pipe"],
+  })
+  const lines: Array<string> = []
+  const waiting = new Set<(line: string) => void>()
+  let stderr = ""
+  createInterface(child.stdout).on("line", (line) => {
+    lines.push(line)
+    for (const check of waiting) check(line)
+  })
+  child.stderr.on("data", (chunk) => (stderr += String(chunk)))
+  const program: Program = {
+    lines,
+    kill: (signal) => child.kill(signal),
+    ended: new Promise((resolve) => {
+      child.on("close", (code) => {
+        running.delete(program)
+        resolve({ code, stdout: lines.join("\n"), stderr })
+      })
+    }),
+    line: (pattern) =>
+      new Promise((resolve, reject) => {
+        const check = (line: string): void => {
+          const match = pattern.exec(line)
+          if (match === null) return
+          waiting.delete(check)
+          resolve(match)
+        }
+        waiting.add(check)
+        for (const line of lines) check(line)
+        void program.ended.then(({ stderr: reason }) => reject(new Error(`it ended: ${reason}`)))
+      }),
+  }
+  running.add(program)
+  return program
+}
+
+/** A server that listens. */
+export interface Server extends Program {
+  readonly url: string
+}
+
+/** Starts the bundled server on a free port, and waits until it listens. */
+export const startServer = async (
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Server> => {
+  const program = start("node-server", { PORT: "0", ...environment })
+  const [, url = ""] = await program.line(/^Tenure listens on (\S+)$/)
+  return { ...program, url }
+}
+
+/** Ends all programs that still run. */
+export const endAll = async (): Promise<void> => {
+  const all = [...running]
+  for (const program of all) program.kill("SIGKILL")
+  await Promise.all(all.map(({ ended }) => ended))
+}

@@ -1,0 +1,328 @@
+import { execFile } from "node:child_process"
+import { mkdtemp, writeFile } from "node:fs/promises"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { promisify } from "node:util"
+
+import { send, startReceiver } from "@tenure/testing"
+import { afterEach, describe, expect, it } from "vitest"
+
+import { endAll, start, startServer } from "./programs.ts"
+
+const run = promisify(execFile)
+
+afterEach(endAll)
+
+/** A port that is free, for a program that has to be told one. */
+const freePort = async (): Promise<number> => {
+  const probe = createServer()
+  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve))
+  const address = probe.address()
+  await new Promise((resolve) => probe.close(resolve))
+  return typeof address === "object" ? (address?.port ?? 0) : 0
+}
+
+const extend = "2099-01-01T00:00:00.000Z"
+
+const seedFile = async (content: unknown): Promise<string> => {
+  const path = join(await mkdtemp(join(tmpdir(), "tenure-")), "seed.json")
+  await writeFile(path, typeof content === "string" ? content : JSON.stringify(content))
+  return path
+}
+
+const seed = {
+  projects: [
+    {
+      id: "p1",
+      memberships: [{ user_id: "1001", end_date: "2027-01-01T00:00:00.000Z" }],
+      api_keys: ["token-1", "token-both"],
+    },
+    { id: "p2", api_keys: ["token-both"] },
+    { id: "p3" },
+  ],
+}
+
+const call = (
+  url: string,
+  token: string,
+  method: string,
+  path: string,
+  body?: object,
+  headers: Readonly<Record<string, string>> = {},
+) =>
+  send(url, {
+    method,
+    path,
+    headers: {
+      authorization: `Bearer ${token}`,
+      "content-type": "application/json",
+      ...headers,
+    },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+
+describe("without settings", () => {
+  it("has a project to play with, and prints a curl for each endpoint that works as it is", async () => {
+    const server = await startServer()
+    await server.line(/^# Delete the first of them$/)
+    await server.line(/^curl -X DELETE/)
+    const curls = server.lines.filter((line) => line.startsWith("curl"))
+    expect(curls).toHaveLength(5)
+    const results = []
+    for (const curl of curls) {
+      const { stdout } = await run("sh", ["-c", curl.replace("curl ", "curl -s ")])
+      results.push(JSON.parse(stdout))
+    }
+    expect(results).toMatchObject([
+      { code: 200, method: "PATCH", total: 1 },
+      { code: 200, method: "PATCH", total: 3 },
+      { code: 200, method: "POST", data: { secret: expect.stringMatching(/^whsec_/) } },
+      { code: 200, method: "GET", total: 1 },
+      { code: 200, method: "DELETE", data: null },
+    ])
+  })
+
+  it("has another key every time", async () => {
+    const tokenOf = async () => {
+      const server = await startServer()
+      const [token] = await server.line(/tnr_[A-Za-z0-9_-]+/)
+      return token
+    }
+    expect(await tokenOf()).not.toBe(await tokenOf())
+  })
+})
+
+describe("a seed file", () => {
+  it("brings projects, memberships and keys", async () => {
+    const { url } = await startServer({ SEED_FILE: await seedFile(seed) })
+    const one = "/v2/projects/p1/memberships/1001/extend"
+    expect((await call(url, "token-1", "PATCH", one, { extend })).status).toBe(200)
+    const webhooks = (project: string) => `/v2/projects/${project}/integrations/webhooks`
+    const status = async (token: string, project: string) =>
+      (await call(url, token, "GET", webhooks(project))).status
+    expect(await status("token-1", "p1")).toBe(200)
+    expect(await status("token-1", "p2")).toBe(404)
+    expect(await status("token-both", "p1")).toBe(200)
+    expect(await status("token-both", "p2")).toBe(200)
+    expect(await status("token-both", "p3")).toBe(404)
+    expect(await status("unknown", "p1")).toBe(401)
+  })
+
+  it("may say things twice", async () => {
+    const twice = { projects: [...seed.projects, ...seed.projects] }
+    const { url } = await startServer({ SEED_FILE: await seedFile(twice) })
+    const all = "/v2/projects/p1/memberships/extend"
+    expect((await call(url, "token-1", "PATCH", all, { extend })).body).toMatchObject({ total: 1 })
+  })
+
+  it.each([
+    ["is no JSON", "{", /SEED_FILE/],
+    ["has no projects", {}, /SEED_FILE.*projects/s],
+    ["has a user id that is none", memberOf({ user_id: "x", end_date: extend }), /userId/],
+    ["has an end date that is none", memberOf({ user_id: "1", end_date: "soon" }), /end date/],
+    ["has a token that is none", { projects: [{ id: "p", api_keys: ["a b"] }] }, /token/],
+  ])("that %s ends the server with a message", async (_name, content, message) => {
+    const { ended } = start("node-server", { PORT: "0", SEED_FILE: await seedFile(content) })
+    const { code, stderr } = await ended
+    expect(code).toBe(1)
+    expect(stderr).toMatch(message)
+    expect(stderr).not.toMatch(/^\s+at /m)
+  })
+})
+
+function memberOf(membership: object) {
+  return { projects: [{ id: "p1", memberships: [membership] }] }
+}
+
+describe("a setting that is wrong", () => {
+  it.each([
+    ["PORT", "http"],
+    ["PORT", "65536"],
+    ["PORT", "-1"],
+    ["PORT", "80.5"],
+    ["BASE_PATH", "api"],
+    ["BASE_PATH", "/a?b"],
+    ["RATE_LIMIT_PER_KEY", "0"],
+    ["RATE_LIMIT_PER_KEY", "many"],
+    ["RATE_LIMIT_PER_IP", "-5"],
+    ["RATE_LIMIT_BURST", "1.5"],
+    ["TRUSTED_PROXIES", "10.0.0.1"],
+    ["TRUSTED_PROXIES", "10.0.0.0/8,localhost"],
+    ["WEBHOOK_ALLOWED_NETWORKS", "127.0.0.0/33"],
+    ["WEBHOOK_RETRY_SCHEDULE", "5,soon"],
+    ["WEBHOOK_RETRY_SCHEDULE", "-5"],
+    ["SEED_FILE", "/does/not/exist.json"],
+    ["HOST", "no such host.invalid"],
+  ])("%s=%s ends the server with a message that names it", async (name, value) => {
+    const { code, stderr } = await start("node-server", { PORT: "0", [name]: value }).ended
+    expect(code).toBe(1)
+    expect(stderr).toContain(name === "HOST" ? value : name)
+    expect(stderr).not.toMatch(/^\s+at /m)
+  })
+
+  it("a port that is taken ends the server with a message", async () => {
+    const other = createServer()
+    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve))
+    const address = other.address()
+    const port = String(typeof address === "object" ? address?.port : "")
+    const { code, stderr } = await start("node-server", { PORT: port }).ended
+    other.close()
+    expect([code, stderr]).toEqual([1, expect.stringContaining("EADDRINUSE")])
+  })
+})
+
+describe("settings", () => {
+  it("put the API under a base path, and leave the health checks where they are", async () => {
+    const environment = { BASE_PATH: "/api", SEED_FILE: await seedFile(seed) }
+    const { url } = await startServer(environment)
+    expect(url).toMatch(/\/api$/)
+    const path = "/v2/projects/p1/integrations/webhooks"
+    expect((await call(url, "token-1", "GET", `/api${path}`)).status).toBe(200)
+    expect((await call(url, "token-1", "GET", path)).status).toBe(404)
+    expect((await send(url, { path: "/healthz" })).status).toBe(200)
+  })
+
+  it("set the limits", async () => {
+    const { url } = await startServer({
+      SEED_FILE: await seedFile(seed),
+      RATE_LIMIT_PER_KEY: "5",
+      RATE_LIMIT_PER_IP: "1000",
+      RATE_LIMIT_BURST: "1000",
+    })
+    const path = "/v2/projects/p1/integrations/webhooks"
+    const limits = []
+    for (let count = 0; count < 6; count++) {
+      const { headers, status } = await call(url, "token-1", "GET", path)
+      limits.push([status, headers["x-ratelimit-limit"], headers["x-ratelimit-remaining"]])
+    }
+    expect(limits).toEqual([
+      [200, "5", "4"],
+      [200, "5", "3"],
+      [200, "5", "2"],
+      [200, "5", "1"],
+      [200, "5", "0"],
+      [429, "5", "0"],
+    ])
+  })
+
+  it("name the proxies that are believed", async () => {
+    const { url } = await startServer({
+      RATE_LIMIT_PER_IP: "1",
+      TRUSTED_PROXIES: "10.0.0.0/8, 127.0.0.0/8",
+    })
+    const from = async (address: string) =>
+      (await send(url, { path: "/", headers: { "x-forwarded-for": address } })).status
+    expect([await from("1.1.1.1"), await from("1.1.1.1"), await from("2.2.2.2")]).toEqual([
+      404, 429, 404,
+    ])
+  })
+
+  it("let webhooks into networks that are not public, and set when they are tried again", async () => {
+    const environment = { SEED_FILE: await seedFile(seed), WEBHOOK_RETRY_SCHEDULE: "0.05,0.1" }
+    const closed = await startServer(environment)
+    const path = "/v2/projects/p1/integrations/webhooks"
+    const receiver = await startReceiver((response) => response.writeHead(500).end())
+    const webhook = { url: receiver.url }
+    expect((await call(closed.url, "token-1", "POST", path, webhook)).status).toBe(422)
+    const open = await startServer({ ...environment, WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8" })
+    expect((await call(open.url, "token-1", "POST", path, webhook)).status).toBe(200)
+    await call(open.url, "token-1", "PATCH", "/v2/projects/p1/memberships/extend", { extend })
+    await receiver.until(3)
+    receiver.close()
+  })
+})
+
+describe("health checks", () => {
+  it("are answered 200 outside the API, without limits", async () => {
+    const { url } = await startServer({ RATE_LIMIT_PER_IP: "1" })
+    for (let count = 0; count < 20; count++) {
+      for (const path of ["/healthz", "/readyz", "/readyz?verbose"]) {
+        expect((await send(url, { path })).status).toBe(200)
+      }
+    }
+  })
+})
+
+describe("the log", () => {
+  it("has a line of JSON for each request, and never a token", async () => {
+    const server = await startServer({ SEED_FILE: await seedFile(seed) })
+    const path = "/v2/projects/p1/memberships/1001/extend"
+    const good = await call(server.url, "token-1", "PATCH", `${path}?token=in-query`, { extend })
+    await call(server.url, "token-wrong", "PATCH", path, { extend: 1 })
+    await server.line(/"status":401/)
+    const entries = server.lines.slice(1).map((line) => JSON.parse(line))
+    expect(entries).toEqual([
+      {
+        time: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+        level: "info",
+        request_id: Object(good.body).request_id,
+        method: "PATCH",
+        path,
+        status: 200,
+        duration_ms: expect.any(Number),
+        key_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      },
+      expect.objectContaining({ status: 401, key_id: null }),
+    ])
+    for (const secret of ["token-1", "token-wrong", "in-query"]) {
+      expect(server.lines.join("\n")).not.toContain(secret)
+    }
+  })
+})
+
+describe("on SIGTERM and SIGINT", () => {
+  it.each(["SIGTERM", "SIGINT"] as const)("%s: ends with exit code 0", async (signal) => {
+    const server = await startServer()
+    const before = Date.now()
+    server.kill(signal)
+    expect(await server.ended).toMatchObject({ code: 0, stderr: "" })
+    expect(Date.now() - before).toBeLessThan(3000)
+  })
+
+  it("ends in time even if a client dawdles and a receiver hangs", async () => {
+    const server = await startServer({
+      SEED_FILE: await seedFile(seed),
+      WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8",
+    })
+    const receiver = await startReceiver(() => {})
+    const webhooks = "/v2/projects/p1/integrations/webhooks"
+    await call(server.url, "token-1", "POST", webhooks, { url: receiver.url })
+    await call(server.url, "token-1", "PATCH", "/v2/projects/p1/memberships/extend", { extend })
+    await receiver.until(1)
+    server.kill("SIGTERM")
+    expect((await server.ended).code).toBe(0)
+    receiver.close()
+  })
+})
+
+describe("the receiver", () => {
+  it("prints what the server sends, within a second of the change", async () => {
+    const server = await startServer({
+      SEED_FILE: await seedFile(seed),
+      WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8",
+    })
+    const port = await freePort()
+    const created = await call(
+      server.url,
+      "token-1",
+      "POST",
+      "/v2/projects/p1/integrations/webhooks",
+      { url: `http://localhost:${port}/hook` },
+    )
+    const receiver = start("webhook-receiver", {
+      PORT: String(port),
+      WEBHOOK_SECRET: Object(created.body).data.secret,
+    })
+    await receiver.line(/listens on/)
+    const before = Date.now()
+    const path = "/v2/projects/p1/memberships/1001/extend"
+    await call(server.url, "token-1", "PATCH", path, { extend })
+    const [event] = await receiver.line(/^\{.*\}$/)
+    expect(Date.now() - before).toBeLessThan(1000)
+    expect(JSON.parse(event)).toMatchObject({ type: "membership.extended" })
+    const forged = await send(`http://127.0.0.1:${port}`, { method: "POST", path: "/", body: "{}" })
+    expect(forged.status).toBe(400)
+    await receiver.line(/^refused: the webhook-id header is missing$/)
+  })
+})
