@@ -16,6 +16,7 @@ export default defineConfig({
       "packages/memory",
       "packages/node-http",
       "examples/node-server",
+      "docs",
     ].map(project),
   },
 })

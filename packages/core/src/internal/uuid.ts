@@ -4,7 +4,7 @@
  * A UUID of version 7, whose order is that of time: the first 48 bits of a random one give way to
  * `now` in milliseconds.
  */
-export const v7 = (crypto: Crypto, now: number): string => {
+export const v7 = (crypto: { readonly randomUUID: () => string }, now: number): string => {
   const time = now.toString(16).padStart(12, "0")
   return `${time.slice(0, 8)}-${time.slice(8)}-7${crypto.randomUUID().slice(15)}`
 }

@@ -1,0 +1,41 @@
+/** The TypeScript in the documentation: in Markdown files, and in doc comments of the sources. */
+import { readFileSync } from "node:fs"
+import { glob } from "node:fs/promises"
+import { fileURLToPath } from "node:url"
+
+/** The root of the repository. */
+export const root = fileURLToPath(new URL("../..", import.meta.url))
+
+/** A piece of code. */
+export interface Example {
+  /** Such as `README.md-1`, by file and place. */
+  readonly name: string
+  readonly code: string
+}
+
+const fence = /^```ts\n(.*?)^```$/gms
+
+/** The text of the doc comments of a source, without their stars. */
+const docComments = (source: string): string =>
+  [...source.matchAll(/\/\*\*.*?\*\//gs)]
+    .map(([comment]) => comment.replaceAll(/^[ \t]*\* ?/gm, ""))
+    .join("\n")
+
+const examplesIn = (path: string): ReadonlyArray<Example> => {
+  const content = readFileSync(`${root}/${path}`, "utf8")
+  const text = path.endsWith(".md") ? content : docComments(content)
+  return [...text.matchAll(fence)].map(([, code = ""], index) => ({
+    name: `${path.replaceAll("/", "-")}-${index + 1}`,
+    code,
+  }))
+}
+
+/** All examples. */
+export const findExamples = async (): Promise<ReadonlyArray<Example>> => {
+  const files = glob(["README.md", "docs/*.md", "packages/*/README.md", "packages/*/src/**/*.ts"], {
+    cwd: root,
+  })
+  const found: Array<string> = []
+  for await (const file of files) found.push(file)
+  return found.toSorted().flatMap(examplesIn)
+}
