@@ -140,12 +140,16 @@ const make = Effect.fnUntraced(function* (options: Options) {
         schedule: Schedule.spaced(storeRetryMillis),
         times: leaseMarginMillis / storeRetryMillis,
       }),
-      Effect.ignore,
+      Effect.catch((error) => Effect.logWarning("An attempt cannot be recorded", error.cause)),
+      Effect.asVoid,
     )
+
+  /** Gives a claim back, for others to go on at once; without that they wait for its lease. */
+  const release = (claim: Claim) => Effect.ignore(outbox.settle(claim, { _tag: "Released" }))
 
   const attempt = (claim: Claim) =>
     send(claim).pipe(
-      Effect.onInterrupt(() => settle(claim, { _tag: "Released" })),
+      Effect.onInterrupt(() => release(claim)),
       Effect.flatMap((settlement) => settle(claim, settlement)),
       Effect.catchCause((cause) => Effect.logError("A delivery attempt died", cause)),
     )
@@ -177,8 +181,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
     }
     return claims.length > 0 ? 0 : nextDueMillis
   }).pipe(
-    Effect.catch((error) =>
-      Effect.as(Effect.logWarning("Deliveries cannot be claimed", error.cause), storeRetryMillis),
+    Effect.catchCause((cause) =>
+      Effect.as(Effect.logWarning("Deliveries cannot be claimed", cause), storeRetryMillis),
     ),
   )
 

@@ -5,6 +5,8 @@ import { Events } from "@tenure/core/Events"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
+import type { Stores } from "@tenure/core/Tenure"
 import { Webhooks } from "@tenure/core/Webhooks"
 import * as WebhookSignature from "@tenure/core/WebhookSignature"
 import {
@@ -52,6 +54,23 @@ const scripted = (receivers: Readonly<Record<string, Receiver>>) => {
   return { sent, aborted, layer }
 }
 
+/** Memory stores whose outbox does what it is told before its work. */
+const storesAfter = (before: { claim?: Effect.Effect<void, StoreUnavailable> }) =>
+  Layer.provideMerge(
+    Layer.effect(
+      Outbox,
+      Effect.map(Outbox, (outbox) => ({
+        ...outbox,
+        claim: (options) =>
+          Effect.andThen(
+            Effect.suspend(() => before.claim ?? Effect.void),
+            outbox.claim(options),
+          ),
+      })),
+    ),
+    memory(),
+  )
+
 /** Runs a test with a project, a dispatcher and scripted receivers. */
 const dispatching = <A, E>(
   receivers: Readonly<Record<string, Receiver>>,
@@ -59,13 +78,14 @@ const dispatching = <A, E>(
     transport: Omit<ReturnType<typeof scripted>, "layer">,
   ) => Effect.Effect<A, E, Webhooks | Events | Outbox>,
   options: Options = {},
+  stores: Layer.Layer<Stores> = memory(),
 ) => {
   const transport = scripted(receivers)
   const services = Layer.mergeAll(Webhooks.layer(), Events.layer).pipe(
     Layer.provide(Dispatcher.layer(options)),
     Layer.provide(transport.layer),
     Layer.provide(AddressPolicy.AddressPolicy.layer()),
-    Layer.provideMerge(memory()),
+    Layer.provideMerge(stores),
   )
   return Effect.gen(function* () {
     yield* TestClock.setTime(1_795_000_000_000)
@@ -235,6 +255,31 @@ describe("what the receiver asks for", () => {
       }),
     ),
   )
+})
+
+describe("a store that fails", () => {
+  it.effect.each([
+    ["is unavailable", Effect.fail(new StoreUnavailable({ cause: "down" }))],
+    ["has a bug", Effect.die("a bug")],
+  ] as const)("and %s is asked again a second later", ([_name, fault]) => {
+    const before: Parameters<typeof storesAfter>[0] = {}
+    return dispatching(
+      {},
+      ({ sent }) =>
+        Effect.gen(function* () {
+          yield* addWebhook()
+          before.claim = fault
+          yield* publish
+          yield* pass("5 seconds")
+          expect(sent).toEqual([])
+          delete before.claim
+          yield* pass("1 second")
+          expect(sent).toHaveLength(1)
+        }),
+      {},
+      storesAfter(before),
+    )
+  })
 })
 
 describe("fairness", () => {

@@ -80,6 +80,7 @@ export const make = (kept: number): Deliveries => {
   const parked = Heap.make<Parked>(isEarlier)
   const ended = Ring.make<Job>(kept)
   let published = 0
+  let leases = 0
 
   const touch = (lane: Lane): void => {
     lane.parked = undefined
@@ -166,7 +167,7 @@ export const make = (kept: number): Deliveries => {
   }
 
   const lease = (job: Job, now: number, leaseMillis: number): Claim => {
-    const token = crypto.randomUUID()
+    const token = String(++leases)
     job.tries++
     job.lease = { token, until: now + leaseMillis }
     job.lane.leased.add(job)
