@@ -1,12 +1,13 @@
 import { execFile } from "node:child_process"
-import { mkdtemp, writeFile } from "node:fs/promises"
+import { randomUUID } from "node:crypto"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 
 import { send, startReceiver } from "@tenure/testing"
-import { afterEach, describe, expect, it } from "vitest"
+import { afterAll, afterEach, describe, expect, it } from "vitest"
 
 import { endAll, start, startServer } from "./programs.ts"
 
@@ -25,8 +26,11 @@ const freePort = async (): Promise<number> => {
 
 const extend = "2099-01-01T00:00:00.000Z"
 
+const folder = await mkdtemp(join(tmpdir(), "tenure-"))
+afterAll(() => rm(folder, { recursive: true }))
+
 const seedFile = async (content: unknown): Promise<string> => {
-  const path = join(await mkdtemp(join(tmpdir(), "tenure-")), "seed.json")
+  const path = join(folder, `${randomUUID()}.json`)
   await writeFile(path, typeof content === "string" ? content : JSON.stringify(content))
   return path
 }
