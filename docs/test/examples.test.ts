@@ -3,10 +3,8 @@ import { mkdir, rm, writeFile } from "node:fs/promises"
 import { createServer } from "node:net"
 import { createInterface } from "node:readline"
 import { promisify } from "node:util"
-
 import { send } from "@tenure/testing"
 import { beforeAll, describe, expect, it } from "vitest"
-
 import { type Example, findExamples, root } from "./examples.ts"
 
 const folder = `${root}/docs/.examples`

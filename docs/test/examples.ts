@@ -1,4 +1,5 @@
 /** The TypeScript in the documentation: in Markdown files, and in doc comments of the sources. */
+
 import { readFileSync } from "node:fs"
 import { glob } from "node:fs/promises"
 import { fileURLToPath } from "node:url"

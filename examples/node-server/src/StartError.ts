@@ -1,4 +1,5 @@
 /** Why the server does not start, in words for whoever starts it. */
+
 import type * as Config from "effect/Config"
 import * as Data from "effect/Data"
 import * as Schema from "effect/Schema"

@@ -1,4 +1,5 @@
 /** The server's settings, read from the environment. */
+
 import * as Config from "effect/Config"
 import * as IpNetwork from "effect/net/IpNetwork"
 import * as Result from "effect/Result"

@@ -1,4 +1,5 @@
 /** A curl for each endpoint, to be pasted as it is. */
+
 import type { Demo } from "./seed.ts"
 
 const day = 86_400_000

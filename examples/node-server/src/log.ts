@@ -1,6 +1,6 @@
 /** Logs: one JSON object a line, or a readable line where a person looks on. */
-import { createWriteStream } from "node:fs"
 
+import { createWriteStream } from "node:fs"
 import type { AccessRecord } from "@tenure/core/Handler"
 import * as Cause from "effect/Cause"
 import * as Logger from "effect/Logger"

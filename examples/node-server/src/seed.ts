@@ -1,11 +1,10 @@
 /** What the server starts with: the contents of a file, or something to play with. */
-import { readFile } from "node:fs/promises"
 
+import { readFile } from "node:fs/promises"
 import { ApiKeys } from "@tenure/core/ApiKeys"
 import { Memberships } from "@tenure/core/Memberships"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-
 import { fromSchema, StartError } from "./StartError.ts"
 
 const Seed = Schema.fromJsonString(

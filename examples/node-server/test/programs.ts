@@ -1,4 +1,5 @@
 /** Programs under test, started as a user starts them. */
+
 import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"

@@ -5,10 +5,8 @@ import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
-
 import { send, startReceiver } from "@tenure/testing"
 import { afterAll, afterEach, describe, expect, it } from "vitest"
-
 import { endAll, start, startServer } from "./programs.ts"
 
 const run = promisify(execFile)

@@ -1,7 +1,7 @@
 /** A receiver of webhooks: verifies each notification, and prints it. */
+
 import { createServer } from "node:http"
 import { buffer } from "node:stream/consumers"
-
 import * as WebhookSignature from "@tenure/core/WebhookSignature"
 import * as Result from "effect/Result"
 

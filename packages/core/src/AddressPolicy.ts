@@ -1,11 +1,11 @@
 /** Which addresses webhooks may reach: the public internet, and what the operator allows besides. */
+
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as IpNetwork from "effect/net/IpNetwork"
 import * as NetAddress from "effect/net/NetAddress"
 import * as Result from "effect/Result"
-
 import * as Networks from "./internal/networks.ts"
 import type { InvalidInput } from "./InvalidInput.ts"
 

@@ -3,6 +3,7 @@
  * `Handler` does, without what schemas cost. Nothing else in the library imports this module, so
  * that only those who need schemas load them.
  */
+
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"

@@ -1,6 +1,7 @@
 /**
  * Every failure that a client can meet, with its status, error code and message: one table.
  */
+
 import type { EndDateNotInFuture, InvalidEndDate } from "./EndDate.ts"
 import type { InvalidInput } from "./InvalidInput.ts"
 import type { MembershipNotFound } from "./Membership.ts"

@@ -1,7 +1,7 @@
 /** API keys: what a bearer token stands for. */
+
 import type { Branded } from "effect/Brand"
 import * as Data from "effect/Data"
-
 import { nominal } from "./internal/refined.ts"
 import { sha256 } from "./internal/sha256.ts"
 import type { ProjectId } from "./Project.ts"

@@ -1,7 +1,7 @@
 /** The storage port for API keys. */
+
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-
 import type { ApiKey, ApiKeyId, ApiKeyNotFound, TokenDigest } from "./ApiKey.ts"
 import type { ProjectNotFound } from "./Project.ts"
 import type { StoreUnavailable } from "./StoreUnavailable.ts"

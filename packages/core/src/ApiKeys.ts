@@ -1,10 +1,10 @@
+/** API keys: issuing, revoking, and telling whose a token is. */
+
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-/** API keys: issuing, revoking, and telling whose a token is. */
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-
 import * as ApiKey from "./ApiKey.ts"
 import { ApiKeyStore } from "./ApiKeyStore.ts"
 import * as Base64 from "./internal/base64.ts"

@@ -1,4 +1,5 @@
 /** A request as adapters hand it to the core. */
+
 import type { MalformedRequest, RequestHeadersTooLarge, RequestTimeout } from "./ApiError.ts"
 import type { HeaderFields } from "./HeaderFields.ts"
 

@@ -1,4 +1,5 @@
 /** Token buckets in the memory of one process: bounded, and swept without a timer. */
+
 import type { Bucket, Take } from "./RateLimitStore.ts"
 import * as TokenBucket from "./TokenBucket.ts"
 

@@ -1,8 +1,8 @@
 /** The address that a request is counted under. */
+
 import type * as IpNetwork from "effect/net/IpNetwork"
 import * as NetAddress from "effect/net/NetAddress"
 import * as Result from "effect/Result"
-
 import type { ApiRequest } from "./ApiRequest.ts"
 import * as Networks from "./internal/networks.ts"
 

@@ -1,4 +1,5 @@
 /** The dispatcher: claims deliveries that are due, sends them, and settles them. */
+
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
@@ -9,7 +10,6 @@ import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
-
 import * as Option from "./internal/option.ts"
 import type { InvalidInput } from "./InvalidInput.ts"
 import { type Attempt, type Claim, Outbox, type Settlement } from "./Outbox.ts"

@@ -2,10 +2,10 @@
  * End dates of memberships: the two spellings a client may use, the calendar, and the rule that a
  * new end date lies in the future.
  */
+
 import type { Branded } from "effect/Brand"
 import * as Data from "effect/Data"
 import * as Result from "effect/Result"
-
 import { nominal, refined } from "./internal/refined.ts"
 
 /** An instant in milliseconds since 1970-01-01T00:00:00.000Z, in the years 0000 to 9999. */

@@ -1,4 +1,5 @@
 /** Response bodies: one envelope around every result and every failure. */
+
 import type * as ApiError from "./ApiError.ts"
 
 /** A response as adapters send it. */

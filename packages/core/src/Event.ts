@@ -1,6 +1,6 @@
 /** Events: what webhooks are told, in the form of Standard Webhooks 1.0. */
-import type { Branded } from "effect/Brand"
 
+import type { Branded } from "effect/Brand"
 import { nominal, refined } from "./internal/refined.ts"
 import type { ProjectId } from "./Project.ts"
 

@@ -1,10 +1,10 @@
+/** Events of the host's own. */
+
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-/** Events of the host's own. */
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-
 import * as Event from "./Event.ts"
 import * as Input from "./internal/input.ts"
 import * as Uuid from "./internal/uuid.ts"

@@ -1,10 +1,10 @@
+/** The HTTP behaviour, whole and free of any host: a request in, a response out. */
+
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-/** The HTTP behaviour, whole and free of any host: a request in, a response out. */
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-
 import * as ApiError from "./ApiError.ts"
 import type { ApiKey, ApiKeyId } from "./ApiKey.ts"
 import { ApiKeys } from "./ApiKeys.ts"

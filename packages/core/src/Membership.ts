@@ -1,7 +1,7 @@
 /** Memberships: a user's belonging to a project until an end date. */
+
 import type { Branded } from "effect/Brand"
 import * as Data from "effect/Data"
-
 import type { EndDate } from "./EndDate.ts"
 import { refined } from "./internal/refined.ts"
 import type { Origin } from "./Origin.ts"

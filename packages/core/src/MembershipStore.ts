@@ -1,7 +1,7 @@
 /** The storage port for projects, memberships and their audit trail. */
+
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-
 import type { EndDate } from "./EndDate.ts"
 import type { Event } from "./Event.ts"
 import type { AuditRow, Membership, MembershipNotFound, UserId } from "./Membership.ts"

@@ -1,10 +1,10 @@
+/** Memberships: what a host does with them in process, and what the API does. */
+
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-/** Memberships: what a host does with them in process, and what the API does. */
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-
 import * as EndDate from "./EndDate.ts"
 import * as Event from "./Event.ts"
 import * as Input from "./internal/input.ts"

@@ -1,6 +1,6 @@
 /** The five operations of the API: from a routed request to a result. */
-import * as Effect from "effect/Effect"
 
+import * as Effect from "effect/Effect"
 import type { ApiError } from "./ApiError.ts"
 import type { ApiKey } from "./ApiKey.ts"
 import type { ApiRequest } from "./ApiRequest.ts"

@@ -1,4 +1,5 @@
 /** Where a change comes from. */
+
 import type { ApiKeyId } from "./ApiKey.ts"
 
 /** Who asked for a change, and in which request: an HTTP client's, or the host's own call. */

@@ -1,7 +1,7 @@
 /** The storage port for events and their deliveries: a transactional outbox. */
+
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-
 import type { Event, EventId } from "./Event.ts"
 import type { ProjectNotFound } from "./Project.ts"
 import type { StoreUnavailable } from "./StoreUnavailable.ts"

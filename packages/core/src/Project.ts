@@ -1,7 +1,7 @@
 /** Projects: what memberships, webhooks and API keys belong to. */
+
 import type { Branded } from "effect/Brand"
 import * as Data from "effect/Data"
-
 import { refined } from "./internal/refined.ts"
 
 /** Identifier of a project: 1 to 255 characters, none of them a control character. */

@@ -1,7 +1,7 @@
 /** The storage port for token buckets. */
+
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-
 import type { StoreUnavailable } from "./StoreUnavailable.ts"
 import type { Policy } from "./TokenBucket.ts"
 

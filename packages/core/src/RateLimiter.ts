@@ -1,10 +1,10 @@
 /** Rate limits: which buckets a request draws on, what is reported, and suspension. */
+
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-
 import type { ApiKeyId } from "./ApiKey.ts"
 import * as BucketTable from "./BucketTable.ts"
 import * as ExhaustedBuckets from "./internal/exhaustedBuckets.ts"

@@ -1,7 +1,7 @@
 /** Reading the JSON object that a request carries. */
+
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
-
 import type { RequestError } from "./ApiError.ts"
 import type { ApiRequest } from "./ApiRequest.ts"
 import { type HeaderFields, single } from "./HeaderFields.ts"

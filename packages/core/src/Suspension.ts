@@ -1,7 +1,7 @@
 /** Suspension of API keys that keep running into limits. All instants are microseconds. */
+
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-
 import type { ApiKeyId } from "./ApiKey.ts"
 import * as Option from "./internal/option.ts"
 

@@ -1,8 +1,8 @@
 /** The whole of Tenure: a layer for Effect hosts, promises for everybody else. */
+
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
-
 import * as AddressPolicy from "./AddressPolicy.ts"
 import { ApiKeys } from "./ApiKeys.ts"
 import type { ApiKeyStore } from "./ApiKeyStore.ts"

@@ -1,7 +1,7 @@
 /** Webhooks: where a project's events are sent. */
+
 import type { Branded } from "effect/Brand"
 import * as Data from "effect/Data"
-
 import { refined } from "./internal/refined.ts"
 import type { ProjectId } from "./Project.ts"
 import type { Secret } from "./WebhookSignature.ts"

@@ -5,12 +5,12 @@
  *
  * What is signed is `id.timestamp.body`, where the timestamp is in seconds.
  */
+
 import type { Branded } from "effect/Brand"
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-
 import { type HeaderFields, single } from "./HeaderFields.ts"
 import * as Base64 from "./internal/base64.ts"
 import { refined } from "./internal/refined.ts"

@@ -1,7 +1,7 @@
 /** The storage port for webhooks. */
+
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-
 import type { ProjectId, ProjectNotFound } from "./Project.ts"
 import type { StoreUnavailable } from "./StoreUnavailable.ts"
 import type { Webhook, WebhookId, WebhookLimitReached, WebhookNotFound } from "./Webhook.ts"

@@ -1,9 +1,9 @@
 /** The port that sends one notification. */
+
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-
 import { AddressPolicy, hostOf, permitsHost } from "./AddressPolicy.ts"
 
 /** A request to a receiver: a POST. */

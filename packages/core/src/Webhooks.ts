@@ -1,10 +1,10 @@
+/** Webhooks: registering, listing, deleting and trying out. */
+
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-/** Webhooks: registering, listing, deleting and trying out. */
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-
 import { AddressPolicy, permitsHost } from "./AddressPolicy.ts"
 import { Dispatcher } from "./Dispatcher.ts"
 import * as Event from "./Event.ts"

@@ -2,7 +2,6 @@ import { type ApiRequest, emptyBody } from "@tenure/core/ApiRequest"
 import * as IpNetwork from "effect/net/IpNetwork"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-
 import * as ClientAddress from "../src/ClientAddress.ts"
 
 const addressOf = (

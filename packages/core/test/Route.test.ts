@@ -1,7 +1,6 @@
 import { pathOf } from "@tenure/core/ApiRequest"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-
 import * as Route from "../src/Route.ts"
 
 const methodsOf = (path: string, basePath = ""): ReadonlyArray<string> | undefined => {

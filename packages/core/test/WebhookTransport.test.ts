@@ -1,5 +1,4 @@
 import type * as Http from "node:http"
-
 import { AddressPolicy } from "@tenure/core/AddressPolicy"
 import { WebhookTransport } from "@tenure/core/WebhookTransport"
 import { startReceiver } from "@tenure/testing"

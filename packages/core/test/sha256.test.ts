@@ -1,8 +1,6 @@
 import { createHash, createHmac } from "node:crypto"
-
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-
 import { hmac, sha256 } from "../src/internal/sha256.ts"
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex")

@@ -2,6 +2,7 @@
  * Every storage port of Tenure in memory: for tests, for trying things out, and for hosts that can
  * afford to lose everything when the process ends.
  */
+
 import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
@@ -11,7 +12,6 @@ import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-
 import * as ApiKeys from "./internal/apiKeyStore.ts"
 import * as Memberships from "./internal/membershipStore.ts"
 import * as MemoryOutbox from "./internal/outbox.ts"

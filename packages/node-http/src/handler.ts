@@ -1,11 +1,10 @@
 /** Tenure as a node:http request listener. */
-import type { IncomingMessage, ServerResponse } from "node:http"
 
+import type { IncomingMessage, ServerResponse } from "node:http"
 import { type Body, pathOf } from "@tenure/core/ApiRequest"
 import type { ApiResponse } from "@tenure/core/Envelope"
 import type { HeaderFields } from "@tenure/core/HeaderFields"
 import type { Promises } from "@tenure/core/Tenure"
-
 import { readBody } from "./requestBody.ts"
 
 /** What a handler needs of Tenure. */

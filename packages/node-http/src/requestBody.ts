@@ -1,6 +1,6 @@
 /** Reading the body of a node:http request. */
-import type { IncomingMessage } from "node:http"
 
+import type { IncomingMessage } from "node:http"
 import { type Body, emptyBody } from "@tenure/core/ApiRequest"
 
 const tooLarge: Body = { _tag: "TooLarge" }

@@ -1,6 +1,6 @@
 /** The head of a request that node's parser does not read: one with a method it does not know. */
-import { METHODS } from "node:http"
 
+import { METHODS } from "node:http"
 import type { HeaderFields } from "@tenure/core/HeaderFields"
 
 /** The head of a request. */

@@ -1,11 +1,10 @@
 /** A server of its own, with limits on slow clients and a graceful shutdown. */
+
 import * as Http from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
-
 import { type ApiRequest, type Body, emptyBody, pathOf } from "@tenure/core/ApiRequest"
 import type { ApiResponse } from "@tenure/core/Envelope"
-
 import { answer, type Mountable, send, toNodeHandler } from "./handler.ts"
 import { announcesMore } from "./requestBody.ts"
 import { parseUnknown } from "./requestHead.ts"

@@ -1,8 +1,8 @@
 /** Sending notifications with node:http and node:https, to vetted addresses only. */
+
 import * as Http from "node:http"
 import * as Https from "node:https"
 import type { LookupFunction } from "node:net"
-
 import { AddressPolicy, permitsHost } from "@tenure/core/AddressPolicy"
 import {
   type Answer,
@@ -13,7 +13,6 @@ import {
 } from "@tenure/core/WebhookTransport"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-
 import { notAllowed, vettedLookup } from "./vettedLookup.ts"
 
 const failure = (error: NodeJS.ErrnoException): TransportError =>

@@ -1,7 +1,7 @@
 /** Looking names up so that only vetted addresses are dialled. */
+
 import { lookup as dnsLookup, type LookupAddress } from "node:dns"
 import type { LookupFunction } from "node:net"
-
 import { type AddressPolicy, hostOf } from "@tenure/core/AddressPolicy"
 import * as NetAddress from "effect/net/NetAddress"
 import * as Result from "effect/Result"

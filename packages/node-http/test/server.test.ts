@@ -1,7 +1,6 @@
 import * as Http from "node:http"
 import * as Net from "node:net"
 import { text } from "node:stream/consumers"
-
 import type { ApiRequest } from "@tenure/core/ApiRequest"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"

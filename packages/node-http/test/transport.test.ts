@@ -1,5 +1,4 @@
 import * as Net from "node:net"
-
 import { AddressPolicy } from "@tenure/core/AddressPolicy"
 import { WebhookTransport } from "@tenure/core/WebhookTransport"
 import { nodeTransport } from "@tenure/node-http"

@@ -1,10 +1,8 @@
 import * as Http from "node:http"
-
 import { AddressPolicy } from "@tenure/core/AddressPolicy"
 import { startReceiver } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
-
 import { type Resolve, vettedLookup } from "../src/vettedLookup.ts"
 
 const policyOf = (...allowedNetworks: ReadonlyArray<string>) =>

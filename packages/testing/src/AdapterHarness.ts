@@ -1,6 +1,6 @@
 /** What a suite needs of the adapter it judges. */
-import type { Options, Promises } from "@tenure/core/Tenure"
 
+import type { Options, Promises } from "@tenure/core/Tenure"
 import { type Incoming, send } from "./httpClient.ts"
 
 /** A server that answers with Tenure. */

@@ -1,5 +1,6 @@
-import { it } from "@effect/vitest"
 /** What a suite needs of the stores it judges. */
+
+import { it } from "@effect/vitest"
 import type { Stores } from "@tenure/core/Tenure"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"

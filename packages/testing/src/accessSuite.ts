@@ -1,6 +1,6 @@
 /** Who is let in, and what the others are told. */
-import { describe, expect, it } from "vitest"
 
+import { describe, expect, it } from "vitest"
 import type { Serving } from "./AdapterHarness.ts"
 import { expectFailure, expectHeaders } from "./envelope.ts"
 import { type Incoming, send } from "./httpClient.ts"

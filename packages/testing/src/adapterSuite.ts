@@ -1,6 +1,6 @@
 /** What every adapter has to do: the whole of the API, over real connections. */
-import { describe } from "vitest"
 
+import { describe } from "vitest"
 import { accessSuite } from "./accessSuite.ts"
 import { type AdapterHarness, servingOn } from "./AdapterHarness.ts"
 import { connectionsSuite } from "./connectionsSuite.ts"

@@ -1,11 +1,11 @@
 /** What every `ApiKeyStore` has to do. */
+
 import { describe, expect } from "@effect/vitest"
 import { ApiKeyId, digest } from "@tenure/core/ApiKey"
 import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { ProjectId } from "@tenure/core/Project"
 import * as Effect from "effect/Effect"
-
 import * as Fixture from "./fixtures.ts"
 import { type StoreHarness, testOn } from "./StoreHarness.ts"
 

@@ -1,10 +1,9 @@
 /** Connections: kept alive, pipelined, many at once, broken off. */
+
 import * as Http from "node:http"
 import * as Net from "node:net"
 import { text } from "node:stream/consumers"
-
 import { describe, expect, it } from "vitest"
-
 import type { Fixture, Serving } from "./AdapterHarness.ts"
 import { exchange, parseResponses } from "./httpClient.ts"
 

@@ -1,6 +1,6 @@
 /** Expectations about envelopes: every documented field, and no other. */
-import { expect } from "vitest"
 
+import { expect } from "vitest"
 import type { Incoming } from "./httpClient.ts"
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/

@@ -1,8 +1,8 @@
 /** Webhooks from end to end: from a change over HTTP to a receiver that verifies. */
+
 import * as WebhookSignature from "@tenure/core/WebhookSignature"
 import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
-
 import type { Fixture, Serving } from "./AdapterHarness.ts"
 import { type Answer, type Notification, type Receiver, startReceiver } from "./receiver.ts"
 

@@ -1,4 +1,5 @@
 /** Values for tests. */
+
 import { type ApiKey, ApiKeyId, digest } from "@tenure/core/ApiKey"
 import { EndDate, parse } from "@tenure/core/EndDate"
 import * as Event from "@tenure/core/Event"

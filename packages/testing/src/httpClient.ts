@@ -1,4 +1,5 @@
 /** An HTTP client that does as it is told: any method, any header, any bytes. */
+
 import * as Http from "node:http"
 import * as Net from "node:net"
 import { text } from "node:stream/consumers"

@@ -1,6 +1,6 @@
 /** Rate limits, as clients see them. */
-import { describe, expect, it } from "vitest"
 
+import { describe, expect, it } from "vitest"
 import type { Fixture, Serving } from "./AdapterHarness.ts"
 import { expectHeaders } from "./envelope.ts"
 import { type Incoming, send } from "./httpClient.ts"

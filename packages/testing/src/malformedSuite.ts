@@ -1,6 +1,6 @@
 /** Requests that are wrong in some way: always an envelope, always a 4xx. */
-import { describe, expect, it } from "vitest"
 
+import { describe, expect, it } from "vitest"
 import type { Serving } from "./AdapterHarness.ts"
 import { expectFailure, expectHeaders } from "./envelope.ts"
 

@@ -1,11 +1,11 @@
 /** Memberships against a naive model, in long random runs. */
+
 import { expect } from "@effect/vitest"
 import { EndDate } from "@tenure/core/EndDate"
 import type { UserId } from "@tenure/core/Membership"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
-
 import { change, in2027, p1, u1, u2, u3 } from "./fixtures.ts"
 import { propertyOn, type StoreHarness } from "./StoreHarness.ts"
 

@@ -1,4 +1,5 @@
 /** What every `MembershipStore` has to do. */
+
 import { describe, expect } from "@effect/vitest"
 import { ApiKeyId } from "@tenure/core/ApiKey"
 import { UserId } from "@tenure/core/Membership"
@@ -7,7 +8,6 @@ import { Outbox } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
-
 import * as Fixture from "./fixtures.ts"
 import { membershipModelSuite } from "./membershipModel.ts"
 import { type StoreHarness, testOn } from "./StoreHarness.ts"

@@ -1,6 +1,6 @@
 /** The five operations, as clients see them. */
-import { describe, expect, it } from "vitest"
 
+import { describe, expect, it } from "vitest"
 import { initialEndDate, type Serving } from "./AdapterHarness.ts"
 import { expectFailure, expectSuccess } from "./envelope.ts"
 

@@ -1,4 +1,5 @@
 /** What every `Outbox` has to do. */
+
 import { describe, expect } from "@effect/vitest"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { type Claim, Outbox, type Settlement } from "@tenure/core/Outbox"
@@ -7,7 +8,6 @@ import { type Webhook, WebhookId } from "@tenure/core/Webhook"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-
 import * as Fixture from "./fixtures.ts"
 import { type StoreHarness, testOn } from "./StoreHarness.ts"
 

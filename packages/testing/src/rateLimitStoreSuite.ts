@@ -1,10 +1,10 @@
 /** What every `RateLimitStore` has to do. */
+
 import { describe, expect } from "@effect/vitest"
 import { type Bucket, RateLimitStore, type Take } from "@tenure/core/RateLimitStore"
 import * as TokenBucket from "@tenure/core/TokenBucket"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
-
 import { propertyOn, type StoreHarness, testOn } from "./StoreHarness.ts"
 
 const hour = 3_600_000

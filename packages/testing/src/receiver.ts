@@ -1,4 +1,5 @@
 /** A receiver of webhooks on loopback. */
+
 import * as Http from "node:http"
 import { text } from "node:stream/consumers"
 

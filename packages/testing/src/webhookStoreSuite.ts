@@ -1,4 +1,5 @@
 /** What every `WebhookStore` has to do. */
+
 import { describe, expect } from "@effect/vitest"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
@@ -6,7 +7,6 @@ import { ProjectId } from "@tenure/core/Project"
 import { WebhookId } from "@tenure/core/Webhook"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
-
 import * as Fixture from "./fixtures.ts"
 import { type StoreHarness, testOn } from "./StoreHarness.ts"
 

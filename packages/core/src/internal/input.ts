@@ -1,6 +1,6 @@
 /** Arguments of in-process calls: plain texts that become ids, or a clear error. */
-import * as Effect from "effect/Effect"
 
+import * as Effect from "effect/Effect"
 import { EventType } from "../Event.ts"
 import { InvalidInput } from "../InvalidInput.ts"
 import { UserId } from "../Membership.ts"

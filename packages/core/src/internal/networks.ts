@@ -1,8 +1,8 @@
 /** Lists of networks in CIDR notation. */
+
 import * as IpNetwork from "effect/net/IpNetwork"
 import type * as NetAddress from "effect/net/NetAddress"
 import * as Result from "effect/Result"
-
 import { InvalidInput } from "../InvalidInput.ts"
 
 /** Parses the networks of an option, or names the one that is none. */

@@ -1,8 +1,8 @@
 /** Reading options: where one is not what it has to be, a clear error names it. */
+
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-
 import { InvalidInput } from "../InvalidInput.ts"
 
 /** The least and the greatest value that an option may have. */

@@ -1,8 +1,8 @@
 /** API keys in memory. */
+
 import { type ApiKey, ApiKeyNotFound, type TokenDigest } from "@tenure/core/ApiKey"
 import type { ApiKeyStore } from "@tenure/core/ApiKeyStore"
 import * as Effect from "effect/Effect"
-
 import type { State } from "./state.ts"
 
 /** Makes the store. */

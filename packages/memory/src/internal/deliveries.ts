@@ -1,8 +1,8 @@
 /** Deliveries in memory: for each webhook a lane, in which they wait by the time they are due. */
+
 import type { Event } from "@tenure/core/Event"
 import type { Attempt, Claim, Claimed, Delivery, Settlement } from "@tenure/core/Outbox"
 import type { Webhook, WebhookId } from "@tenure/core/Webhook"
-
 import * as Heap from "./Heap.ts"
 import * as Ring from "./Ring.ts"
 

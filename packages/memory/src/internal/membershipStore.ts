@@ -1,9 +1,9 @@
 /** Memberships in memory. */
+
 import type { EndDate } from "@tenure/core/EndDate"
 import { type Action, MembershipNotFound, type UserId } from "@tenure/core/Membership"
 import type { BulkExtension, Change, MembershipStore } from "@tenure/core/MembershipStore"
 import * as Effect from "effect/Effect"
-
 import { membershipOf, type Project } from "./projects.ts"
 import type { State } from "./state.ts"
 

@@ -1,9 +1,9 @@
 /** The outbox in memory. */
+
 import type { Outbox } from "@tenure/core/Outbox"
 import { WebhookNotFound } from "@tenure/core/Webhook"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-
 import type { State } from "./state.ts"
 
 /** Makes the outbox. */

@@ -1,9 +1,9 @@
 /** What is kept of projects: their members, their webhooks and their audit trail. */
+
 import type { EndDate } from "@tenure/core/EndDate"
 import type { AuditRow, Membership, UserId } from "@tenure/core/Membership"
 import type { ProjectId } from "@tenure/core/Project"
 import type { Webhook, WebhookId } from "@tenure/core/Webhook"
-
 import * as Ring from "./Ring.ts"
 
 /** A bulk extension holds for every member whose own date was set before it. */

@@ -1,4 +1,5 @@
 /** Token buckets in memory. */
+
 import * as BucketTable from "@tenure/core/BucketTable"
 import type { RateLimitStore } from "@tenure/core/RateLimitStore"
 import * as Clock from "effect/Clock"

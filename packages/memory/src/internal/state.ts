@@ -1,9 +1,9 @@
 /** All that the stores share: a change in one of them touches the others' in the same step. */
+
 import type { Event } from "@tenure/core/Event"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
-
 import * as Deliveries from "./deliveries.ts"
 import { makeProject, type Project } from "./projects.ts"
 

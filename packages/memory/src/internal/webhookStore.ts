@@ -1,8 +1,8 @@
 /** Webhooks in memory. */
+
 import { WebhookLimitReached, WebhookNotFound } from "@tenure/core/Webhook"
 import type { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
-
 import type { State } from "./state.ts"
 
 /** Makes the store. */
