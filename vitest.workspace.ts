@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config"
 
 /** Packages are tested from their sources, as they are run in development. */
-const conditions = ["source"]
+const conditions = ["@tenure/source"]
 
 const project = (root: string) => ({
   resolve: { conditions },

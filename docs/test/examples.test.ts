@@ -53,7 +53,7 @@ describe("the examples of the documentation", () => {
 
   it("include one in the README that works as pasted", async () => {
     const PORT = await freePort()
-    const program = spawn(process.execPath, ["-C", "source", `${folder}/README.md-1.ts`], {
+    const program = spawn(process.execPath, ["-C", "@tenure/source", `${folder}/README.md-1.ts`], {
       env: { PATH: process.env["PATH"], PORT },
       stdio: ["ignore", "pipe", "inherit"],
     })

@@ -28,7 +28,7 @@ const running = new Set<Program>()
 
 /** Starts an example with nothing in its environment but what is given. */
 export const start = (example: string, environment: Readonly<Record<string, string>>): Program => {
-  const child = spawn(process.execPath, ["-C", "source", pathOf(example)], {
+  const child = spawn(process.execPath, ["-C", "@tenure/source", pathOf(example)], {
     env: { PATH: process.env["PATH"], ...environment },
     stdio: ["ignore", "pipe", "pipe"],
   })

@@ -10,10 +10,10 @@ import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
-import * as Option from "./internal/option.ts"
 import type { InvalidInput } from "./InvalidInput.ts"
 import { type Attempt, type Claim, Outbox, type Settlement } from "./Outbox.ts"
 import * as RetrySchedule from "./RetrySchedule.ts"
+import * as Setting from "./Setting.ts"
 import type { WebhookId } from "./Webhook.ts"
 import * as WebhookSignature from "./WebhookSignature.ts"
 import { type Answer, type Outgoing, TransportError, WebhookTransport } from "./WebhookTransport.ts"
@@ -105,10 +105,10 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const transport = yield* WebhookTransport
   const scope = yield* Effect.scope
   const schedule = yield* Effect.forEach(options.retrySchedule ?? RetrySchedule.standard, (delay) =>
-    Option.millis("webhooks.retrySchedule", delay, { least: 0, most: longestDelay }),
+    Setting.millis("webhooks.retrySchedule", delay, { least: 0, most: longestDelay }),
   )
-  const timeout = yield* Option.millis("webhooks.timeout", options.timeout ?? "15 seconds")
-  const maxInFlight = yield* Option.count("webhooks.maxInFlight", options.maxInFlight ?? 1024)
+  const timeout = yield* Setting.millis("webhooks.timeout", options.timeout ?? "15 seconds")
+  const maxInFlight = yield* Setting.count("webhooks.maxInFlight", options.maxInFlight ?? 1024)
 
   const wake = yield* Latch.make()
   const inFlight = new Map<WebhookId, Set<Fiber.Fiber<void>>>()

@@ -9,16 +9,16 @@ import * as ApiError from "./ApiError.ts"
 import type { ApiKey, ApiKeyId } from "./ApiKey.ts"
 import { ApiKeys } from "./ApiKeys.ts"
 import type { ApiRequest } from "./ApiRequest.ts"
-import * as ClientAddress from "./ClientAddress.ts"
 import * as Envelope from "./Envelope.ts"
 import { single } from "./HeaderFields.ts"
+import * as ClientAddress from "./internal/clientAddress.ts"
 import * as Networks from "./internal/networks.ts"
-import * as Option from "./internal/option.ts"
+import * as Operations from "./internal/operations.ts"
+import * as Route from "./internal/route.ts"
 import { InvalidInput } from "./InvalidInput.ts"
 import type { Memberships } from "./Memberships.ts"
-import * as Operations from "./Operations.ts"
 import { RateLimiter, type Report } from "./RateLimiter.ts"
-import * as Route from "./Route.ts"
+import * as Setting from "./Setting.ts"
 import type { Webhooks } from "./Webhooks.ts"
 
 /** What is told of every response: enough for an access log, and nothing secret. */
@@ -151,7 +151,7 @@ const observe = (observer: (record: AccessRecord) => void, record: AccessRecord)
 
 const make = Effect.fnUntraced(function* (options: Options) {
   const { onResponse } = options
-  const maxBodyBytes = yield* Option.count("maxBodyBytes", options.maxBodyBytes ?? 65_536)
+  const maxBodyBytes = yield* Setting.count("maxBodyBytes", options.maxBodyBytes ?? 65_536)
   const crypto = yield* WebCrypto
   const apiKeys = yield* ApiKeys
   const limiter = yield* RateLimiter

@@ -8,9 +8,9 @@ import * as Layer from "effect/Layer"
 import type { ApiKeyId } from "./ApiKey.ts"
 import * as BucketTable from "./BucketTable.ts"
 import * as ExhaustedBuckets from "./internal/exhaustedBuckets.ts"
-import * as Option from "./internal/option.ts"
 import type { InvalidInput } from "./InvalidInput.ts"
 import { type Bucket, RateLimitStore, type Take } from "./RateLimitStore.ts"
+import * as Setting from "./Setting.ts"
 import * as Suspension from "./Suspension.ts"
 import * as TokenBucket from "./TokenBucket.ts"
 
@@ -90,9 +90,9 @@ const seconds = (micros: number): number => Math.ceil(micros / 1_000_000)
 const policyOf = Effect.fnUntraced(function* (name: string, given: Limit) {
   const field = `rateLimits.${name}`
   return TokenBucket.policy({
-    limit: yield* Option.count(`${field}.limit`, given.limit),
-    windowMillis: yield* Option.millis(`${field}.window`, given.window),
-    capacity: yield* Option.count(`${field}.capacity`, given.capacity ?? given.limit),
+    limit: yield* Setting.count(`${field}.limit`, given.limit),
+    windowMillis: yield* Setting.millis(`${field}.window`, given.window),
+    capacity: yield* Setting.count(`${field}.capacity`, given.capacity ?? given.limit),
   })
 })
 

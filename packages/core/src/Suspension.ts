@@ -3,7 +3,7 @@
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { ApiKeyId } from "./ApiKey.ts"
-import * as Option from "./internal/option.ts"
+import * as Setting from "./Setting.ts"
 
 /** When a key is suspended, and for how long. */
 export interface Options {
@@ -41,13 +41,13 @@ const field = "rateLimits.suspension"
 
 /** Makes the counters, which live in this process. */
 export const make = Effect.fnUntraced(function* (options: Options) {
-  const limit = yield* Option.count(`${field}.refusals`, options.refusals ?? 50, {
+  const limit = yield* Setting.count(`${field}.refusals`, options.refusals ?? 50, {
     least: 1,
     most: 10_000,
   })
-  const within = 1000 * (yield* Option.millis(`${field}.within`, options.within ?? "10 minutes"))
+  const within = 1000 * (yield* Setting.millis(`${field}.within`, options.within ?? "10 minutes"))
   const duration =
-    1000 * (yield* Option.millis(`${field}.duration`, options.duration ?? "10 minutes"))
+    1000 * (yield* Setting.millis(`${field}.duration`, options.duration ?? "10 minutes"))
   const offenders = new Map<ApiKeyId, Offender>()
 
   const offender = (keyId: ApiKeyId): Offender => {

@@ -9,11 +9,11 @@ import { AddressPolicy, permitsHost } from "./AddressPolicy.ts"
 import { Dispatcher } from "./Dispatcher.ts"
 import * as Event from "./Event.ts"
 import * as Input from "./internal/input.ts"
-import * as Option from "./internal/option.ts"
 import * as Uuid from "./internal/uuid.ts"
 import type { InvalidInput } from "./InvalidInput.ts"
 import { Outbox } from "./Outbox.ts"
 import type { ProjectNotFound } from "./Project.ts"
+import * as Setting from "./Setting.ts"
 import type { StoreUnavailable } from "./StoreUnavailable.ts"
 import {
   InvalidWebhookUrl,
@@ -96,10 +96,14 @@ const make = Effect.fnUntraced(function* ({ requireHttps = false, ...options }: 
   const dispatcher = yield* Dispatcher
   const policy = yield* AddressPolicy
   const crypto = yield* WebCrypto
-  const maxPerProject = yield* Option.count("webhooks.maxPerProject", options.maxPerProject ?? 50, {
-    least: 0,
-    most: 1_000_000,
-  })
+  const maxPerProject = yield* Setting.count(
+    "webhooks.maxPerProject",
+    options.maxPerProject ?? 50,
+    {
+      least: 0,
+      most: 1_000_000,
+    },
+  )
 
   const checkUrl = (input: unknown): Effect.Effect<string, InvalidWebhookUrl> => {
     if (typeof input !== "string") return invalidUrl("url is required and must be a string")

@@ -2,7 +2,7 @@ import { type ApiRequest, emptyBody } from "@tenure/core/ApiRequest"
 import * as IpNetwork from "effect/net/IpNetwork"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import * as ClientAddress from "../src/ClientAddress.ts"
+import * as ClientAddress from "../src/internal/clientAddress.ts"
 
 const addressOf = (
   remoteAddress: string | undefined,

@@ -1,7 +1,7 @@
 import { pathOf } from "@tenure/core/ApiRequest"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import * as Route from "../src/Route.ts"
+import * as Route from "../src/internal/route.ts"
 
 const methodsOf = (path: string, basePath = ""): ReadonlyArray<string> | undefined => {
   const route = Route.match(path, basePath)

@@ -5,7 +5,7 @@ import { EventType } from "../Event.ts"
 import { InvalidInput } from "../InvalidInput.ts"
 import { UserId } from "../Membership.ts"
 import { ProjectId } from "../Project.ts"
-import * as Option from "./option.ts"
+import * as Setting from "../Setting.ts"
 import type { Refined } from "./refined.ts"
 
 const reader =
@@ -25,7 +25,7 @@ export const userId = reader("userId", UserId, "1 to 64 decimal digits")
 
 /** The number of items that a page may have. */
 export const limit = (items: number): Effect.Effect<number, InvalidInput> =>
-  Option.count("limit", items, { least: 1, most: 10_000 })
+  Setting.count("limit", items, { least: 1, most: 10_000 })
 
 export const eventType = reader(
   "type",

@@ -1,18 +1,18 @@
 /** The five operations of the API: from a routed request to a result. */
 
 import * as Effect from "effect/Effect"
-import type { ApiError } from "./ApiError.ts"
-import type { ApiKey } from "./ApiKey.ts"
-import type { ApiRequest } from "./ApiRequest.ts"
-import * as EndDate from "./EndDate.ts"
-import type { Success } from "./Envelope.ts"
-import { UserId } from "./Membership.ts"
-import { Memberships } from "./Memberships.ts"
-import { ProjectId } from "./Project.ts"
-import * as RequestBody from "./RequestBody.ts"
-import type { Operation, Route } from "./Route.ts"
-import type { Webhook } from "./Webhook.ts"
-import { Webhooks } from "./Webhooks.ts"
+import type { ApiError } from "../ApiError.ts"
+import type { ApiKey } from "../ApiKey.ts"
+import type { ApiRequest } from "../ApiRequest.ts"
+import * as EndDate from "../EndDate.ts"
+import type { Success } from "../Envelope.ts"
+import { UserId } from "../Membership.ts"
+import { Memberships } from "../Memberships.ts"
+import { ProjectId } from "../Project.ts"
+import type { Webhook } from "../Webhook.ts"
+import { Webhooks } from "../Webhooks.ts"
+import * as RequestBody from "./requestBody.ts"
+import type { Operation, Route } from "./route.ts"
 
 /** A request that has passed authentication and limits. */
 export interface Call {

@@ -2,9 +2,9 @@
 
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
-import type { RequestError } from "./ApiError.ts"
-import type { ApiRequest } from "./ApiRequest.ts"
-import { type HeaderFields, single } from "./HeaderFields.ts"
+import type { RequestError } from "../ApiError.ts"
+import type { ApiRequest } from "../ApiRequest.ts"
+import { type HeaderFields, single } from "../HeaderFields.ts"
 
 /** A JSON object, to be read by own properties only. */
 export type JsonObject = Readonly<Record<string, unknown>>

@@ -3,7 +3,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { InvalidInput } from "../InvalidInput.ts"
+import { InvalidInput } from "./InvalidInput.ts"
 
 /** The least and the greatest value that an option may have. */
 export interface Range {

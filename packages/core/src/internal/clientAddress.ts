@@ -3,8 +3,8 @@
 import type * as IpNetwork from "effect/net/IpNetwork"
 import * as NetAddress from "effect/net/NetAddress"
 import * as Result from "effect/Result"
-import type { ApiRequest } from "./ApiRequest.ts"
-import * as Networks from "./internal/networks.ts"
+import type { ApiRequest } from "../ApiRequest.ts"
+import * as Networks from "./networks.ts"
 
 // Longer chains of proxies are not met with; a client may well send a longer header.
 const maxHops = 32
