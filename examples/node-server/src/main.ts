@@ -10,11 +10,11 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import { type Settings, settings } from "./config.ts"
+import { fromInvalidInput, type Settings, settings } from "./config.ts"
 import { curls } from "./curls.ts"
 import * as Log from "./log.ts"
 import * as Seed from "./seed.ts"
-import { fromConfig } from "./StartError.ts"
+import { fromConfig, StartError } from "./StartError.ts"
 
 const tenureLayer = (config: Settings) =>
   Tenure.layer({
@@ -27,9 +27,7 @@ const tenureLayer = (config: Settings) =>
     },
     webhooks: {
       allowedNetworks: config.allowedNetworks,
-      ...(config.retrySchedule.length > 0 && {
-        retrySchedule: config.retrySchedule.map((seconds) => Number(seconds) * 1000),
-      }),
+      ...(config.retrySchedule.length > 0 && { retrySchedule: config.retrySchedule }),
     },
     transport: nodeTransport,
     onResponse: Log.access,
@@ -37,37 +35,28 @@ const tenureLayer = (config: Settings) =>
 
 /** Answers health checks, and hands everything else to the API. */
 const withHealth =
-  (api: RequestListener, isReady: () => boolean): RequestListener =>
+  (api: RequestListener): RequestListener =>
   (request, response) => {
     const isProbe = request.method === "GET" || request.method === "HEAD"
     const path = pathOf(request.url ?? "")
-    if (isProbe && (path === "/healthz" || path === "/readyz")) {
-      response.statusCode = path === "/readyz" && !isReady() ? 503 : 200
-      response.end()
-    } else {
-      api(request, response)
-    }
+    if (isProbe && (path === "/healthz" || path === "/readyz")) response.end()
+    else api(request, response)
   }
 
 /** Listens until the scope closes; then what is in flight is finished. */
 const server = Effect.fnUntraced(function* (config: Settings) {
   const tenure = yield* Tenure.promises
-  let isReady = true
   const { url } = yield* Effect.acquireRelease(
     Effect.tryPromise({
       try: () =>
         serve(tenure, {
           host: config.host,
           port: config.port,
-          listener: withHealth(toNodeHandler(tenure), () => isReady),
+          listener: withHealth(toNodeHandler(tenure)),
         }),
-      catch: (fault) => fault,
+      catch: (fault) => new StartError({ message: String(fault) }),
     }),
-    ({ close }) =>
-      Effect.promise(() => {
-        isReady = false
-        return close()
-      }),
+    ({ close }) => Effect.promise(close),
   )
   return url
 })
@@ -85,7 +74,12 @@ const program = Effect.gen(function* () {
     Log.print(`Tenure listens on ${url}${config.basePath}`)
     if (demo !== undefined) Log.print(curls(`${url}${config.basePath}`, demo, Date.now()))
     yield* Effect.promise(() => toldToStop)
-  }).pipe(Effect.provide(tenureLayer(config)), Effect.scoped)
+  }).pipe(
+    // First the server ends, then what it needs.
+    Effect.scoped,
+    Effect.provide(tenureLayer(config)),
+    Effect.catchTag("InvalidInput", (error) => Effect.fail(fromInvalidInput(error))),
+  )
 }).pipe(Effect.provide(Logger.layer([Log.logger])))
 
 const exit = await Effect.runPromiseExit(program)

@@ -22,8 +22,8 @@ const Seed = Schema.fromJsonString(
 )
 
 /** Names the seed file in an error about it. */
-const blame = (fault: unknown): StartError => {
-  const { message } = Schema.isSchemaError(fault) ? fromSchema(fault) : Object(fault)
+const blame = (fault: Error): StartError => {
+  const { message } = Schema.isSchemaError(fault) ? fromSchema(fault) : fault
   return new StartError({ message: `SEED_FILE: ${message}` })
 }
 
@@ -36,7 +36,7 @@ export const fromFile = Effect.fnUntraced(function* (path: string) {
   const apiKeys = yield* ApiKeys
   const text = yield* Effect.tryPromise({
     try: () => readFile(path, "utf8"),
-    catch: (fault) => fault,
+    catch: (fault) => new StartError({ message: String(fault) }),
   })
   const { projects } = yield* Schema.decodeUnknownEffect(Seed)(text)
   for (const project of projects) {
@@ -48,7 +48,12 @@ export const fromFile = Effect.fnUntraced(function* (path: string) {
       )
     }
     for (const token of project.api_keys ?? []) {
-      yield* apiKeys.issue({ projects: [project.id], token })
+      // A key that was revoked since stays so.
+      yield* Effect.catchTag(
+        apiKeys.issue({ projects: [project.id], token }),
+        "ApiKeyRevoked",
+        () => Effect.void,
+      )
     }
   }
 }, Effect.mapError(blame))

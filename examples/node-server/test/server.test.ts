@@ -123,7 +123,7 @@ describe("a seed file", () => {
     ["has no projects", {}, /SEED_FILE.*projects/s],
     ["has a user id that is none", memberOf({ user_id: "x", end_date: extend }), /userId/],
     ["has an end date that is none", memberOf({ user_id: "1", end_date: "soon" }), /end date/],
-    ["has a token that is none", { projects: [{ id: "p", api_keys: ["a b"] }] }, /token/],
+    ["has a token that is none", { projects: [{ id: "p", api_keys: ["ü"] }] }, /token/],
   ])("that %s ends the server with a message", async (_name, content, message) => {
     const { ended } = start("node-server", { PORT: "0", SEED_FILE: await seedFile(content) })
     const { code, stderr } = await ended

@@ -15,6 +15,8 @@ const nonPublicIpv4 = [
   "10.0.0.0/8",
   "100.64.0.0/10",
   "127.0.0.0/8",
+  // The metadata service of Azure.
+  "168.63.129.16/32",
   "169.254.0.0/16",
   "172.16.0.0/12",
   "192.0.0.0/24",
@@ -84,7 +86,9 @@ export class AddressPolicy extends Context.Service<
     Layer.effect(
       AddressPolicy,
       Effect.map(
-        Effect.fromResult(Networks.parse("allowedNetworks", options.allowedNetworks ?? [])),
+        Effect.fromResult(
+          Networks.parse("webhooks.allowedNetworks", options.allowedNetworks ?? []),
+        ),
         (allowed) => ({
           permits: (address) =>
             isPublic(address) || Networks.includes(allowed, NetAddress.toCanonical(address)),

@@ -1,5 +1,6 @@
 /**
- * Every failure that a client can meet, with its status, error code and message: one table.
+ * Every failure that a client can meet, with its status, error code, message and header fields: one
+ * table.
  */
 
 import type { EndDateNotInFuture, InvalidEndDate } from "./EndDate.ts"
@@ -57,33 +58,45 @@ export interface Failure {
   readonly code: string
   /** Two for an `extend` in neither format, one for all else. */
   readonly messages: readonly [string, ...ReadonlyArray<string>]
+  /** The header fields of such a response, besides those of every response. */
+  readonly headers: Readonly<Record<string, string>>
 }
 
 const failure = (
   status: number,
   code: string,
-  ...messages: readonly [string, ...ReadonlyArray<string>]
-): Failure => ({ status, code, messages })
+  message: string,
+  headers: Failure["headers"] = {},
+): Failure => ({ status, code, messages: [message], headers })
+
+const storeRetrySeconds = 5
 
 // What a client learns of a project, a membership or a webhook is that it is not there. The same
 // words for all clients: neither existence nor ownership shows.
 const constant = {
-  unauthorized: failure(401, "UNAUTHORIZED", "A valid bearer token is required."),
+  unauthorized: failure(401, "UNAUTHORIZED", "A valid bearer token is required.", {
+    "WWW-Authenticate": "Bearer",
+  }),
   routeNotFound: failure(404, "ROUTE_NOT_FOUND", "There is nothing at this path."),
   projectNotFound: failure(404, "PROJECT_NOT_FOUND", "The project was not found."),
   membershipNotFound: failure(404, "MEMBERSHIP_NOT_FOUND", "The membership was not found."),
   webhookNotFound: failure(404, "WEBHOOK_NOT_FOUND", "The webhook was not found."),
   requestTimeout: failure(408, "REQUEST_TIMEOUT", "The request did not arrive in time."),
   headersTooLarge: failure(431, "REQUEST_HEADERS_TOO_LARGE", "The header fields are too large."),
-  invalidEndDate: failure(
-    422,
-    "VALIDATION_ERROR",
-    "extend must be a Unix timestamp in milliseconds (13 digits)",
-    "extend must be a UTC ISO 8601 date with three millisecond digits (YYYY-MM-DDTHH:mm:ss.sssZ)",
-  ),
+  invalidEndDate: {
+    status: 422,
+    code: "VALIDATION_ERROR",
+    messages: [
+      "extend must be a Unix timestamp in milliseconds (13 digits)",
+      "extend must be a UTC ISO 8601 date with three millisecond digits (YYYY-MM-DDTHH:mm:ss.sssZ)",
+    ],
+    headers: {},
+  } satisfies Failure,
   notInFuture: failure(422, "VALIDATION_ERROR", "extend must be a future timestamp"),
   internalError: failure(500, "INTERNAL_ERROR", "Something went wrong on our side."),
-  unavailable: failure(503, "SERVICE_UNAVAILABLE", "The service is unavailable for the moment."),
+  unavailable: failure(503, "SERVICE_UNAVAILABLE", "The service is unavailable for the moment.", {
+    "Retry-After": String(storeRetrySeconds),
+  }),
 }
 
 /** Looks up what the envelope says of an error. */
@@ -101,8 +114,12 @@ export const describe = (error: ApiError): Failure => {
       return constant.membershipNotFound
     case "WebhookNotFound":
       return constant.webhookNotFound
-    case "MethodNotAllowed":
-      return failure(405, "METHOD_NOT_ALLOWED", `This path takes ${error.allow.join(", ")} only.`)
+    case "MethodNotAllowed": {
+      const allowed = error.allow.join(", ")
+      return failure(405, "METHOD_NOT_ALLOWED", `This path takes ${allowed} only.`, {
+        Allow: allowed,
+      })
+    }
     case "RequestTimeout":
       return constant.requestTimeout
     case "PayloadTooLarge":
@@ -117,9 +134,11 @@ export const describe = (error: ApiError): Failure => {
     case "InvalidWebhookUrl":
       return failure(422, "VALIDATION_ERROR", error.message)
     case "WebhookLimitReached":
-      return failure(422, "VALIDATION_ERROR", `A project has ${error.limit} webhooks at most.`)
+      return failure(422, "VALIDATION_ERROR", error.message)
     case "RateLimited":
-      return failure(429, "RATE_LIMIT_EXCEEDED", `Try again in ${error.retryAfter} s.`)
+      return failure(429, "RATE_LIMIT_EXCEEDED", `Try again in ${error.retryAfter} s.`, {
+        "Retry-After": String(error.retryAfter),
+      })
     case "RequestHeadersTooLarge":
       return constant.headersTooLarge
     case "InternalError":

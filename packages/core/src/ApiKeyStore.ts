@@ -2,7 +2,7 @@
 
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type { ApiKey, ApiKeyId, ApiKeyNotFound, TokenDigest } from "./ApiKey.ts"
+import type { ApiKey, ApiKeyId, ApiKeyNotFound, ApiKeyRevoked, TokenDigest } from "./ApiKey.ts"
 import type { ProjectNotFound } from "./Project.ts"
 import type { StoreUnavailable } from "./StoreUnavailable.ts"
 
@@ -12,9 +12,12 @@ export class ApiKeyStore extends Context.Service<
   {
     /**
      * Adds a key. If there is one with the same digest, that one also opens the new one's projects
-     * and is otherwise left as it is. Gives the key as it is now.
+     * and is otherwise left as it is; if that one was revoked, nothing changes. Gives the key as it
+     * is now.
      */
-    readonly add: (key: ApiKey) => Effect.Effect<ApiKey, ProjectNotFound | StoreUnavailable>
+    readonly add: (
+      key: ApiKey,
+    ) => Effect.Effect<ApiKey, ProjectNotFound | ApiKeyRevoked | StoreUnavailable>
 
     /** Looks a key up by the digest of its token, revoked and expired ones included. */
     readonly find: (digest: TokenDigest) => Effect.Effect<ApiKey | undefined, StoreUnavailable>

@@ -11,6 +11,7 @@ import * as Base64 from "./internal/base64.ts"
 import * as Input from "./internal/input.ts"
 import { InvalidInput } from "./InvalidInput.ts"
 import type { ProjectNotFound } from "./Project.ts"
+import * as Setting from "./Setting.ts"
 import type { StoreUnavailable } from "./StoreUnavailable.ts"
 
 /** What a new key is to be. */
@@ -32,16 +33,24 @@ export interface Issued {
 /** What is known of a key. */
 export type Listed = Omit<ApiKey.ApiKey, "digest">
 
+// The last instant that a Date can hold.
+const instant = (field: string, millis: number) =>
+  Setting.count(field, millis, { least: 0, most: 8_640_000_000_000_000 })
+
 /** Issues, lists and revokes API keys. */
 export class ApiKeys extends Context.Service<
   ApiKeys,
   {
     /**
-     * Issues a key. With a token that is a key's already, that key also opens these projects.
+     * Issues a key. With a token that is a key's already, that key also opens these projects, and
+     * expires when it did before. Fails with `ApiKeyRevoked` where that key was revoked.
      */
     readonly issue: (
       issue: Issue,
-    ) => Effect.Effect<Issued, InvalidInput | ProjectNotFound | StoreUnavailable>
+    ) => Effect.Effect<
+      Issued,
+      InvalidInput | ProjectNotFound | ApiKey.ApiKeyRevoked | StoreUnavailable
+    >
 
     /** Revokes a key, at once and for good. */
     readonly revoke: (
@@ -70,7 +79,7 @@ export class ApiKeys extends Context.Service<
           if (!ApiKey.isToken(token)) {
             return yield* new InvalidInput({
               field: "token",
-              message: "a token is 1 to 1,024 characters A-Z a-z 0-9 - . _ ~ + / and = at the end",
+              message: "token: expected 1 to 1,024 characters of visible ASCII",
             })
           }
           const key = yield* store.add({
@@ -78,7 +87,7 @@ export class ApiKeys extends Context.Service<
             digest: ApiKey.digest(token),
             projects: new Set(yield* Effect.forEach(projects, Input.projectId)),
             createdAt: yield* Clock.currentTimeMillis,
-            expiresAt,
+            expiresAt: expiresAt === undefined ? undefined : yield* instant("expiresAt", expiresAt),
             revokedAt: undefined,
           })
           return { id: key.id, token }

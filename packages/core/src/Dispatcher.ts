@@ -36,6 +36,12 @@ const leaseMarginMillis = 15_000
 
 const storeRetryMillis = 1000
 
+// A store that does not answer is not waited for any longer when all ends.
+const stopTimeoutMillis = 5000
+
+// A store may say that there is more to claim while another process holds it.
+const shortestPauseMillis = 50
+
 const longestDelay = 30 * 86_400_000
 
 /** Delivers what is in the outbox for as long as its layer lives. */
@@ -44,7 +50,7 @@ export class Dispatcher extends Context.Service<
   {
     /**
      * Aborts the attempts in flight for a webhook that has been removed. Afterwards none starts in
-     * this process, not even one that was claimed before.
+     * this process, not even one that has been claimed.
      */
     readonly cancel: (webhookId: WebhookId) => Effect.Effect<void>
   }
@@ -82,19 +88,19 @@ const retryAfterMillis = (field: string | undefined, now: number): number => {
 
 const isSuccess = (status: number): boolean => status >= 200 && status <= 299
 
-/** What becomes of a delivery after an attempt that ended at `now`. */
+/** What becomes of a delivery after an attempt that ended at `now` (milliseconds). */
 const settlementOf = (
   attempt: Attempt,
-  answer: Result.Result<Answer, TransportError>,
+  retryAfter: string | undefined,
+  now: number,
   next: (retryAfterMillis: number) => number | undefined,
 ): Settlement => {
-  if (Result.isSuccess(answer)) {
-    const { status } = answer.success
-    if (isSuccess(status)) return { _tag: "Delivered", attempt }
-    if (status === 410) return { _tag: "Gone", attempt }
+  const { result } = attempt
+  if (result._tag === "Answered") {
+    if (isSuccess(result.status)) return { _tag: "Delivered", attempt }
+    if (result.status === 410) return { _tag: "Gone", attempt }
   }
-  const asked = Result.isSuccess(answer) ? answer.success.retryAfter : undefined
-  const delayMillis = next(retryAfterMillis(asked, attempt.at + attempt.durationMillis))
+  const delayMillis = next(retryAfterMillis(retryAfter, now))
   return delayMillis === undefined
     ? { _tag: "Failed", attempt }
     : { _tag: "Retry", attempt, delayMillis }
@@ -103,32 +109,46 @@ const settlementOf = (
 const make = Effect.fnUntraced(function* (options: Options) {
   const outbox = yield* Outbox
   const transport = yield* WebhookTransport
-  const scope = yield* Effect.scope
   const schedule = yield* Effect.forEach(options.retrySchedule ?? RetrySchedule.standard, (delay) =>
     Setting.millis("webhooks.retrySchedule", delay, { least: 0, most: longestDelay }),
   )
   const timeout = yield* Setting.millis("webhooks.timeout", options.timeout ?? "15 seconds")
   const maxInFlight = yield* Setting.count("webhooks.maxInFlight", options.maxInFlight ?? 1024)
+  const fork = Effect.runForkWith(yield* Effect.context())
 
   const wake = yield* Latch.make()
   const inFlight = new Map<WebhookId, Set<Fiber.Fiber<void>>>()
   let attempts = 0
+  let isStopping = false
   // Webhooks cancelled while a claim was under way: what it brings for them is dropped.
   const cancelledMeanwhile = new Set<WebhookId>()
 
-  const send = Effect.fnUntraced(function* (claim: Claim) {
-    const at = yield* Clock.currentTimeMillis
-    const answer = yield* transport.send(outgoing(claim, at)).pipe(
+  /** One request; a defect of the transport is one of the ways in which it can fail. */
+  const post = (claim: Claim, at: number): Effect.Effect<Answer, TransportError> =>
+    Effect.suspend(() => transport.send(outgoing(claim, at))).pipe(
       Effect.timeoutOrElse({
         duration: timeout,
         orElse: () => Effect.fail(new TransportError({ reason: "Timeout" })),
       }),
-      Effect.result,
+      Effect.catchDefect((defect) =>
+        Effect.andThen(
+          Effect.logError("A delivery attempt ended in a defect", defect),
+          Effect.fail(new TransportError({ reason: "Defect" })),
+        ),
+      ),
     )
-    const durationMillis = (yield* Clock.currentTimeMillis) - at
-    const result = Result.isSuccess(answer) ? answer.success.status : answer.failure.reason
+
+  const send = Effect.fnUntraced(function* (claim: Claim) {
+    const at = yield* Clock.currentTimeMillis
+    const start = yield* Clock.monotonicTimeNanos
+    const answer = yield* Effect.result(post(claim, at))
+    const durationMillis = Number((yield* Clock.monotonicTimeNanos) - start) / 1_000_000
     const random = yield* Random.next
-    return settlementOf({ at, durationMillis, result }, answer, (asked) =>
+    const result: Attempt["result"] = Result.isSuccess(answer)
+      ? { _tag: "Answered", status: answer.success.status }
+      : { _tag: "Failed", reason: answer.failure.reason }
+    const retryAfter = Result.isSuccess(answer) ? answer.success.retryAfter : undefined
+    return settlementOf({ at, durationMillis, result }, retryAfter, at + durationMillis, (asked) =>
       RetrySchedule.delay(schedule, claim.attempt, random, asked),
     )
   })
@@ -139,22 +159,29 @@ const make = Effect.fnUntraced(function* (options: Options) {
       Effect.retry({
         schedule: Schedule.spaced(storeRetryMillis),
         times: leaseMarginMillis / storeRetryMillis,
+        while: () => !isStopping,
       }),
       Effect.catch((error) => Effect.logWarning("An attempt cannot be recorded", error.cause)),
-      Effect.asVoid,
     )
 
   /** Gives a claim back, for others to go on at once; without that they wait for its lease. */
-  const release = (claim: Claim) => Effect.ignore(outbox.settle(claim, { _tag: "Released" }))
+  const release = (claim: Claim) => Effect.ignoreCause(outbox.settle(claim, { _tag: "Released" }))
 
-  const attempt = (claim: Claim) =>
-    send(claim).pipe(
-      Effect.onInterrupt(() => release(claim)),
-      Effect.flatMap((settlement) => settle(claim, settlement)),
-      Effect.catchCause((cause) => Effect.logError("A delivery attempt died", cause)),
+  // What has been sent is recorded, even if the attempt is interrupted in that moment.
+  const attempt = (claim: Claim): Effect.Effect<void> =>
+    Effect.uninterruptibleMask((restore) =>
+      restore(send(claim)).pipe(
+        Effect.onInterrupt(() => release(claim)),
+        Effect.flatMap((settlement) => settle(claim, settlement)),
+        Effect.catchDefect((defect) => Effect.logError("A delivery cannot be settled", defect)),
+        Effect.asVoid,
+      ),
     )
 
-  const track = (webhookId: WebhookId, fiber: Fiber.Fiber<void>): void => {
+  /** Starts an attempt and takes it down, in one step: no cancellation comes in between. */
+  const start = (claim: Claim): void => {
+    const webhookId = claim.webhook.id
+    const fiber = fork(attempt(claim))
     const fibers = inFlight.get(webhookId) ?? new Set()
     inFlight.set(webhookId, fibers.add(fiber))
     attempts++
@@ -174,12 +201,15 @@ const make = Effect.fnUntraced(function* (options: Options) {
     if (limit <= 0) return undefined
     const leaseMillis = timeout + leaseMarginMillis
     const { claims, nextDueMillis } = yield* outbox.claim({ limit, perWebhook, leaseMillis })
-    for (const claim of claims) {
-      if (cancelledMeanwhile.has(claim.webhook.id)) continue
-      const fiber = yield* Effect.forkIn(attempt(claim), scope)
-      track(claim.webhook.id, fiber)
+    if (isStopping) {
+      yield* Effect.forEach(claims, release, { concurrency: "unbounded", discard: true })
+      return undefined
     }
-    return claims.length > 0 ? 0 : nextDueMillis
+    for (const claim of claims) {
+      if (!cancelledMeanwhile.has(claim.webhook.id)) start(claim)
+    }
+    if (claims.length > 0) return 0
+    return nextDueMillis && Math.max(shortestPauseMillis, nextDueMillis)
   }).pipe(
     Effect.catchCause((cause) =>
       Effect.as(Effect.logWarning("Deliveries cannot be claimed", cause), storeRetryMillis),
@@ -191,14 +221,35 @@ const make = Effect.fnUntraced(function* (options: Options) {
     return millis === undefined ? wake.await : Effect.timeoutOption(wake.await, millis)
   }
 
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(outbox.changes, wake.open)))
-  yield* Effect.forkScoped(Effect.forever(Effect.flatMap(round, sleep)))
+  const watch = outbox.changes.pipe(
+    Effect.andThen(wake.open),
+    Effect.catchCause((cause) =>
+      Effect.andThen(
+        Effect.logWarning("Changes of the outbox cannot be watched", cause),
+        Effect.sleep(storeRetryMillis),
+      ),
+    ),
+  )
+
+  yield* Effect.forkScoped(Effect.forever(watch))
+  // A claim under way is not given up halfway: what it claims would wait for its lease.
+  const rounds = yield* Effect.forkScoped(
+    Effect.forever(Effect.flatMap(Effect.uninterruptible(round), sleep)),
+  )
+  const stop = Effect.gen(function* () {
+    isStopping = true
+    yield* Fiber.interrupt(rounds)
+    yield* Fiber.interruptAll([...inFlight.values()].flatMap((fibers) => [...fibers]))
+  })
+  yield* Effect.addFinalizer(() =>
+    Effect.timeoutOption(Effect.interruptible(stop), stopTimeoutMillis),
+  )
 
   return Dispatcher.of({
     cancel: (webhookId) =>
-      Effect.suspend(() => {
+      Effect.sync(() => {
         cancelledMeanwhile.add(webhookId)
-        return Fiber.interruptAll(inFlight.get(webhookId) ?? [])
+        for (const fiber of inFlight.get(webhookId) ?? []) fiber.interruptUnsafe()
       }),
   })
 })

@@ -42,7 +42,7 @@ export interface Event {
  * Makes an event and prints its body.
  *
  * @param fields.data - anything that JSON can say
- * @throws TypeError where `data` is cyclic or holds a bigint
+ * @throws TypeError where `data` is nothing that JSON can say: cyclic, a bigint, a function, `undefined`
  */
 export const make = (fields: {
   readonly id: EventId
@@ -52,6 +52,8 @@ export const make = (fields: {
   readonly data: unknown
 }): Event => {
   const { data, ...event } = fields
+  const json = JSON.stringify(data)
+  if (json === undefined) throw new TypeError(`JSON has no ${typeof data}`)
   const timestamp = new Date(fields.at).toISOString()
-  return { ...event, body: JSON.stringify({ type: fields.type, timestamp, data }) }
+  return { ...event, body: `{"type":"${fields.type}","timestamp":"${timestamp}","data":${json}}` }
 }

@@ -75,25 +75,7 @@ const unknown = (error: ApiError.ApiError): Caller => ({ _tag: "Unknown", error 
 const unauthorized = unknown({ _tag: "Unauthorized" })
 
 // The scheme is case-insensitive (RFC 9110, 11.1).
-const bearer = /^bearer +([^ ]+) *$/i
-
-const storeRetrySeconds = 5
-
-/** The header fields that a failure has besides those of every response. */
-const headersOf = (error: ApiError.ApiError): Readonly<Record<string, string>> => {
-  switch (error._tag) {
-    case "Unauthorized":
-      return { "WWW-Authenticate": "Bearer" }
-    case "MethodNotAllowed":
-      return { Allow: error.allow.join(", ") }
-    case "RateLimited":
-      return { "Retry-After": String(error.retryAfter) }
-    case "StoreUnavailable":
-      return { "Retry-After": String(storeRetrySeconds) }
-    default:
-      return {}
-  }
-}
+const bearer = /^bearer +(.*[^ ]) *$/i
 
 const respond = (
   subject: Envelope.Subject,
@@ -114,7 +96,7 @@ const respond = (
   const failure = ApiError.describe(outcome)
   return {
     status: failure.status,
-    headers: { ...headers, ...headersOf(outcome) },
+    headers: { ...headers, ...failure.headers },
     body: Envelope.failure(subject, outcome, failure),
   }
 }

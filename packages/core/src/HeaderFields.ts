@@ -6,7 +6,7 @@
  */
 export type HeaderFields = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
 
-/** The value of a field that may occur once: `undefined` if absent, `"repeated"` if ambiguous. */
+/** A field that may occur once only. */
 export type Single =
   | { readonly _tag: "Absent" }
   | { readonly _tag: "Repeated" }

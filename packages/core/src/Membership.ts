@@ -26,7 +26,11 @@ export interface Membership {
 export class MembershipNotFound extends Data.TaggedError("MembershipNotFound")<{
   readonly projectId: string
   readonly userId: string
-}> {}
+}> {
+  override get message(): string {
+    return `The user "${this.userId}" has no membership in the project "${this.projectId}".`
+  }
+}
 
 /** What happened to memberships, as kept in the audit trail. */
 export type Action = "granted" | "extended" | "bulk_extended" | "ended"

@@ -43,7 +43,11 @@ export interface Ending extends Change {
  *
  * Every change is one step: the membership, its audit row, its event and a delivery of that event
  * to each of the project's webhooks are stored together or not at all. A change that fails leaves
- * nothing behind. Every change can be repeated harmlessly.
+ * nothing behind. A change that is repeated sets the same end dates, with an audit row and an event
+ * of its own.
+ *
+ * A store whose storage does not answer fails with `StoreUnavailable` within a few seconds. That
+ * holds for every port.
  */
 export class MembershipStore extends Context.Service<
   MembershipStore,

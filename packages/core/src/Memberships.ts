@@ -149,9 +149,9 @@ const make = Effect.fnUntraced(function* ({ bulk = "set" }: Options) {
     }),
 
     extend: Effect.fnUntraced(function* (extension, origin = Origin.host) {
-      const { projectId, userId } = yield* member(extension)
       const at = yield* Clock.currentTimeMillis
       const endDate = yield* Effect.fromResult(EndDate.decodeFuture(extension.endDate, at))
+      const { projectId, userId } = yield* member(extension)
       const data = { user_id: userId, new_end_date: EndDate.format(endDate) }
       yield* store.extend({
         ...change(projectId, origin, at, Event.types.extended, data),

@@ -5,7 +5,7 @@ import type * as Effect from "effect/Effect"
 import type { Event, EventId } from "./Event.ts"
 import type { ProjectNotFound } from "./Project.ts"
 import type { StoreUnavailable } from "./StoreUnavailable.ts"
-import type { WebhookId, WebhookNotFound } from "./Webhook.ts"
+import type { WebhookDisabled, WebhookId, WebhookNotFound } from "./Webhook.ts"
 import type { Secret } from "./WebhookSignature.ts"
 
 /** How one attempt went. */
@@ -13,8 +13,10 @@ export interface Attempt {
   /** When it began, in milliseconds since the epoch. */
   readonly at: number
   readonly durationMillis: number
-  /** The status of the response, or a word for what went wrong instead. */
-  readonly result: number | string
+  readonly result:
+    | { readonly _tag: "Answered"; readonly status: number }
+    /** `reason` is a word for what went wrong, such as `Timeout` or `ECONNREFUSED`. */
+    | { readonly _tag: "Failed"; readonly reason: string }
 }
 
 /** One event on its way to one webhook. */
@@ -36,7 +38,7 @@ export interface Claim {
     /** All that sign: two during a rotation. */
     readonly secrets: ReadonlyArray<Secret>
   }
-  /** 1 for the first attempt. */
+  /** How often the delivery has been claimed: 1 for the first attempt. */
   readonly attempt: number
   /** Fresh for each claim, so that a holder whose lease has passed cannot settle. */
   readonly lease: string
@@ -81,12 +83,13 @@ export class Outbox extends Context.Service<
     readonly publishTo: (
       event: Event,
       webhookId: WebhookId,
-    ) => Effect.Effect<void, WebhookNotFound | StoreUnavailable>
+    ) => Effect.Effect<void, WebhookNotFound | WebhookDisabled | StoreUnavailable>
 
     /**
      * Claims deliveries that are due, for `leaseMillis` on the store's clock: `limit` at most, and
-     * of each webhook no more than `perWebhook` minus those already out. Webhooks take turns, so
-     * that the backlog of one does not hold up another.
+     * of each webhook no more than `perWebhook` minus those already out, also when several claim at
+     * once. Webhooks take turns, so that the backlog of one does not hold up another; of those of
+     * one webhook, what was due first comes first, and of equals what was published first.
      */
     readonly claim: (options: {
       readonly limit: number
@@ -104,10 +107,11 @@ export class Outbox extends Context.Service<
     ) => Effect.Effect<boolean, StoreUnavailable>
 
     /**
-     * Completes when a delivery may be due earlier than the last claim foretold; at once, if that
-     * has happened since the last time.
+     * Completes when a delivery may be due earlier than the last claim foretold (published, or
+     * released); at once, if that has happened since the last time. A store that cannot know of all
+     * changes also completes every few seconds.
      */
-    readonly changes: Effect.Effect<void>
+    readonly changes: Effect.Effect<void, StoreUnavailable>
 
     /** Reads the deliveries of a webhook, newest first. */
     readonly deliveries: (

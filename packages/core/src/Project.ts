@@ -17,4 +17,8 @@ export const ProjectId = refined<string, ProjectId>("project id", (id) => patter
 /** There is no such project. */
 export class ProjectNotFound extends Data.TaggedError("ProjectNotFound")<{
   readonly projectId: string
-}> {}
+}> {
+  override get message(): string {
+    return `There is no project "${this.projectId}".`
+  }
+}

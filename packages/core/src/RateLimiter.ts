@@ -11,18 +11,22 @@ import * as ExhaustedBuckets from "./internal/exhaustedBuckets.ts"
 import type { InvalidInput } from "./InvalidInput.ts"
 import { type Bucket, RateLimitStore, type Take } from "./RateLimitStore.ts"
 import * as Setting from "./Setting.ts"
+import { StoreUnavailable } from "./StoreUnavailable.ts"
 import * as Suspension from "./Suspension.ts"
 import * as TokenBucket from "./TokenBucket.ts"
 
 /** How many requests in which time. */
 export interface Limit {
-  /** Requests that come back in one window: a whole number from 1 to 1,000,000,000. */
+  /**
+   * Requests that come back in one window: a whole number from 1 to 1,000,000,000. None comes back
+   * faster than one a microsecond.
+   */
   readonly limit: number
   /** The window, such as `"1 minute"`, or milliseconds; 1 ms to 366 days. */
   readonly window: Duration.Input
   /**
    * Requests that a client who has been idle may make at once; `limit` by default. In no window are
-   * there more than `capacity + limit`.
+   * there more than `capacity + limit`. An empty bucket has to be full again within 366 days.
    */
   readonly capacity?: number | undefined
 }
@@ -87,13 +91,21 @@ export class RateLimiter extends Context.Service<
 
 const seconds = (micros: number): number => Math.ceil(micros / 1_000_000)
 
+const longestSpanMillis = 366 * 86_400_000
+
 const policyOf = Effect.fnUntraced(function* (name: string, given: Limit) {
   const field = `rateLimits.${name}`
-  return TokenBucket.policy({
+  const policy = TokenBucket.policy({
     limit: yield* Setting.count(`${field}.limit`, given.limit),
     windowMillis: yield* Setting.millis(`${field}.window`, given.window),
     capacity: yield* Setting.count(`${field}.capacity`, given.capacity ?? given.limit),
   })
+  // Later instants could not be kept in whole microseconds.
+  yield* Setting.millis(`${field}: the time to fill`, TokenBucket.span(policy) / 1000, {
+    least: 0,
+    most: longestSpanMillis,
+  })
+  return policy
 })
 
 /** A bucket that refuses: for how long yet, and when it is full again. */
@@ -181,39 +193,50 @@ const make = Effect.fnUntraced(function* (options: Options) {
 
   /** Counts a refusal against the key, which may suspend it. */
   const count = (keyId: ApiKeyId | undefined, now: number, refusal: Refusal): Decision => {
-    const until = keyId && suspensions.refuse(keyId, now)
+    const until = keyId === undefined ? undefined : suspensions.refuse(keyId, now)
     return until === undefined ? refused(refusal) : suspended(until, now)
   }
 
-  const withoutStore = (draw: Draw, now: number): Take | Decision => {
-    const full = { limit: draw.primary.policy.limit, reset: seconds(now) }
+  const judge = (draw: Draw, taken: Take, keyId: ApiKeyId | undefined, now: number): Decision => {
+    const refusal = longest(learn(draw, taken, now))
+    return taken.admitted || refusal === undefined
+      ? { _tag: "Admitted", report: report(draw, taken) }
+      : count(keyId, now, refusal)
+  }
+
+  const withoutStore = (draw: Draw, keyId: ApiKeyId | undefined, now: number): Decision => {
+    const { capacity, limit } = draw.primary.policy
+    const reset = seconds(now)
     switch (options.onStoreFailure ?? "local") {
       case "local":
-        return local.take(draw.all, now)
+        return judge(draw, local.take(draw.all, now), keyId, now)
       case "open":
-        return { _tag: "Admitted", report: { ...full, remaining: draw.primary.policy.capacity } }
+        return { _tag: "Admitted", report: { limit, reset, remaining: capacity } }
       case "closed":
-        return { _tag: "Unavailable", report: { ...full, remaining: 0 } }
+        return { _tag: "Unavailable", report: { limit, reset, remaining: 0 } }
     }
   }
 
   const take = Effect.fnUntraced(function* (client: Client) {
     const { keyId } = client
     const now = (yield* Clock.currentTimeMillis) * 1000
-    const until = keyId && suspensions.until(keyId, now)
+    const until = keyId === undefined ? undefined : suspensions.until(keyId, now)
     if (until !== undefined) return suspended(until, now)
     const draw = drawOf(client)
     const known = longest(recall(draw, now))
     if (known !== undefined) return count(keyId, now, known)
-    const taken = yield* Effect.catch(store.take(draw.all), () =>
-      Effect.succeed(withoutStore(draw, now)),
+    return yield* store.take(draw.all).pipe(
+      Effect.catchDefect((defect) =>
+        Effect.andThen(
+          Effect.logError("The limits' store has a defect", defect),
+          Effect.fail(new StoreUnavailable({ cause: defect })),
+        ),
+      ),
+      Effect.match({
+        onSuccess: (taken) => judge(draw, taken, keyId, now),
+        onFailure: () => withoutStore(draw, keyId, now),
+      }),
     )
-    if ("_tag" in taken) return taken
-    const refusal = longest(learn(draw, taken, now))
-    if (taken.admitted || refusal === undefined) {
-      return { _tag: "Admitted", report: report(draw, taken) } satisfies Decision
-    }
-    return count(keyId, now, refusal)
   })
 
   return { take }

@@ -30,6 +30,7 @@ export type Services =
   | Webhooks.Webhooks
   | ApiKeys
   | Events
+  | RateLimiter.RateLimiter
   | Handler.Handler
 
 /** Options of the whole. Each has a default. */
@@ -56,7 +57,7 @@ export const layer = (options: Options = {}): Layer.Layer<Services, InvalidInput
     Events.layer,
   )
   return Handler.Handler.layer(options).pipe(
-    Layer.provide(RateLimiter.RateLimiter.layer(options.rateLimits)),
+    Layer.provideMerge(RateLimiter.RateLimiter.layer(options.rateLimits)),
     Layer.provideMerge(operations),
     Layer.provide(Dispatcher.Dispatcher.layer(options.webhooks)),
     Layer.provide(options.transport ?? WebhookTransport.layerFetch),

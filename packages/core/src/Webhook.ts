@@ -29,12 +29,29 @@ export interface Webhook {
 /** The project has no such webhook. */
 export class WebhookNotFound extends Data.TaggedError("WebhookNotFound")<{
   readonly webhookId: string
-}> {}
+}> {
+  override get message(): string {
+    return `There is no webhook "${this.webhookId}".`
+  }
+}
+
+/** The webhook is disabled: nothing is sent to it. */
+export class WebhookDisabled extends Data.TaggedError("WebhookDisabled")<{
+  readonly webhookId: string
+}> {
+  override get message(): string {
+    return `The webhook "${this.webhookId}" is disabled.`
+  }
+}
 
 /** The project has as many webhooks as it may have. */
 export class WebhookLimitReached extends Data.TaggedError("WebhookLimitReached")<{
   readonly limit: number
-}> {}
+}> {
+  override get message(): string {
+    return `A project has ${this.limit} webhooks at most.`
+  }
+}
 
 /** The URL cannot be a webhook's; the message says why. */
 export class InvalidWebhookUrl extends Data.TaggedError("InvalidWebhookUrl")<{

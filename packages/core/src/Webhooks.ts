@@ -18,6 +18,7 @@ import type { StoreUnavailable } from "./StoreUnavailable.ts"
 import {
   InvalidWebhookUrl,
   type Webhook,
+  type WebhookDisabled,
   WebhookId,
   type WebhookLimitReached,
   WebhookNotFound,
@@ -42,6 +43,7 @@ export class Webhooks extends Context.Service<
     /** Registers a URL, with an id and a secret of its own. */
     readonly create: (webhook: {
       readonly projectId: string
+      /** What a client sent; anything but a URL is refused. */
       readonly url: unknown
     }) => Effect.Effect<
       Webhook,
@@ -66,7 +68,7 @@ export class Webhooks extends Context.Service<
     readonly ping: (webhook: {
       readonly projectId: string
       readonly webhookId: string
-    }) => Effect.Effect<Event.EventId, Failure | WebhookNotFound>
+    }) => Effect.Effect<Event.EventId, Failure | WebhookNotFound | WebhookDisabled>
   }
 >()("@tenure/core/Webhooks") {
   static readonly layer = (
@@ -77,14 +79,13 @@ export class Webhooks extends Context.Service<
 
 const maxUrlLength = 2048
 
-// Everything but visible ASCII and letters beyond it: what a URL parser would drop or repair in
-// silence is not what the client meant.
-const unprintable = /[\p{Cc}\p{Cs}\p{Z}\\]/u
+// What a URL parser would drop or repair in silence is not what the client meant.
+const repaired = /[\p{Cc}\p{Cf}\p{Cs}\p{Z}\\]|^(?!https?:\/\/)/iu
 
 const invalidUrl = (message: string) => Effect.fail(new InvalidWebhookUrl({ message }))
 
 const webhookId = (text: string): Effect.Effect<WebhookId, WebhookNotFound> => {
-  const id = text.toLowerCase()
+  const id = String(text).toLowerCase()
   return WebhookId.is(id)
     ? Effect.succeed(id)
     : Effect.fail(new WebhookNotFound({ webhookId: text }))
@@ -110,10 +111,9 @@ const make = Effect.fnUntraced(function* ({ requireHttps = false, ...options }: 
     if (input.length > maxUrlLength) {
       return invalidUrl(`url must be at most ${maxUrlLength} characters`)
     }
-    const url = unprintable.test(input) ? null : URL.parse(input)
-    if (url === null) return invalidUrl("url must be a valid absolute URL")
-    const isWeb = url.protocol === "https:" || (url.protocol === "http:" && !requireHttps)
-    if (!isWeb) return invalidUrl(`url must use ${requireHttps ? "https" : "http or https"}`)
+    const url = repaired.test(input) ? null : URL.parse(input)
+    if (url === null) return invalidUrl("url must be a valid absolute http or https URL")
+    if (requireHttps && url.protocol !== "https:") return invalidUrl("url must use https")
     if (url.username !== "" || url.password !== "") {
       return invalidUrl("url must not contain credentials")
     }
@@ -140,8 +140,13 @@ const make = Effect.fnUntraced(function* ({ requireHttps = false, ...options }: 
 
     delete: Effect.fnUntraced(function* (webhook) {
       const id = yield* webhookId(webhook.webhookId)
-      yield* store.remove(yield* Input.projectId(webhook.projectId), id)
-      yield* dispatcher.cancel(id)
+      const projectId = yield* Input.projectId(webhook.projectId)
+      // Where the store does not say whether the webhook was removed, it may have been.
+      yield* store.remove(projectId, id).pipe(
+        Effect.tap(() => dispatcher.cancel(id)),
+        Effect.tapErrorTag("StoreUnavailable", () => dispatcher.cancel(id)),
+        Effect.uninterruptible,
+      )
     }),
 
     ping: Effect.fnUntraced(function* (webhook) {

@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as AddressPolicy from "@tenure/core/AddressPolicy"
 import { type Options, Dispatcher } from "@tenure/core/Dispatcher"
 import { Events } from "@tenure/core/Events"
+import type { InvalidInput } from "@tenure/core/InvalidInput"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
@@ -19,6 +20,7 @@ import { memory } from "@tenure/memory"
 import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { TestClock } from "effect/testing"
@@ -54,19 +56,43 @@ const scripted = (receivers: Readonly<Record<string, Receiver>>) => {
   return { sent, aborted, layer }
 }
 
-/** Memory stores whose outbox does what it is told before its work. */
-const storesAfter = (before: { claim?: Effect.Effect<void, StoreUnavailable> }) =>
+type Fault = Effect.Effect<void, StoreUnavailable>
+
+/** What happens before the outbox does its work, to be changed in the middle of a test. */
+interface Faults {
+  claim: Fault
+  /** Happens after a claim. */
+  claimed: Fault
+  settle: Fault
+  changes: Fault
+}
+
+const noFaults = (): Faults => ({
+  claim: Effect.void,
+  claimed: Effect.void,
+  settle: Effect.void,
+  changes: Effect.void,
+})
+
+/** Memory stores with an outbox in which things happen. */
+const storesWith = (faults: Faults) =>
   Layer.provideMerge(
     Layer.effect(
       Outbox,
-      Effect.map(Outbox, (outbox) => ({
-        ...outbox,
-        claim: (options) =>
+      Effect.map(Outbox, (outbox) => {
+        const after = <A, E>(name: keyof Faults, work: Effect.Effect<A, E>) =>
           Effect.andThen(
-            Effect.suspend(() => before.claim ?? Effect.void),
-            outbox.claim(options),
-          ),
-      })),
+            Effect.suspend(() => faults[name]),
+            work,
+          )
+        return {
+          ...outbox,
+          claim: (options) =>
+            Effect.tap(after("claim", outbox.claim(options)), () => faults.claimed),
+          settle: (claim, settlement) => after("settle", outbox.settle(claim, settlement)),
+          changes: after("changes", outbox.changes),
+        }
+      }),
     ),
     memory(),
   )
@@ -78,7 +104,7 @@ const dispatching = <A, E>(
     transport: Omit<ReturnType<typeof scripted>, "layer">,
   ) => Effect.Effect<A, E, Webhooks | Events | Outbox>,
   options: Options = {},
-  stores: Layer.Layer<Stores> = memory(),
+  stores: Layer.Layer<Stores, InvalidInput> = memory(),
 ) => {
   const transport = scripted(receivers)
   const services = Layer.mergeAll(Webhooks.layer(), Events.layer).pipe(
@@ -164,7 +190,9 @@ describe("a delivery", () => {
           }
           const [delivery] = yield* deliveriesOf(webhook)
           expect(delivery?.state).toBe("delivered")
-          expect(delivery?.attempts.map(({ result }) => result)).toEqual([500, 500, 500, 204])
+          expect(delivery?.attempts.map(({ result }) => result)).toEqual(
+            [500, 500, 500, 204].map((code) => ({ _tag: "Answered", status: code })),
+          )
         }),
       ),
   )
@@ -204,18 +232,23 @@ describe("a delivery", () => {
         yield* pass("10 seconds")
         expect(sent).toHaveLength(2)
         const [delivery] = yield* deliveriesOf(webhook)
-        expect(delivery?.attempts[0]).toMatchObject({ result: "Timeout", durationMillis: 15_000 })
+        expect(delivery?.attempts[0]).toMatchObject({
+          result: { _tag: "Failed", reason: "Timeout" },
+          durationMillis: 15_000,
+        })
       }),
     ),
   )
 
-  it.effect("survives a defect of the transport", () =>
+  it.effect("that meets a defect of the transport has failed, like any other", () =>
     dispatching({ [url]: (n) => (n === 1 ? Effect.die("a bug") : status(200)) }, ({ sent }) =>
       Effect.gen(function* () {
-        yield* addWebhook()
+        const webhook = yield* addWebhook()
         yield* publish
-        yield* pass("2 minutes")
+        yield* pass("6 seconds")
         expect(sent).toHaveLength(2)
+        const [delivery] = yield* deliveriesOf(webhook)
+        expect(delivery?.attempts[0]?.result).toEqual({ _tag: "Failed", reason: "Defect" })
       }),
     ),
   )
@@ -258,28 +291,117 @@ describe("what the receiver asks for", () => {
 })
 
 describe("a store that fails", () => {
-  it.effect.each([
+  const outages = [
     ["is unavailable", Effect.fail(new StoreUnavailable({ cause: "down" }))],
     ["has a bug", Effect.die("a bug")],
-  ] as const)("and %s is asked again a second later", ([_name, fault]) => {
-    const before: Parameters<typeof storesAfter>[0] = {}
+  ] as const
+
+  it.effect.each(outages)("and %s is asked again a second later", ([_name, fault]) => {
+    const faults = noFaults()
     return dispatching(
       {},
       ({ sent }) =>
         Effect.gen(function* () {
           yield* addWebhook()
-          before.claim = fault
+          faults.claim = fault
           yield* publish
           yield* pass("5 seconds")
           expect(sent).toEqual([])
-          delete before.claim
+          faults.claim = Effect.void
           yield* pass("1 second")
           expect(sent).toHaveLength(1)
         }),
       {},
-      storesAfter(before),
+      storesWith(faults),
     )
   })
+
+  it.effect.each(outages)("and %s is watched again a second later", ([_name, fault]) => {
+    const faults = noFaults()
+    return dispatching(
+      {},
+      ({ sent }) =>
+        Effect.gen(function* () {
+          yield* addWebhook()
+          faults.changes = fault
+          yield* publish
+          yield* settled
+          yield* publish
+          faults.changes = Effect.void
+          yield* pass("1 second")
+          expect(sent).toHaveLength(2)
+        }),
+      {},
+      storesWith(faults),
+    )
+  })
+
+  it.effect("is told of an attempt as soon as it can be, without another attempt", () => {
+    const faults = noFaults()
+    return dispatching(
+      {},
+      ({ sent }) =>
+        Effect.gen(function* () {
+          const webhook = yield* addWebhook()
+          faults.settle = Effect.fail(new StoreUnavailable({ cause: "down" }))
+          yield* publish
+          yield* pass("10 seconds")
+          faults.settle = Effect.void
+          yield* pass("1 second")
+          expect((yield* deliveriesOf(webhook))[0]?.state).toBe("delivered")
+          yield* pass("1 hour")
+          expect(sent).toHaveLength(1)
+        }),
+      {},
+      storesWith(faults),
+    )
+  })
+
+  it.effect("for longer than a lease leads to another attempt: none is lost", () => {
+    const faults = noFaults()
+    return dispatching(
+      {},
+      ({ sent }) =>
+        Effect.gen(function* () {
+          const webhook = yield* addWebhook()
+          faults.settle = Effect.fail(new StoreUnavailable({ cause: "down" }))
+          yield* publish
+          yield* pass("29 seconds")
+          expect(sent).toHaveLength(1)
+          faults.settle = Effect.void
+          yield* pass("2 seconds")
+          expect(sent).toHaveLength(2)
+          expect((yield* deliveriesOf(webhook))[0]?.state).toBe("delivered")
+        }),
+      {},
+      storesWith(faults),
+    )
+  })
+})
+
+describe("when the dispatcher ends", () => {
+  it.effect("what is in flight is aborted and given back, to be claimed by another at once", () =>
+    Effect.gen(function* () {
+      const { aborted, layer, sent } = scripted({ [url]: () => Effect.never })
+      yield* Effect.gen(function* () {
+        yield* (yield* MembershipStore).createProject(projectId)
+        const dispatcher = Layer.provide(Dispatcher.layer(), layer)
+        const webhooks = Layer.mergeAll(Webhooks.layer(), Events.layer).pipe(
+          Layer.provide(dispatcher),
+          Layer.provide(AddressPolicy.AddressPolicy.layer()),
+        )
+        yield* Effect.gen(function* () {
+          yield* addWebhook()
+          yield* Effect.forEach(Array.from({ length: 3 }), () => publish)
+          yield* settled
+        }).pipe(Effect.provide(webhooks))
+        expect([sent.length, aborted.length]).toEqual([3, 3])
+        const outbox = yield* Outbox
+        const { claims } = yield* outbox.claim({ limit: 10, perWebhook: 4, leaseMillis: 1000 })
+        expect(claims.map(({ attempt }) => attempt)).toEqual([1, 1, 1])
+      }).pipe(Effect.provide(memory()))
+    }),
+  )
 })
 
 describe("fairness", () => {
@@ -340,6 +462,31 @@ describe("deleting a webhook", () => {
       }),
     ),
   )
+
+  it.effect("also drops what is being claimed in that moment", () => {
+    const faults = noFaults()
+    const gate = Latch.makeUnsafe()
+    return dispatching(
+      {},
+      ({ sent }) =>
+        Effect.gen(function* () {
+          const outbox = yield* Outbox
+          const webhook = yield* addWebhook()
+          faults.claimed = gate.await
+          yield* publish
+          yield* settled
+          yield* (yield* Webhooks).delete({ projectId, webhookId: webhook.id })
+          yield* gate.open
+          yield* pass("1 minute")
+          expect(sent).toEqual([])
+          expect(yield* outbox.deliveries(webhook.id, { limit: 1 })).toMatchObject([
+            { state: "cancelled" },
+          ])
+        }),
+      {},
+      storesWith(faults),
+    )
+  })
 })
 
 describe("a ping", () => {

@@ -1,13 +1,16 @@
 import { describe, expect, it } from "@effect/vitest"
 import { ApiKeys } from "@tenure/core/ApiKeys"
+import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
 import { type ApiRequest, type Body, emptyBody } from "@tenure/core/ApiRequest"
 import type { AccessRecord } from "@tenure/core/Handler"
 import { Handler } from "@tenure/core/Handler"
 import { Memberships } from "@tenure/core/Memberships"
 import { MembershipStore } from "@tenure/core/MembershipStore"
+import { RateLimitStore } from "@tenure/core/RateLimitStore"
 import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
@@ -22,23 +25,36 @@ const json = (value: unknown): Body => ({
   bytes: utf8.encode(JSON.stringify(value)),
 })
 
-/** What the store of memberships does instead of its work, if anything. */
+type Failing = () => Effect.Effect<never, StoreUnavailable>
+
+/** What a store does instead of its work, if anything. */
 interface Fault {
-  extend?: () => Effect.Effect<never, StoreUnavailable>
+  extend?: Failing
+  findKey?: Failing
+  take?: Failing
 }
 
-/** Memory stores of which the one for memberships can be made to fail. */
+const down: Failing = () => Effect.fail(new StoreUnavailable({ cause: "secret of the store" }))
+
+/** Memory stores that can be made to fail. */
 const faultyStores = (fault: Fault) =>
-  Layer.provideMerge(
-    Layer.effect(
-      MembershipStore,
-      Effect.map(MembershipStore, (store) => ({
-        ...store,
-        extend: (change) => fault.extend?.() ?? store.extend(change),
-      })),
-    ),
-    memory(),
-  )
+  Layer.effectContext(
+    Effect.gen(function* () {
+      const memberships = yield* MembershipStore
+      const apiKeys = yield* ApiKeyStore
+      const limits = yield* RateLimitStore
+      return Context.make(MembershipStore, {
+        ...memberships,
+        extend: (change) => fault.extend?.() ?? memberships.extend(change),
+      }).pipe(
+        Context.add(ApiKeyStore, {
+          ...apiKeys,
+          find: (digest) => fault.findKey?.() ?? apiKeys.find(digest),
+        }),
+        Context.add(RateLimitStore, { take: (all) => fault.take?.() ?? limits.take(all) }),
+      )
+    }),
+  ).pipe(Layer.provideMerge(memory()))
 
 interface Running {
   readonly token: string
@@ -130,7 +146,7 @@ describe("while the store is down", () => {
     handling(({ fault, request }) =>
       Effect.gen(function* () {
         const body = json({ extend: now + 1 })
-        fault.extend = () => Effect.fail(new StoreUnavailable({ cause: "secret of the store" }))
+        fault.extend = down
         const response = yield* request({ body })
         expect(response).toMatchObject({
           status: 503,
@@ -141,6 +157,76 @@ describe("while the store is down", () => {
         delete fault.extend
         expect((yield* request({ body })).status).toBe(200)
       }),
+    ),
+  )
+})
+
+describe("while the keys' store is down", () => {
+  it.effect("requests with a token are answered 503, those without one 401", () =>
+    handling(({ fault, request }) =>
+      Effect.gen(function* () {
+        fault.findKey = down
+        const response = yield* request({ body: json({ extend: now + 1 }) })
+        expect(response).toMatchObject({
+          status: 503,
+          headers: { "Retry-After": "5", "X-RateLimit-Limit": "300" },
+          body: { ok: false, error: { error_code: "SERVICE_UNAVAILABLE" } },
+        })
+        expect((yield* request({ headers: {} })).status).toBe(401)
+      }),
+    ),
+  )
+})
+
+describe("while the limits' store is down", () => {
+  const body = json({ extend: now + 1 })
+  const faults = [
+    ["does not answer", down],
+    ["has a bug", () => Effect.die(new Error("a bug"))],
+  ] as const
+
+  it.effect.each(faults)("and %s, limits are kept in this process", ([_name, take]) =>
+    handling(({ fault, request }) =>
+      Effect.gen(function* () {
+        fault.take = take
+        const responses = yield* Effect.forEach(Array.from({ length: 21 }), () => request({ body }))
+        expect(responses.map(({ status }) => status)).toEqual([
+          ...Array.from({ length: 20 }, () => 200),
+          429,
+        ])
+        expect(responses[0]?.headers["X-RateLimit-Remaining"]).toBe("99")
+      }),
+    ),
+  )
+
+  it.effect.each(faults)("and %s, requests are answered 503 if it is to be so", ([_name, take]) =>
+    handling(
+      ({ fault, request }) =>
+        Effect.gen(function* () {
+          fault.take = take
+          expect(yield* request({ body })).toMatchObject({
+            status: 503,
+            headers: {
+              "Retry-After": "5",
+              "X-RateLimit-Limit": "100",
+              "X-RateLimit-Remaining": "0",
+            },
+            body: { ok: false, error: { error_code: "SERVICE_UNAVAILABLE" } },
+          })
+        }),
+      { rateLimits: { onStoreFailure: "closed" } },
+    ),
+  )
+
+  it.effect.each(faults)("and %s, requests are not limited if it is to be so", ([_name, take]) =>
+    handling(
+      ({ fault, request }) =>
+        Effect.gen(function* () {
+          fault.take = take
+          const all = yield* Effect.forEach(Array.from({ length: 150 }), () => request({ body }))
+          expect(new Set(all.map(({ status }) => status))).toEqual(new Set([200]))
+        }),
+      { rateLimits: { onStoreFailure: "open" } },
     ),
   )
 })

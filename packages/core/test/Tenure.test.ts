@@ -99,7 +99,7 @@ describe("API keys", () => {
     expect(again.id).toBe(issued.id)
   })
 
-  it.each(["", "a b", "ü", "a\n", "x".repeat(1025)])("have no token %j", async (token) => {
+  it.each(["", " a", "a ", "ü", "a\n", "x".repeat(1025)])("have no token %j", async (token) => {
     await expect(tenure.apiKeys.issue({ projects: ["p1"], token })).rejects.toMatchObject({
       _tag: "InvalidInput",
       field: "token",
@@ -161,7 +161,7 @@ describe("options", () => {
     [{ basePath: "/a b" }, "basePath"],
     [{ basePath: "/a?b" }, "basePath"],
     [{ trustedProxies: ["10.0.0.1"] }, "trustedProxies"],
-    [{ webhooks: { allowedNetworks: ["localhost"] } }, "allowedNetworks"],
+    [{ webhooks: { allowedNetworks: ["localhost"] } }, "webhooks.allowedNetworks"],
     [{ webhooks: { maxPerProject: -1 } }, "webhooks.maxPerProject"],
     [{ webhooks: { timeout: 0 } }, "webhooks.timeout"],
     [{ webhooks: { maxInFlight: 0 } }, "webhooks.maxInFlight"],

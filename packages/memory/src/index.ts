@@ -4,9 +4,11 @@
  */
 
 import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
+import type { InvalidInput } from "@tenure/core/InvalidInput"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
 import { RateLimitStore } from "@tenure/core/RateLimitStore"
+import * as Setting from "@tenure/core/Setting"
 import type { Stores } from "@tenure/core/Tenure"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Context from "effect/Context"
@@ -23,7 +25,7 @@ import * as Webhooks from "./internal/webhookStore.ts"
 export interface Options {
   /**
    * Rows of each project's audit trail, and deliveries that have ended; 10,000 by default. Older
-   * ones are forgotten.
+   * ones are forgotten. Deliveries that wait are all kept.
    */
   readonly history?: number | undefined
   /** Token buckets; 100,000 by default. At the limit the fullest of a few is forgotten. */
@@ -31,7 +33,8 @@ export interface Options {
 }
 
 /**
- * Makes all stores, empty. They share their state with no others.
+ * Makes all stores, empty. They share their state with no others. Fails with `InvalidInput`, which
+ * names the option, where an option is not what it has to be.
  *
  * @example
  * ```ts
@@ -41,10 +44,11 @@ export interface Options {
  * const tenure = await Tenure.make({ stores: memory() })
  * ```
  */
-export const memory = ({ history = 10_000, maxBuckets }: Options = {}): Layer.Layer<Stores> =>
+export const memory = (options: Options = {}): Layer.Layer<Stores, InvalidInput> =>
   Layer.effectContext(
-    Effect.sync(() => {
-      const state = State.make(history)
+    Effect.gen(function* () {
+      const state = State.make(yield* Setting.count("history", options.history ?? 10_000))
+      const maxBuckets = yield* Setting.count("maxBuckets", options.maxBuckets ?? 100_000)
       return Context.make(MembershipStore, Memberships.make(state)).pipe(
         Context.add(WebhookStore, Webhooks.make(state)),
         Context.add(ApiKeyStore, ApiKeys.make(state)),

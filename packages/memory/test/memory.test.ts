@@ -7,9 +7,13 @@ import {
   type StoreHarness,
   webhookStoreSuite,
 } from "@tenure/testing"
+import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 
-const harness: StoreHarness = { layer: memory(), advance: (millis) => TestClock.adjust(millis) }
+const harness: StoreHarness = {
+  layer: Layer.merge(memory(), TestClock.layer()),
+  advance: (millis) => TestClock.adjust(millis),
+}
 
 membershipStoreSuite("memory", harness)
 webhookStoreSuite("memory", harness)

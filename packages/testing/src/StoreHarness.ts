@@ -14,11 +14,24 @@ export interface StoreHarness {
   readonly advance: (millis: number) => Effect.Effect<void>
 }
 
-/** Declares tests that each get stores of their own. */
-export const testOn =
-  ({ layer }: StoreHarness) =>
-  <A, E>(name: string, test: () => Effect.Effect<A, E, Stores>): void =>
-    it.effect(name, () => Effect.provide(Effect.suspend(test), layer))
+/** Declares tests that each get stores of their own, on the clock that the stores bring. */
+export const testOn = ({ layer }: StoreHarness) => {
+  const test = <A, E>(name: string, run: () => Effect.Effect<A, E, Stores>): void =>
+    it.live(name, () => Effect.provide(Effect.suspend(run), layer))
+
+  /** Declares a test for each case, whose name says the first element where it has `%s`. */
+  const each =
+    <Case extends readonly [string, ...ReadonlyArray<unknown>]>(cases: ReadonlyArray<Case>) =>
+    <A, E>(name: string, run: (one: Case) => Effect.Effect<A, E, Stores>): void =>
+      it.live.each([...cases])(name, (one) =>
+        Effect.provide(
+          Effect.suspend(() => run(one)),
+          layer,
+        ),
+      )
+
+  return Object.assign(test, { each })
+}
 
 /** Declares properties of which each run gets stores of its own. */
 export const propertyOn =
@@ -28,7 +41,7 @@ export const propertyOn =
     inputs: fc.Arbitrary<Input>,
     property: (input: Input) => Effect.Effect<void, E, Stores>,
   ): void =>
-    it.effect(name, () =>
+    it.live(name, () =>
       Effect.gen(function* () {
         const run = Effect.runPromiseWith(yield* Effect.context())
         const holds = fc.asyncProperty(inputs, (input) =>

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest"
 import type { Serving } from "./AdapterHarness.ts"
-import { expectFailure, expectHeaders } from "./envelope.ts"
+import { expectFailure, expectHeaders, fieldsOf } from "./envelope.ts"
 import { type Incoming, send } from "./httpClient.ts"
 
 const webhooks = "/v2/projects/p1/integrations/webhooks"
@@ -20,7 +20,7 @@ const endpoints: ReadonlyArray<readonly [method: string, path: string, body?: ob
 /** A response without what differs between any two. */
 const comparable = ({ body, headers, status }: Incoming, project: string) => {
   const { date: _date, ...rest } = headers
-  const { path, request_id: _id, ...fields } = Object(body)
+  const { path, request_id: _id, ...fields } = fieldsOf(body)
   return { status, headers: rest, fields, path: String(path).replace(project, "PROJECT") }
 }
 
@@ -218,7 +218,7 @@ export const accessSuite = (serving: Serving): void => {
       serving(async ({ call }) => {
         const ids = new Set<unknown>()
         for (let count = 0; count < 20; count++) {
-          ids.add(Object((await call("GET", webhooks)).body).request_id)
+          ids.add(fieldsOf((await call("GET", webhooks)).body)["request_id"])
         }
         expect(ids.size).toBe(20)
       }),

@@ -70,8 +70,18 @@ export const apiKeyStoreSuite = (name: string, harness: StoreHarness): void => {
         yield* store.add(key)
         yield* store.revoke(key.id, 5)
         yield* store.revoke(key.id, 6)
-        yield* store.add(apiKey("a token", p2))
-        expect((yield* store.find(key.digest))?.revokedAt).toBe(5)
+        expect(yield* store.find(key.digest)).toEqual({ ...key, revokedAt: 5 })
+      }))
+
+    test("adds nothing to a key that was revoked", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const key = apiKey("a token", p1)
+        yield* store.add(key)
+        yield* store.revoke(key.id, 5)
+        const error = yield* Effect.flip(store.add(apiKey("a token", p2)))
+        expect(error).toMatchObject({ _tag: "ApiKeyRevoked", keyId: key.id })
+        expect((yield* store.find(key.digest))?.projects).toEqual(new Set([p1]))
       }))
 
     test("fails to revoke what never was", () =>

@@ -1,9 +1,20 @@
 /** Expectations about envelopes: every documented field, and no other. */
 
+import * as Predicate from "effect/Predicate"
 import { expect } from "vitest"
 import type { Incoming } from "./httpClient.ts"
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** The fields of a JSON object. */
+export const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> =>
+  Predicate.isObject(value) ? value : expect.fail(`${JSON.stringify(value)} is no object`)
+
+/** The id and the secret of the webhook that a response is about. */
+export const webhookOf = ({ body }: Incoming): { readonly id: string; readonly secret: string } => {
+  const { id, secret } = fieldsOf(fieldsOf(body)["data"])
+  return { id: String(id), secret: String(secret) }
+}
 
 /** What every response has, whatever it says. */
 export const expectHeaders = ({ headers }: Incoming): void => {
@@ -19,7 +30,7 @@ export const expectSuccess = (
   method: string,
   path: string,
   result: { readonly total?: number; readonly data: unknown },
-): { readonly data?: unknown } => {
+): Readonly<Record<string, unknown>> => {
   expectHeaders(response)
   expect(response.status).toBe(200)
   expect(response.body).toStrictEqual({
@@ -31,7 +42,7 @@ export const expectSuccess = (
     message: expect.stringMatching(/./),
     ...result,
   })
-  return Object(response.body)
+  return fieldsOf(response.body)
 }
 
 /**
@@ -43,7 +54,7 @@ export const expectFailure = (
   path: string,
   status: number,
   codes: string | ReadonlyArray<string>,
-): { readonly error?: { readonly message: string } } => {
+): Readonly<Record<string, unknown>> => {
   const described = (code: string) => ({ error_code: code, message: expect.stringMatching(/./) })
   expectHeaders(response)
   expect(response.status).toBe(status)
@@ -55,5 +66,5 @@ export const expectFailure = (
     code: status,
     ...(typeof codes === "string" ? { error: described(codes) } : { errors: codes.map(described) }),
   })
-  return Object(response.body)
+  return fieldsOf(response.body)
 }

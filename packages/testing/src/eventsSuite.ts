@@ -4,6 +4,7 @@ import * as WebhookSignature from "@tenure/core/WebhookSignature"
 import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
 import type { Fixture, Serving } from "./AdapterHarness.ts"
+import { fieldsOf, webhookOf } from "./envelope.ts"
 import { type Answer, type Notification, type Receiver, startReceiver } from "./receiver.ts"
 
 const webhooks = "/v2/projects/p1/integrations/webhooks"
@@ -28,7 +29,7 @@ const receiving =
     const receiver = await startReceiver(answer)
     try {
       const created = await fixture.call("POST", webhooks, { body: { url: receiver.url } })
-      await test(fixture, receiver, Object(created.body).data)
+      await test(fixture, receiver, webhookOf(created))
     } finally {
       receiver.close()
     }
@@ -63,7 +64,7 @@ export const eventsSuite = (serving: Serving): void => {
               project_id: "p1",
               user_id: "1001",
               new_end_date: extend,
-              request_id: Object(response.body).request_id,
+              request_id: fieldsOf(response.body)["request_id"],
             },
           })
           expect(Math.abs(Date.parse(timestamp) - before)).toBeLessThan(1000)

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest"
 import { initialEndDate, type Serving } from "./AdapterHarness.ts"
-import { expectFailure, expectSuccess } from "./envelope.ts"
+import { expectFailure, expectSuccess, fieldsOf, webhookOf } from "./envelope.ts"
 
 const extendOne = "/v2/projects/p1/memberships/1001/extend"
 const extendAll = "/v2/projects/p1/memberships/extend"
@@ -122,7 +122,7 @@ export const operationsSuite = (serving: Serving): void => {
         for (const input of past) {
           const response = await call("PATCH", extendOne, { body: { extend: input } })
           const { error } = expectFailure(response, "PATCH", extendOne, 422, "VALIDATION_ERROR")
-          expect(error?.message).toContain("extend must be a future timestamp")
+          expect(fieldsOf(error)["message"]).toContain("extend must be a future timestamp")
         }
       }),
     )
@@ -231,7 +231,7 @@ export const operationsSuite = (serving: Serving): void => {
         )
         const second = await call("POST", webhooks, { body: { url } })
         expect(second.body).not.toMatchObject({ data: first.data })
-        expect(Object.keys(Object(first.data))).toEqual(["url", "id", "secret"])
+        expect(Object.keys(fieldsOf(first["data"]))).toEqual(["url", "id", "secret"])
       }),
     )
 
@@ -244,7 +244,7 @@ export const operationsSuite = (serving: Serving): void => {
         for (const name of ["a", "b", "c"]) {
           const url = `https://receiver.example/${name}`
           const response = await call("POST", webhooks, { body: { url } })
-          created.push(Object(response.body).data)
+          created.push(fieldsOf(response.body)["data"])
         }
         const listed = await call("GET", webhooks)
         expectSuccess(listed, "GET", webhooks, { total: 3, data: created })
@@ -256,7 +256,7 @@ export const operationsSuite = (serving: Serving): void => {
       serving(async ({ call }) => {
         const body = { url: "https://receiver.example/" }
         const created = await call("POST", webhooks, { body })
-        const path = `${webhooks}/${Object(created.body).data.id}`
+        const path = `${webhooks}/${webhookOf(created).id}`
         expectSuccess(await call("DELETE", path), "DELETE", path, { data: null })
         expectSuccess(await call("GET", webhooks), "GET", webhooks, { total: 0, data: [] })
         expectFailure(await call("DELETE", path), "DELETE", path, 404, "WEBHOOK_NOT_FOUND")
@@ -272,7 +272,7 @@ export const operationsSuite = (serving: Serving): void => {
           const path = `${webhooks}/${id}`
           expectFailure(await call("DELETE", path), "DELETE", path, 404, "WEBHOOK_NOT_FOUND")
         }
-        const path = `${webhooks}/${String(Object(created.body).data.id).toUpperCase()}`
+        const path = `${webhooks}/${webhookOf(created).id.toUpperCase()}`
         expectSuccess(await call("DELETE", path), "DELETE", path, { data: null })
       }),
     )

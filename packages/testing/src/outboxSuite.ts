@@ -2,7 +2,7 @@
 
 import { describe, expect } from "@effect/vitest"
 import { MembershipStore } from "@tenure/core/MembershipStore"
-import { type Claim, Outbox, type Settlement } from "@tenure/core/Outbox"
+import { type Attempt, type Claim, Outbox, type Settlement } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
 import { type Webhook, WebhookId } from "@tenure/core/Webhook"
 import { WebhookStore } from "@tenure/core/WebhookStore"
@@ -15,11 +15,21 @@ const { event, p1, p2 } = Fixture
 
 const leaseMillis = 30_000
 
-const attempt = { at: 0, durationMillis: 12, result: 500 }
-const delivered: Settlement = { _tag: "Delivered", attempt: { ...attempt, result: 200 } }
-const failed: Settlement = { _tag: "Failed", attempt }
-const gone: Settlement = { _tag: "Gone", attempt: { ...attempt, result: 410 } }
+const answered = (status: number): Attempt => ({
+  at: 0,
+  durationMillis: 12,
+  result: { _tag: "Answered", status },
+})
+const attempt = answered(500)
+const timeout: Attempt = { ...attempt, result: { _tag: "Failed", reason: "Timeout" } }
+const delivered: Settlement = { _tag: "Delivered", attempt: answered(200) }
+const failed: Settlement = { _tag: "Failed", attempt: timeout }
+const gone: Settlement = { _tag: "Gone", attempt: answered(410) }
 const retry = (delayMillis: number): Settlement => ({ _tag: "Retry", attempt, delayMillis })
+
+const byId = (one: { id: string }, other: { id: string }) => (one.id < other.id ? -1 : 1)
+const byWebhook = (one: Pick<Claim, "webhook">, other: Pick<Claim, "webhook">) =>
+  byId(one.webhook, other.webhook)
 
 /** An outbox with two projects, of which the first has as many webhooks as asked for. */
 const prepared = Effect.fnUntraced(function* (webhooks: number) {
@@ -73,8 +83,8 @@ export const outboxSuite = (name: string, harness: StoreHarness): void => {
           const published = event(p1)
           yield* outbox.publish(published)
           const claimed = yield* claims()
-          expect(claimed.map(({ lease: _, ...rest }) => rest)).toEqual(
-            webhooks.map(({ id, secret, url }) => ({
+          expect(claimed.map(({ lease: _, ...rest }) => rest).toSorted(byWebhook)).toEqual(
+            webhooks.toSorted(byId).map(({ id, secret, url }) => ({
               event: { id: published.id, body: published.body },
               webhook: { id, url, secrets: [secret] },
               attempt: 1,
@@ -134,15 +144,26 @@ export const outboxSuite = (name: string, harness: StoreHarness): void => {
           // Three are out already, two of one webhook and one of the other.
           expect(first).toHaveLength(5)
           expect(yield* claims(100, 4)).toHaveLength(0)
-          if (first[0]) yield* settle(first[0], delivered)
+          yield* settle(first[0] ?? (yield* Effect.die("nothing claimed")), delivered)
           expect(yield* claims(100, 4)).toHaveLength(1)
+        }))
+
+      test("gives no more of a webhook than asked for, however many ask at once", () =>
+        Effect.gen(function* () {
+          const { outbox } = yield* prepared(2)
+          yield* Effect.forEach(Array.from({ length: 20 }), () => outbox.publish(event(p1)))
+          const hands = yield* Effect.all(
+            Array.from({ length: 10 }, () => claims(100, 4)),
+            { concurrency: "unbounded" },
+          )
+          expect(hands.flat()).toHaveLength(8)
         }))
 
       test("lets webhooks take turns, so that a backlog holds up no other", () =>
         Effect.gen(function* () {
           const { outbox, webhooks } = yield* prepared(2)
           const [slow, other] = webhooks
-          if (slow === undefined || other === undefined) return
+          if (slow === undefined || other === undefined) return yield* Effect.die("no webhooks")
           yield* Effect.forEach(Array.from({ length: 50 }), () =>
             outbox.publishTo(event(p1), slow.id),
           )
@@ -208,7 +229,7 @@ export const outboxSuite = (name: string, harness: StoreHarness): void => {
             eventId: published.id,
             webhookId: id,
             state: "delivered",
-            attempts: [delivered._tag === "Delivered" ? delivered.attempt : undefined],
+            attempts: [answered(200)],
           })
         }))
 
@@ -227,7 +248,7 @@ export const outboxSuite = (name: string, harness: StoreHarness): void => {
           expect(yield* claims()).toEqual([])
           const id = webhooks[0]?.id ?? WebhookId("")
           const [delivery] = yield* outbox.deliveries(id, { limit: 1 })
-          expect(delivery).toMatchObject({ state: "failed", attempts: [attempt, attempt] })
+          expect(delivery).toMatchObject({ state: "failed", attempts: [attempt, timeout] })
         }))
 
       test("gives a released claim back at once, as if it had not been", () =>
@@ -248,9 +269,10 @@ export const outboxSuite = (name: string, harness: StoreHarness): void => {
           yield* outbox.publish(event(p1))
           const id = webhooks[0]?.id
           const one = (yield* claims(2)).find(({ webhook }) => webhook.id === id)
-          if (one !== undefined) expect(yield* settle(one, gone)).toBe(true)
+          expect(yield* settle(one ?? (yield* Effect.die("nothing claimed")), gone)).toBe(true)
           yield* outbox.publish(event(p1))
           const rest = yield* claims()
+          expect(rest).toHaveLength(2)
           expect(rest.every(({ webhook }) => webhook.id !== id)).toBe(true)
           expect(yield* statesOf(webhooks[0] ?? { id: WebhookId("") })).toEqual([
             "failed",
@@ -258,6 +280,51 @@ export const outboxSuite = (name: string, harness: StoreHarness): void => {
           ])
           const listed = yield* (yield* WebhookStore).list(p1)
           expect(listed.map(({ disabledAt }) => disabledAt !== undefined)).toEqual([true, false])
+        }))
+    })
+
+    describe("a webhook that has been disabled", () => {
+      /** A webhook that is disabled while another of its deliveries is claimed. */
+      const disabled = Effect.gen(function* () {
+        const { outbox, webhooks } = yield* prepared(1)
+        const [webhook] = webhooks
+        yield* outbox.publish(event(p1))
+        yield* outbox.publish(event(p1))
+        const [one, other] = yield* claims()
+        if (webhook === undefined || one === undefined || other === undefined) {
+          return yield* Effect.die("nothing claimed")
+        }
+        yield* settle(one, gone)
+        return { outbox, webhook, other }
+      })
+
+      test("gets nothing that is published to it alone", () =>
+        Effect.gen(function* () {
+          const { outbox, webhook } = yield* disabled
+          const error = yield* Effect.flip(outbox.publishTo(event(p1), webhook.id))
+          expect(error).toMatchObject({ _tag: "WebhookDisabled", webhookId: webhook.id })
+        }))
+
+      test.each([
+        ["delivered", delivered],
+        ["failed", retry(1000)],
+        ["failed", { _tag: "Released" }],
+      ] as const)("and a claim from before ends %s", ([state, settlement]) =>
+        Effect.gen(function* () {
+          const { other, webhook } = yield* disabled
+          expect(yield* settle(other, settlement)).toBe(true)
+          yield* advance(10 * leaseMillis)
+          expect(yield* claims()).toEqual([])
+          expect(yield* statesOf(webhook)).toEqual([state, "failed"])
+        }),
+      )
+
+      test("and a claim whose lease passes ends failed", () =>
+        Effect.gen(function* () {
+          const { webhook } = yield* disabled
+          yield* advance(leaseMillis)
+          expect(yield* claims()).toEqual([])
+          expect(yield* statesOf(webhook)).toEqual(["failed", "failed"])
         }))
     })
 
@@ -277,6 +344,15 @@ export const outboxSuite = (name: string, harness: StoreHarness): void => {
           yield* outbox.publish(event(p1))
           yield* outbox.changes
         }))
+
+      test("tell of a claim that was released", () =>
+        Effect.gen(function* () {
+          const { outbox } = yield* prepared(1)
+          yield* outbox.publish(event(p1))
+          yield* outbox.changes
+          yield* settle(yield* theClaim, { _tag: "Released" })
+          yield* outbox.changes
+        }))
     })
 
     test("lists deliveries newest first, no more than asked for", () =>
@@ -284,8 +360,8 @@ export const outboxSuite = (name: string, harness: StoreHarness): void => {
         const { outbox, webhooks } = yield* prepared(1)
         const published = Array.from({ length: 3 }, () => event(p1))
         yield* Effect.forEach(published, outbox.publish)
-        const first = (yield* claims(1))[0]
-        if (first !== undefined) yield* settle(first, delivered)
+        const [first] = yield* claims(1)
+        yield* settle(first ?? (yield* Effect.die("nothing claimed")), delivered)
         const id = webhooks[0]?.id ?? WebhookId("")
         const ids = (limit: number) =>
           Effect.map(outbox.deliveries(id, { limit }), (all) => all.map(({ eventId }) => eventId))

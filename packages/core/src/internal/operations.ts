@@ -6,7 +6,6 @@ import type { ApiKey } from "../ApiKey.ts"
 import type { ApiRequest } from "../ApiRequest.ts"
 import * as EndDate from "../EndDate.ts"
 import type { Success } from "../Envelope.ts"
-import { UserId } from "../Membership.ts"
 import { Memberships } from "../Memberships.ts"
 import { ProjectId } from "../Project.ts"
 import type { Webhook } from "../Webhook.ts"
@@ -63,20 +62,22 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
 
   const bodyOf = ({ request }: Call) => Effect.fromResult(RequestBody.read(request, maxBodyBytes))
 
-  const endDateOf = (call: Call) =>
-    Effect.map(bodyOf(call), (body) => {
-      const extend = RequestBody.field(body, "extend")
-      // What is neither text nor number is no end date, and NaN is none either.
-      return typeof extend === "string" || typeof extend === "number" ? extend : NaN
-    })
+  const endDateOf = Effect.fnUntraced(function* (call: Call) {
+    const extend = RequestBody.field(yield* bodyOf(call), "extend")
+    return typeof extend === "string" || typeof extend === "number"
+      ? extend
+      : yield* Effect.fromResult(EndDate.decode(extend))
+  })
 
   const operations: Record<Operation, Perform> = {
     extend: Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
       const userId = yield* idOf(call.route.id)
       const endDate = yield* endDateOf(call)
-      if (!UserId.is(userId)) return yield* fail({ _tag: "MembershipNotFound" })
-      const membership = yield* memberships.extend({ projectId, userId, endDate }, originOf(call))
+      const membership = yield* memberships
+        .extend({ projectId, userId, endDate }, originOf(call))
+        // What is no user's id is nobody's.
+        .pipe(Effect.catchTag("InvalidInput", () => fail({ _tag: "MembershipNotFound" })))
       return extended(membership.endDate, 1, "The membership was extended.")
     }),
 

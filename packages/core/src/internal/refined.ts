@@ -23,4 +23,4 @@ export const refined = <A, B extends A>(
 }
 
 /** Makes the constructor of a brand that every value may bear. */
-export const nominal = <A, B extends A>(): Refined<A, B> => refined<A, B>("value", () => true)
+export const nominal = <A, B extends A>(): ((value: A) => B) => refined<A, B>("value", () => true)

@@ -1,6 +1,6 @@
 /** API keys in memory. */
 
-import { type ApiKey, ApiKeyNotFound, type TokenDigest } from "@tenure/core/ApiKey"
+import { type ApiKey, ApiKeyNotFound, ApiKeyRevoked, type TokenDigest } from "@tenure/core/ApiKey"
 import type { ApiKeyStore } from "@tenure/core/ApiKeyStore"
 import * as Effect from "effect/Effect"
 import type { State } from "./state.ts"
@@ -18,6 +18,7 @@ export const make = (state: State): ApiKeyStore["Service"] => {
     add: Effect.fnUntraced(function* (key) {
       yield* Effect.forEach(key.projects, state.project, { discard: true })
       const known = keys.get(key.digest)
+      if (known?.revokedAt !== undefined) return yield* new ApiKeyRevoked({ keyId: known.id })
       return known === undefined
         ? put(key)
         : put({ ...known, projects: new Set([...known.projects, ...key.projects]) })

@@ -102,6 +102,7 @@ export const make = (kept: number): Deliveries => {
   }
 
   const wait = (job: Job, dueAt: number): void => {
+    if (!job.lane.isOpen) return end(job, "failed")
     job.dueAt = dueAt
     job.lane.waiting.push(job)
     touch(job.lane)
@@ -243,8 +244,7 @@ export const make = (kept: number): Deliveries => {
           end(job, "delivered")
           break
         case "Retry":
-          if (job.lane.isOpen) wait(job, now + settlement.delayMillis)
-          else end(job, "failed")
+          wait(job, now + settlement.delayMillis)
           break
         case "Failed":
           end(job, "failed")

@@ -1,7 +1,7 @@
 /** The outbox in memory. */
 
 import type { Outbox } from "@tenure/core/Outbox"
-import { WebhookNotFound } from "@tenure/core/Webhook"
+import { WebhookDisabled, WebhookNotFound } from "@tenure/core/Webhook"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { State } from "./state.ts"
@@ -11,14 +11,13 @@ export const make = (state: State): Outbox["Service"] => ({
   publish: (event) =>
     Effect.map(state.project(event.projectId), (project) => state.publish(project, event)),
 
-  publishTo: (event, webhookId) =>
-    Effect.suspend(() => {
-      const webhook = state.findProject(event.projectId)?.webhooks.get(webhookId)
-      if (webhook === undefined) return Effect.fail(new WebhookNotFound({ webhookId }))
-      state.deliveries.add(event, webhook)
-      state.changed.openUnsafe()
-      return Effect.void
-    }),
+  publishTo: Effect.fnUntraced(function* (event, webhookId) {
+    const webhook = state.findProject(event.projectId)?.webhooks.get(webhookId)
+    if (webhook === undefined) return yield* new WebhookNotFound({ webhookId })
+    if (webhook.disabledAt !== undefined) return yield* new WebhookDisabled({ webhookId })
+    state.deliveries.add(event, webhook)
+    state.changed.openUnsafe()
+  }),
 
   claim: (options) =>
     Effect.map(Clock.currentTimeMillis, (now) => state.deliveries.claim(options, now)),
@@ -30,6 +29,7 @@ export const make = (state: State): Outbox["Service"] => ({
         const disabled = { ...webhook, disabledAt: now }
         state.findProject(webhook.projectId)?.webhooks.set(webhook.id, disabled)
       }
+      if (settlement._tag === "Released") state.changed.openUnsafe()
       return webhook !== undefined
     }),
 

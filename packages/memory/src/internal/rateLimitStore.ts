@@ -6,7 +6,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 
 /** Makes the store. */
-export const make = (maxBuckets: number | undefined): RateLimitStore["Service"] => {
+export const make = (maxBuckets: number): RateLimitStore["Service"] => {
   const table = BucketTable.make(maxBuckets)
   return {
     take: (buckets) =>
