@@ -1,7 +1,7 @@
 /** Tenure as a node:http request listener. */
 
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { type Body, pathOf } from "@tenure/core/ApiRequest"
+import { type ApiRequest, type Body, pathOf } from "@tenure/core/ApiRequest"
 import type { ApiResponse } from "@tenure/core/Envelope"
 import type { HeaderFields } from "@tenure/core/HeaderFields"
 import type { Promises } from "@tenure/core/Tenure"
@@ -29,19 +29,33 @@ const headersOf = ({ headers, rawHeaders }: IncomingMessage): HeaderFields => {
   return values.length > 1 ? { ...headers, authorization: values } : headers
 }
 
-/** Answers a request whose body is known. */
-export const answer = (
+/** A request whose body is known, as the core takes it. */
+export const toApiRequest = (request: IncomingMessage, body: Body): ApiRequest => ({
+  method: request.method ?? "",
+  path: pathOf(request.url ?? ""),
+  headers: headersOf(request),
+  body,
+  remoteAddress: request.socket.remoteAddress,
+})
+
+const defective: ApiResponse = { status: 500, headers: { Connection: "close" }, body: "" }
+
+/**
+ * Has a request answered, and the response delivered. A defect on the way costs this request its
+ * answer, and the process nothing.
+ */
+export const answer = async (
   tenure: Mountable,
-  request: IncomingMessage,
-  body: Body,
-): Promise<ApiResponse> =>
-  tenure.handle({
-    method: request.method ?? "",
-    path: pathOf(request.url ?? ""),
-    headers: headersOf(request),
-    body,
-    remoteAddress: request.socket.remoteAddress,
-  })
+  request: ApiRequest,
+  deliver: (response: ApiResponse) => void,
+): Promise<void> => {
+  try {
+    deliver(await tenure.handle(request))
+  } catch (defect) {
+    process.emitWarning(defect instanceof Error ? defect : String(defect))
+    deliver(defective)
+  }
+}
 
 /** Sends a response, unless another was sent or the connection is gone. */
 export const send = (
@@ -80,10 +94,6 @@ export const toNodeHandler =
   (request, response, next) => {
     if (next !== undefined && !tenure.owns(pathOf(request.url ?? ""))) return next()
     readBody(request, tenure.maxBodyBytes, (body) => {
-      // A client that waits for a go-ahead with a body too large is not told to send it, so that
-      // what it sends next cannot be told from that body.
-      const isUnsent = body._tag === "TooLarge" && request.headers.expect !== undefined
-      const more = isUnsent ? { Connection: "close" } : {}
-      void answer(tenure, request, body).then((reply) => send(response, reply, more))
+      void answer(tenure, toApiRequest(request, body), (reply) => send(response, reply))
     })
   }

@@ -39,37 +39,35 @@ const readAnswer = (
   response.on("error", (error) => resume(Effect.fail(failure(error))))
 }
 
+const noAnswer = new TransportError({ reason: "NoAnswer" })
+
+/** Sends on a connection of the agent, or without one on a connection of its own. */
 const post = (
-  agents: Agents,
-  lookup: LookupFunction,
   target: URL,
-  { body, headers }: Outgoing,
+  outgoing: Outgoing,
+  lookup: LookupFunction,
+  agent: Http.Agent | false,
 ): Effect.Effect<Answer, TransportError> =>
   Effect.callback((resume) => {
-    let isAborted = false
-    const open = (): Http.ClientRequest => {
-      const isSecure = target.protocol === "https:"
-      const request = (isSecure ? Https : Http).request(target, {
-        method: "POST",
-        headers,
-        agent: isSecure ? agents.https : agents.http,
-        lookup,
-      })
-      request.on("response", (response) => readAnswer(response, resume))
-      request.on("error", (error: NodeJS.ErrnoException) => {
-        // A connection kept alive may have been closed at the other end just now.
-        const isStale = request.reusedSocket && error.code === "ECONNRESET"
-        if (isStale && !isAborted) current = open()
-        else resume(Effect.fail(failure(error)))
-      })
-      request.end(body)
-      return request
-    }
-    let current = open()
-    return Effect.sync(() => {
-      isAborted = true
-      current.destroy()
+    const { request: open } = target.protocol === "https:" ? Https : Http
+    const { body, headers } = outgoing
+    const request = open(target, { method: "POST", headers, agent, lookup })
+    let isAnswered = false
+    request.on("response", (response) => {
+      isAnswered = true
+      readAnswer(response, resume)
     })
+    request.on("error", (error: NodeJS.ErrnoException) => {
+      // A connection kept alive may have been closed at the other end just now.
+      const isStale = request.reusedSocket && !isAnswered && error.code === "ECONNRESET"
+      resume(isStale ? post(target, outgoing, lookup, false) : Effect.fail(failure(error)))
+    })
+    // Node hangs up on a receiver that switches protocols, and tells it by no other event.
+    request.on("close", () => {
+      if (!isAnswered) resume(Effect.fail(noAnswer))
+    })
+    request.end(body)
+    return Effect.sync(() => void request.destroy())
   })
 
 interface Agents {
@@ -113,8 +111,9 @@ export const nodeTransport: Layer.Layer<WebhookTransport, never, AddressPolicy> 
       send: (request) => {
         const target = new URL(request.url)
         // A literal address is dialled without a look-up.
+        const agent = target.protocol === "https:" ? pool.https : pool.http
         return permitsHost(policy, target.hostname)
-          ? post(pool, lookup, target, request)
+          ? post(target, request, lookup, agent)
           : Effect.fail(new TransportError({ reason: notAllowed }))
       },
     }

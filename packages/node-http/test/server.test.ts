@@ -1,60 +1,19 @@
 import * as Http from "node:http"
-import * as Net from "node:net"
-import { text } from "node:stream/consumers"
-import type { ApiRequest } from "@tenure/core/ApiRequest"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
-import {
-  type Mountable,
-  nodeTransport,
-  serve,
-  type ServerOptions,
-  toNodeHandler,
-} from "@tenure/node-http"
+import { serve, toNodeHandler } from "@tenure/node-http"
 import { exchange, parseResponses, send } from "@tenure/testing"
 import { describe, expect, it } from "vitest"
-
-const webhooks = "/v2/projects/p1/integrations/webhooks"
-const extendOne = "/v2/projects/p1/memberships/1001/extend"
-const body = JSON.stringify({ extend: "2099-01-01T00:00:00.000Z" })
-
-interface Running {
-  readonly url: string
-  readonly token: string
-  readonly tenure: Tenure.Tenure
-}
-
-/** Runs a test against a server with a project, a member and a key. */
-const serving = async (
-  test: (running: Running) => Promise<void>,
-  options: ServerOptions = {},
-): Promise<void> => {
-  const tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })
-  const { memberships } = tenure
-  await memberships.createProject("p1")
-  await memberships.grant({ projectId: "p1", userId: "1001", endDate: 1_000_000_000_000 })
-  const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
-  const server = await serve(tenure, { shutdownTimeout: 500, ...options })
-  await test({ url: server.url, token, tenure })
-  await server.close()
-  await tenure.close()
-}
-
-const lines = (...all: ReadonlyArray<string>): string => [...all, "", ""].join("\r\n")
-
-/** Expects one enveloped response on a raw connection, with all headers of every response. */
-const expectEnvelope = (raw: string, status: number, code: string): void => {
-  const responses = parseResponses(raw)
-  expect(responses.map((one) => one.status)).toEqual([status])
-  expect(responses[0]?.body).toMatchObject({ ok: false, code: status, error: { error_code: code } })
-  expect(responses[0]?.headers).toMatchObject({
-    "content-type": "application/json",
-    "x-ratelimit-limit": "300",
-    "x-ratelimit-remaining": expect.stringMatching(/^2[0-9][0-9]$/),
-    "x-ratelimit-reset": expect.stringMatching(/^[0-9]{10}$/),
-    connection: "close",
-  })
-}
+import {
+  answering,
+  body,
+  expectEnvelope,
+  extendOne,
+  lines,
+  ok,
+  serving,
+  webhooks,
+} from "./support.ts"
 
 describe("what is no HTTP request", () => {
   it.each([
@@ -130,6 +89,16 @@ describe("a method that node does not know", () => {
       expectEnvelope(nowhere, 404, "ROUTE_NOT_FOUND")
     }))
 
+  it("has a target that is visible, or is no request", () =>
+    serving(async ({ url }) => {
+      for (const target of ["/a\u0001b", "/a\u007fb"]) {
+        const raw = await exchange(url, lines(`BREW ${target} HTTP/1.1`, "Host: a"))
+        expectEnvelope(raw, 400, "MALFORMED_REQUEST")
+      }
+      const visible = Buffer.from(lines("BREW /a\u00a0b HTTP/1.1", "Host: a"), "latin1")
+      expectEnvelope(await exchange(url, visible), 404, "ROUTE_NOT_FOUND")
+    }))
+
   it("CONNECT is answered in an envelope", () =>
     serving(async ({ url }) => {
       const raw = await exchange(url, lines("CONNECT example.com:443 HTTP/1.1", "Host: a"))
@@ -201,71 +170,9 @@ describe("slow clients", () => {
     }, options))
 })
 
-/** A Tenure whose answers wait for a gate. */
-const gated = () => {
-  const waiting: Array<() => void> = []
-  const seen: Array<ApiRequest> = []
-  const tenure: Mountable = {
-    maxBodyBytes: 1000,
-    owns: () => true,
-    handle: (request) =>
-      new Promise((resolve) => {
-        seen.push(request)
-        waiting.push(() => resolve({ status: 200, headers: {}, body: "{}" }))
-      }),
-  }
-  const until = async (count: number): Promise<void> => {
-    while (seen.length < count) await new Promise((resolve) => setImmediate(resolve))
-  }
-  return { tenure, seen, until, open: () => waiting.splice(0).forEach((release) => release()) }
-}
-
-describe("closing", () => {
-  it("finishes what is in flight, and takes no more", async () => {
-    const { open, tenure, until } = gated()
-    const server = await serve(tenure)
-    const inFlight = send(server.url, { path: "/" })
-    await until(1)
-    const closing = server.close()
-    await expect(send(server.url, { path: "/" })).rejects.toThrow("ECONNREFUSED")
-    open()
-    expect((await inFlight).status).toBe(200)
-    await closing
-  })
-
-  it("does not wait for connections that are idle", async () => {
-    const { open, tenure, until } = gated()
-    const server = await serve(tenure)
-    const agent = new Http.Agent({ keepAlive: true })
-    const { hostname, port } = new URL(server.url)
-    const fresh = Net.connect(Number(port), hostname)
-    await new Promise((resolve) => fresh.once("connect", resolve))
-    const answered = new Promise<Http.IncomingMessage>((resolve) => {
-      Http.get({ agent, hostname, port }, resolve)
-    })
-    await until(1)
-    open()
-    await text(await answered)
-    const before = Date.now()
-    await server.close()
-    expect(Date.now() - before).toBeLessThan(1000)
-    agent.destroy()
-  })
-
-  it("cuts off what lasts longer than the timeout", async () => {
-    const { tenure, until } = gated()
-    const server = await serve(tenure, { shutdownTimeout: 100 })
-    const inFlight = send(server.url, { path: "/" })
-    const refused = expect(inFlight).rejects.toThrow("socket hang up")
-    await until(1)
-    await server.close()
-    await refused
-  })
-})
-
 describe("serving", () => {
   it("fails where the port is taken", async () => {
-    const { tenure } = gated()
+    const tenure = answering(async () => ok)
     const server = await serve(tenure)
     const port = Number(new URL(server.url).port)
     await expect(serve(tenure, { port })).rejects.toThrow("EADDRINUSE")
@@ -273,7 +180,7 @@ describe("serving", () => {
   })
 
   it("gives the URL of an IPv6 address in brackets", async () => {
-    const { tenure } = gated()
+    const tenure = answering(async () => ok)
     const server = await serve(tenure, { host: "::1" })
     expect(server.url).toMatch(/^http:\/\/\[::1\]:[0-9]+$/)
     await server.close()

@@ -29,7 +29,9 @@ export const startReceiver = async (answer: Answer = noContent): Promise<Receive
   const received: Array<Notification> = []
   const waiting = new Set<() => void>()
   const server = Http.createServer(async (request, response) => {
-    const body = await text(request)
+    const body = await text(request).catch(() => undefined)
+    // The sender has broken off.
+    if (body === undefined) return
     const headers = Object.fromEntries(
       Object.entries(request.headers).map(([name, value]) => [name, value?.toString()]),
     )

@@ -1,0 +1,146 @@
+import { once } from "node:events"
+import * as Http from "node:http"
+import { text } from "node:stream/consumers"
+import { serve } from "@tenure/node-http"
+import { exchange, parseResponses, send } from "@tenure/testing"
+import { describe, expect, it } from "vitest"
+import { connect, gated, lines } from "./support.ts"
+
+const get = lines("GET / HTTP/1.1", "Host: a")
+
+// Longer than any test lasts.
+const patient = { shutdownTimeout: 60_000 }
+
+describe("closing", () => {
+  it("finishes what is in flight, and takes no more", async () => {
+    const { open, tenure, until } = gated()
+    const server = await serve(tenure)
+    const inFlight = send(server.url, { path: "/" })
+    await until(1)
+    const closing = server.close()
+    await expect(send(server.url, { path: "/" })).rejects.toThrow("ECONNREFUSED")
+    open()
+    expect((await inFlight).status).toBe(200)
+    await closing
+  })
+
+  it("finishes what is answered without node's help", async () => {
+    const { open, tenure, until } = gated()
+    const server = await serve(tenure, patient)
+    const inFlight = exchange(server.url, lines("BREW / HTTP/1.1", "Host: a"))
+    await until(1)
+    const closing = server.close()
+    open()
+    expect(parseResponses(await inFlight)).toMatchObject([{ status: 200 }])
+    await closing
+  })
+
+  it("finishes a response that has begun, and keeps its connection no longer", async () => {
+    const finishers: Array<() => void> = []
+    const server = await serve(gated().tenure, {
+      ...patient,
+      listener: (_request, response) => {
+        response.writeHead(200, { "Content-Length": 2 }).write("{")
+        finishers.push(() => response.end("}"))
+      },
+    })
+    const socket = await connect(server.url)
+    socket.write(get)
+    const [begun] = await once(socket, "data")
+    const closing = server.close()
+    for (const finish of finishers) finish()
+    expect(parseResponses(String(begun) + (await text(socket)))).toMatchObject([{ text: "{}" }])
+    await closing
+  })
+
+  it("tells those in flight that theirs is the last response", async () => {
+    const { open, tenure, until } = gated()
+    const server = await serve(tenure, patient)
+    const one = exchange(server.url, get)
+    const pipelined = exchange(server.url, get + get)
+    await until(3)
+    const closing = server.close()
+    open()
+    const connections = (raw: string) =>
+      parseResponses(raw).map(({ headers }) => headers["connection"])
+    expect(connections(await one)).toEqual(["close"])
+    expect(connections(await pipelined)).toEqual(["keep-alive", "close"])
+    await closing
+  })
+
+  it("processes nothing that comes behind the last response", async () => {
+    const { open, seen, tenure, until } = gated()
+    const server = await serve(tenure, patient)
+    const socket = await connect(server.url)
+    socket.write(get)
+    await until(1)
+    const closing = server.close()
+    socket.write(get)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    open()
+    expect(parseResponses(await text(socket))).toHaveLength(1)
+    expect(seen).toHaveLength(1)
+    socket.destroy()
+    await closing
+  })
+
+  it("does not wait for connections that are idle", async () => {
+    const { open, tenure, until } = gated()
+    const server = await serve(tenure, patient)
+    const agent = new Http.Agent({ keepAlive: true })
+    const { hostname, port } = new URL(server.url)
+    const answered = new Promise<Http.IncomingMessage>((resolve) => {
+      Http.get({ agent, hostname, port }, resolve)
+    })
+    await until(1)
+    open()
+    await text(await answered)
+    await server.close()
+    agent.destroy()
+  })
+
+  it("cuts off at once those who have not sent a whole header", async () => {
+    const { open, tenure, until } = gated()
+    const server = await serve(tenure, patient)
+    const silent = await connect(server.url)
+    const dawdling = await connect(server.url)
+    dawdling.write(get.slice(0, 20))
+    const answered = await connect(server.url)
+    answered.write(get)
+    await until(1)
+    open()
+    await once(answered, "data")
+    answered.write(get.slice(0, 20))
+    const inFlight = send(server.url, { path: "/" })
+    await until(2)
+    const gone = [silent, dawdling, answered].map((socket) => once(socket.resume(), "end"))
+    const closing = server.close()
+    await Promise.all(gone)
+    open()
+    expect((await inFlight).status).toBe(200)
+    await closing
+  })
+
+  it("does not wait for a request that was answered before it was whole", async () => {
+    const { open, tenure, until } = gated()
+    const server = await serve(tenure, patient)
+    const socket = await connect(server.url)
+    socket.write(lines("PATCH / HTTP/1.1", "Host: a", "Content-Length: 5000"))
+    await until(1)
+    open()
+    await once(socket, "data")
+    await server.close()
+  })
+
+  it("cuts off what lasts longer than the timeout", async () => {
+    const { tenure, until } = gated()
+    const server = await serve(tenure, { shutdownTimeout: 100 })
+    const inFlight = send(server.url, { path: "/" })
+    const refused = expect(inFlight).rejects.toThrow("socket hang up")
+    const tunnel = await connect(server.url)
+    tunnel.write(lines("CONNECT a:1 HTTP/1.1", "Host: a"))
+    await until(2)
+    await server.close()
+    await refused
+  })
+})

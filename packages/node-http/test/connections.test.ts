@@ -1,0 +1,162 @@
+import { once } from "node:events"
+import type { IncomingMessage } from "node:http"
+import { text } from "node:stream/consumers"
+import { serve, toNodeHandler } from "@tenure/node-http"
+import { exchange, parseResponses, send } from "@tenure/testing"
+import { afterEach, describe, expect, it, vi } from "vitest"
+import { answering, connect, gated, lines, ok } from "./support.ts"
+
+afterEach(() => vi.restoreAllMocks())
+
+const chunked = lines("PATCH / HTTP/1.1", "Host: a", "Transfer-Encoding: chunked")
+const short = { headersTimeout: 100, requestTimeout: 200 }
+
+describe("a defect", () => {
+  const requests: ReadonlyArray<readonly [string, string]> = [
+    ["a request", lines("GET / HTTP/1.1", "Host: a")],
+    ["a request without a host", lines("GET / HTTP/1.1")],
+    ["an unknown method", lines("BREW / HTTP/1.1", "Host: a")],
+    ["CONNECT", lines("CONNECT a:1 HTTP/1.1", "Host: a")],
+    ["a body that is broken", `${chunked}zz\r\n`],
+  ]
+
+  it.each(requests)("costs %s its answer, and no more", async (_name, packet) => {
+    const warn = vi.spyOn(process, "emitWarning").mockReturnValue()
+    const faults = [
+      () => Promise.reject(new Error("a detail")),
+      () => {
+        throw new Error("a detail")
+      },
+    ]
+    for (const handle of faults) {
+      const server = await serve(answering(handle))
+      const raw = await exchange(server.url, packet)
+      expect(parseResponses(raw)).toMatchObject([
+        { status: 500, text: "", headers: { connection: "close" } },
+      ])
+      await server.close()
+    }
+    expect(warn).toHaveBeenCalledTimes(2)
+  })
+})
+
+describe("CONNECT", () => {
+  const tunnel = lines("CONNECT a:1 HTTP/1.1", "Host: a")
+
+  it("may be reset before its answer", async () => {
+    const { open, tenure, until } = gated()
+    const server = await serve(tenure)
+    const socket = await connect(server.url)
+    socket.write(tunnel)
+    await until(1)
+    socket.resetAndDestroy()
+    const next = send(server.url, { path: "/" })
+    await until(2)
+    open()
+    expect((await next).status).toBe(200)
+    await server.close()
+  })
+
+  it("does not come before the answers to earlier requests", async () => {
+    const { open, seen, tenure, until } = gated()
+    const server = await serve(tenure)
+    const answers = exchange(server.url, lines("GET / HTTP/1.1", "Host: a") + tunnel)
+    await until(1)
+    open()
+    expect(parseResponses(await answers)).toMatchObject([{ status: 200 }])
+    expect(seen).toHaveLength(1)
+    await server.close()
+  })
+})
+
+describe("a connection", () => {
+  it.each([
+    ["goes on with nonsense", "zz\r\n"],
+    ["does not go on", ""],
+  ])("gets one answer to a request that is too large and %s", async (_name, rest) => {
+    const server = await serve(
+      answering(async () => ok),
+      short,
+    )
+    const socket = await connect(server.url)
+    socket.write(`${chunked}7d0\r\n${"x".repeat(2000)}\r\n`)
+    const [first] = await once(socket, "data")
+    socket.write(rest)
+    expect(parseResponses(String(first) + (await text(socket)))).toHaveLength(1)
+    await server.close()
+  })
+
+  it("gets no second answer where the first has begun", async () => {
+    const { seen, tenure } = gated()
+    const finishers: Array<() => void> = []
+    const server = await serve(tenure, {
+      listener: (request, response) => {
+        if (request.method === "GET") return void response.end("{}")
+        response.writeHead(200, { "Content-Length": 2 }).write("{")
+        finishers.push(() => response.end("}"))
+      },
+    })
+    const socket = await connect(server.url)
+    socket.write(chunked)
+    const [begun] = await once(socket, "data")
+    socket.write("zz\r\n")
+    // Whoever comes next is answered after the nonsense was read.
+    await send(server.url, { path: "/" })
+    for (const finish of finishers) finish()
+    expect(parseResponses(String(begun) + (await text(socket)))).toMatchObject([{ text: "{}" }])
+    expect(seen).toEqual([])
+    await server.close()
+  })
+
+  it("is cut off that does not read its response", async () => {
+    let cutOff: (response: unknown) => void = () => {}
+    const isCutOff = new Promise((resolve) => (cutOff = resolve))
+    const server = await serve(
+      answering(async () => ok),
+      {
+        idleTimeout: 100,
+        listener: (_request, response) => {
+          response.on("close", cutOff).end(Buffer.alloc(50_000_000))
+        },
+      },
+    )
+    const socket = await connect(server.url)
+    socket.write(lines("GET / HTTP/1.1", "Host: a"))
+    await isCutOff
+    socket.destroy()
+    await server.close()
+  })
+
+  it("is destroyed some time after an answer to what is no request", async () => {
+    const server = await serve(answering(async () => ok))
+    const socket = await connect(server.url)
+    socket.write("nonsense\r\n\r\n")
+    expect(parseResponses(await text(socket))).toHaveLength(1)
+    // To write is how this side learns that the other is gone.
+    const knocking = setInterval(() => socket.write("x"), 20)
+    await once(socket, "error")
+    clearInterval(knocking)
+    await server.close()
+  })
+
+  it("is destroyed once it is told that its request took too long", async () => {
+    const tenure = answering(async () => ({ ...ok, status: 408 }))
+    const handler = toNodeHandler(tenure)
+    let arrive: (request: IncomingMessage) => void = () => {}
+    const arrival = new Promise<IncomingMessage>((resolve) => (arrive = resolve))
+    const server = await serve(tenure, {
+      ...short,
+      listener: (request, response) => {
+        arrive(request)
+        handler(request, response)
+      },
+    })
+    const socket = await connect(server.url)
+    socket.write(lines("PATCH / HTTP/1.1", "Host: a", "Content-Length: 5"))
+    const destroyed = arrival.then((request) => once(request.socket, "close"))
+    expect(parseResponses(await text(socket))).toMatchObject([{ status: 408 }])
+    await destroyed
+    socket.destroy()
+    await server.close()
+  })
+})

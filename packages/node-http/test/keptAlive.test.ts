@@ -1,0 +1,128 @@
+import type { Socket } from "node:net"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import { describe, expect, it } from "vitest"
+import { gate, rawServer, type SendOne, sending } from "./sending.ts"
+
+const ok = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+/** A server that answers the first requests 200, and does with those after as it is told. */
+const server = async (first: number, then: (socket: Socket, count: number) => void) => {
+  let count = 0
+  return rawServer((socket) => {
+    socket.on("data", () => {
+      count++
+      if (count <= first) socket.write(ok)
+      else then(socket, count - first)
+    })
+  })
+}
+
+const times = (count: number, one: Effect.Effect<number | string>, concurrency = 1) =>
+  Effect.all(
+    Array.from({ length: count }, () => one),
+    { concurrency },
+  )
+
+/** Sends until the receiver has got the request, and interrupts. */
+const interrupted = (one: Effect.Effect<unknown>, arrival: Promise<void>) =>
+  Effect.gen(function* () {
+    const fiber = yield* Effect.forkChild(one)
+    yield* Effect.promise(() => arrival)
+    yield* Fiber.interrupt(fiber)
+  })
+
+describe("connections to receivers", () => {
+  it("are kept alive, and closed with the transport", async () => {
+    const { open, opened } = gate()
+    const { close, sockets, url } = await server(5, () => {})
+    expect(await sending((one) => times(5, one(url)))).toEqual([200, 200, 200, 200, 200])
+    const [socket] = sockets
+    socket?.on("close", open)
+    await opened
+    expect(sockets.size).toBe(1)
+    close()
+  })
+
+  it("that were closed meanwhile are replaced", async () => {
+    const { close, sockets, url } = await server(1, (socket, count) =>
+      count === 1 ? socket.resetAndDestroy() : socket.write(ok),
+    )
+    expect(await sending((one) => times(2, one(url)))).toEqual([200, 200])
+    expect(sockets.size).toBe(2)
+    close()
+  })
+
+  it("are replaced by a fresh one, and not by another that may be as stale", async () => {
+    let requests = 0
+    const { close, sockets, url } = await server(3, (socket, count) => {
+      requests = count
+      if ([...sockets].indexOf(socket) < 3) socket.resetAndDestroy()
+      else socket.write(ok)
+    })
+    const test = (one: SendOne) => Effect.andThen(times(3, one(url), 3), one(url))
+    expect(await sending(test)).toBe(200)
+    expect(requests).toBe(2)
+    close()
+  })
+
+  it("are replaced once", async () => {
+    const { close, sockets, url } = await server(1, (socket) => socket.resetAndDestroy())
+    expect(await sending((one) => times(2, one(url)))).toEqual([200, "ECONNRESET"])
+    expect(sockets.size).toBe(2)
+    close()
+  })
+
+  it("are not replaced where an answer has begun", async () => {
+    const { close, sockets, url } = await server(1, (socket) => {
+      socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+      // Time for the half to arrive before the reset.
+      setTimeout(() => socket.resetAndDestroy(), 20)
+    })
+    expect(await sending((one) => times(2, one(url)))).toEqual([200, "ECONNRESET"])
+    expect(sockets.size).toBe(1)
+    close()
+  })
+
+  it.each([
+    ["that never answers", ""],
+    ["that answers the header and no more", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"],
+  ])("are closed on an interrupt, of a receiver %s, and not replaced", async (_name, answer) => {
+    const arrival = gate()
+    const closing = gate()
+    const { close, sockets, url } = await server(1, (socket, count) => {
+      if (count > 1) return socket.write(ok)
+      arrival.open()
+      return socket.on("close", closing.open).write(answer)
+    })
+    const test = (one: SendOne) =>
+      Effect.gen(function* () {
+        yield* one(url)
+        yield* interrupted(one(url), arrival.opened)
+        yield* Effect.promise(() => closing.opened)
+        return yield* one(url)
+      })
+    expect(await sending(test)).toBe(200)
+    expect(sockets.size).toBe(2)
+    close()
+  })
+
+  it("are closed on an interrupt that meets the replacement", async () => {
+    const arrival = gate()
+    const closing = gate()
+    const { close, sockets, url } = await server(1, (socket, count) => {
+      if (count === 1) return void socket.resetAndDestroy()
+      socket.on("close", closing.open)
+      arrival.open()
+    })
+    const test = (one: SendOne) =>
+      Effect.gen(function* () {
+        yield* one(url)
+        yield* interrupted(one(url), arrival.opened)
+        yield* Effect.promise(() => closing.opened)
+      })
+    await sending(test)
+    expect(sockets.size).toBe(2)
+    close()
+  })
+})

@@ -1,0 +1,107 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { readFile } from "node:fs/promises"
+import { createServer } from "node:net"
+import { text } from "node:stream/consumers"
+import { fileURLToPath } from "node:url"
+import * as WebhookSignature from "@tenure/core/WebhookSignature"
+import { send, startReceiver } from "@tenure/testing"
+import { describe, expect, it } from "vitest"
+import { connect, lines } from "./support.ts"
+
+const root = fileURLToPath(new URL("../../..", import.meta.url))
+const secret = WebhookSignature.secretFromBytes(new Uint8Array(32))
+
+const freePort = async (): Promise<number> => {
+  const probe = createServer().listen(0, "127.0.0.1")
+  await once(probe, "listening")
+  const address = probe.address()
+  await new Promise((resolve) => probe.close(resolve))
+  return typeof address === "object" ? (address?.port ?? 0) : 0
+}
+
+/** The sample of a receiver in the documentation, on a port of its own. */
+const sample = async (port: number): Promise<string> => {
+  const page = await readFile(`${root}/docs/webhooks.md`, "utf8")
+  const [, code = ""] = /^```ts\n(.*?)^```$/ms.exec(page) ?? []
+  return code.replace("listen(4000", `listen(${port}`)
+}
+
+const programs: ReadonlyArray<readonly [string, (port: number) => Promise<ReadonlyArray<string>>]> =
+  [
+    ["the example", async () => [`${root}/examples/webhook-receiver/src/main.ts`]],
+    [
+      "the sample of the documentation",
+      async (port) => ["--input-type=module-typescript", "-e", await sample(port)],
+    ],
+  ]
+
+/** Starts a receiver. */
+const start = (args: ReadonlyArray<string>, environment: Readonly<Record<string, string>>) =>
+  spawn(process.execPath, ["-C", "@tenure/source", ...args], {
+    cwd: fileURLToPath(new URL("..", import.meta.url)),
+    env: { PATH: process.env["PATH"], ...environment },
+    stdio: ["ignore", "ignore", "pipe"],
+  })
+
+/** Waits until something listens. */
+const listening = async (url: string): Promise<void> => {
+  for (;;) {
+    const socket = await connect(url).catch(() => undefined)
+    if (socket !== undefined) return void socket.destroy()
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+/** Breaks a request off in its middle; a receiver that asks for the rest is at work on it. */
+const breakOff = async (url: string): Promise<void> => {
+  const socket = await connect(url)
+  socket.write(
+    lines("POST / HTTP/1.1", "Host: a", "Content-Length: 10", "Expect: 100-continue") + "half",
+  )
+  await once(socket, "data")
+  socket.resetAndDestroy()
+}
+
+const notification = () => {
+  const timestamp = Math.floor(Date.now() / 1000)
+  return {
+    "webhook-id": "evt_1",
+    "webhook-timestamp": timestamp,
+    "webhook-signature": WebhookSignature.sign({ id: "evt_1", timestamp, body: "{}" }, secret),
+  }
+}
+
+describe.each(programs)("a receiver: %s", (_name, programOn) => {
+  it("outlives requests that break off, and tells what is genuine", async () => {
+    const port = await freePort()
+    const url = `http://127.0.0.1:${port}`
+    const environment = { PORT: String(port), WEBHOOK_SECRET: secret }
+    const program = start(await programOn(port), environment)
+    try {
+      await listening(url)
+      await breakOff(url)
+      const request = { method: "POST", path: "/", body: "{}" }
+      expect((await send(url, { ...request, headers: notification() })).status).toBe(204)
+      expect((await send(url, request)).status).toBe(400)
+    } finally {
+      program.kill()
+    }
+  })
+
+  it.each([{}, { WEBHOOK_SECRET: "whsec_x" }])("needs a secret, unlike %o", async (environment) => {
+    const program = start(await programOn(0), environment)
+    const [reason, [code]] = await Promise.all([text(program.stderr), once(program, "close")])
+    expect([code, reason]).toEqual([1, expect.stringMatching(/^WEBHOOK_SECRET has to be .*\n$/)])
+  })
+})
+
+describe("the receiver of the tests", () => {
+  it("outlives requests that break off", async () => {
+    const receiver = await startReceiver()
+    await breakOff(receiver.url)
+    await send(receiver.url, { method: "POST", path: "/", body: "{}" })
+    expect(receiver.received).toHaveLength(1)
+    receiver.close()
+  })
+})

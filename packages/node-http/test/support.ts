@@ -1,0 +1,91 @@
+/** What the tests of the server share. */
+
+import { once } from "node:events"
+import * as Net from "node:net"
+import type { ApiRequest } from "@tenure/core/ApiRequest"
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import { type Mountable, nodeTransport, serve, type ServerOptions } from "@tenure/node-http"
+import { parseResponses } from "@tenure/testing"
+import { expect } from "vitest"
+
+export const webhooks = "/v2/projects/p1/integrations/webhooks"
+export const extendOne = "/v2/projects/p1/memberships/1001/extend"
+export const body = JSON.stringify({ extend: "2099-01-01T00:00:00.000Z" })
+
+export interface Running {
+  readonly url: string
+  readonly token: string
+  readonly tenure: Tenure.Tenure
+}
+
+/** Runs a test against a server with a project, a member and a key. */
+export const serving = async (
+  test: (running: Running) => Promise<void>,
+  options: ServerOptions = {},
+): Promise<void> => {
+  const tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })
+  const { memberships } = tenure
+  await memberships.createProject("p1")
+  await memberships.grant({ projectId: "p1", userId: "1001", endDate: 1_000_000_000_000 })
+  const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
+  const server = await serve(tenure, { shutdownTimeout: 500, ...options })
+  try {
+    await test({ url: server.url, token, tenure })
+  } finally {
+    await server.close()
+    await tenure.close()
+  }
+}
+
+/** A Tenure that answers as it is told. */
+export const answering = (handle: Mountable["handle"]): Mountable => ({
+  maxBodyBytes: 1000,
+  owns: () => true,
+  handle,
+})
+
+export const ok = { status: 200, headers: {}, body: "{}" }
+
+/** A Tenure whose answers wait for a gate. */
+export const gated = () => {
+  const waiting: Array<() => void> = []
+  const seen: Array<ApiRequest> = []
+  const tenure = answering(
+    (request) =>
+      new Promise((resolve) => {
+        seen.push(request)
+        waiting.push(() => resolve(ok))
+      }),
+  )
+  const until = async (count: number): Promise<void> => {
+    while (seen.length < count) await new Promise((resolve) => setImmediate(resolve))
+  }
+  return { tenure, seen, until, open: () => waiting.splice(0).forEach((release) => release()) }
+}
+
+/** A header: lines, and the empty one at its end. */
+export const lines = (...all: ReadonlyArray<string>): string => [...all, "", ""].join("\r\n")
+
+/** Opens a connection that this side does not close when the other does. */
+export const connect = async (url: string): Promise<Net.Socket> => {
+  const { hostname, port } = new URL(url)
+  const socket = Net.connect({ host: hostname, port: Number(port), allowHalfOpen: true })
+  await once(socket, "connect")
+  return socket.on("error", () => {})
+}
+
+/** Expects one enveloped response on a raw connection, with all headers of every response. */
+export const expectEnvelope = (raw: string, status: number, code: string): void => {
+  const responses = parseResponses(raw)
+  expect(responses.map((one) => one.status)).toEqual([status])
+  expect(responses[0]?.body).toMatchObject({ ok: false, code: status, error: { error_code: code } })
+  expect(responses[0]?.headers).toMatchObject({
+    "content-type": "application/json",
+    "cache-control": "no-store",
+    "x-ratelimit-limit": "300",
+    "x-ratelimit-remaining": expect.stringMatching(/^2[0-9][0-9]$/),
+    "x-ratelimit-reset": expect.stringMatching(/^[0-9]{10}$/),
+    connection: "close",
+  })
+}
