@@ -11,10 +11,12 @@ const project = (root: string) => ({
 
 export default defineConfig({
   test: {
+    globalSetup: ["packages/postgres/test/globalSetup.ts"],
     projects: [
       "packages/core",
       "packages/memory",
       "packages/node-http",
+      "packages/postgres",
       "examples/node-server",
       "docs",
     ].map(project),

@@ -123,6 +123,8 @@ describe("events", () => {
     [{ type: "a..b" }, "type"],
     [{ type: `a${"b".repeat(128)}` }, "type"],
     [{ data: 1n }, "data"],
+    [{ data: undefined }, "data"],
+    [{ data: () => 1 }, "data"],
     [{ projectId: "" }, "projectId"],
   ])("of %o are refused", async (fields, field) => {
     const publication = { projectId: "p1", type: "payment.completed", data: {}, ...fields }

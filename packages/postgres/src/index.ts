@@ -1,0 +1,110 @@
+/** Every storage port of Tenure on PostgreSQL. */
+
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
+import { InvalidInput } from "@tenure/core/InvalidInput"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { Outbox } from "@tenure/core/Outbox"
+import { RateLimitStore } from "@tenure/core/RateLimitStore"
+import * as Setting from "@tenure/core/Setting"
+import type { Stores } from "@tenure/core/Tenure"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import type { SqlError } from "effect/sql/SqlError"
+import * as ApiKeys from "./internal/apiKeyStore.ts"
+import * as Database from "./internal/database.ts"
+import * as Memberships from "./internal/membershipStore.ts"
+import * as Migrations from "./internal/migrate.ts"
+import * as Nudge from "./internal/nudge.ts"
+import * as PostgresOutbox from "./internal/outbox.ts"
+import * as RateLimits from "./internal/rateLimitStore.ts"
+import * as Webhooks from "./internal/webhookStore.ts"
+
+export { SchemaMismatch } from "./internal/migrate.ts"
+
+/** Options of the stores. */
+export interface Options {
+  /** The schema that holds the tables: letters, digits and `_`; `tenure` by default. */
+  readonly schema?: string | undefined
+  /**
+   * Whether the tables are created and brought up to date at the start; `true` by default. If not,
+   * they are only checked.
+   */
+  readonly migrate?: boolean | undefined
+}
+
+/** Options of stores with connections of their own. */
+export interface ConnectionOptions extends Options {
+  /** Such as `postgres://user:password@host:5432/database`. */
+  readonly url: string
+  /** Connections at the same time; 10 by default. One of them listens for news of deliveries. */
+  readonly maxConnections?: number | undefined
+}
+
+type Failure = InvalidInput | SqlError | Migrations.SchemaMismatch
+
+const quoted = (schema: string): Effect.Effect<string, InvalidInput> =>
+  /^[A-Za-z_][A-Za-z0-9_]{0,47}$/.test(schema)
+    ? Effect.succeed(`"${schema}"`)
+    : Effect.fail(
+        new InvalidInput({
+          field: "schema",
+          message: "schema: expected 1 to 48 letters, digits and _, the first no digit",
+        }),
+      )
+
+/**
+ * The stores of an Effect host, on the client that it has already. An operation that is called
+ * inside its `sql.withTransaction` commits and rolls back with it.
+ */
+export const layer = (options: Options = {}): Layer.Layer<Stores, Failure, PgClient.PgClient> =>
+  Layer.effectContext(
+    Effect.gen(function* () {
+      const client = yield* PgClient.PgClient
+      const schema = yield* quoted(options.schema ?? "tenure")
+      yield* options.migrate === false
+        ? Migrations.check(client, schema)
+        : Migrations.migrate(client, schema)
+      const database = yield* Database.make(client, schema)
+      const nudge = yield* Nudge.make(client, database, `${schema}.deliveries`)
+      return Context.make(MembershipStore, yield* Memberships.make(database, nudge)).pipe(
+        Context.add(WebhookStore, Webhooks.make(database)),
+        Context.add(ApiKeyStore, ApiKeys.make(database)),
+        Context.add(Outbox, yield* PostgresOutbox.make(database, nudge)),
+        Context.add(RateLimitStore, yield* RateLimits.make(database)),
+      )
+    }),
+  )
+
+/**
+ * Makes all stores, with connections of their own.
+ *
+ * @example
+ * ```ts
+ * import * as Tenure from "@tenure/core/Tenure"
+ * import { postgres } from "@tenure/postgres"
+ *
+ * const tenure = await Tenure.make({ stores: postgres({ url: "postgres://localhost/app" }) })
+ * ```
+ */
+export const postgres = ({
+  maxConnections = 10,
+  url,
+  ...options
+}: ConnectionOptions): Layer.Layer<Stores, Failure> =>
+  Layer.unwrap(
+    Effect.map(Setting.count("maxConnections", maxConnections, { least: 2, most: 1000 }), (most) =>
+      Layer.provide(
+        layer(options),
+        PgClient.layer({
+          url: Redacted.make(url),
+          maxConnections: most,
+          connectTimeout: "2 seconds",
+          applicationName: "tenure",
+        }),
+      ),
+    ),
+  )

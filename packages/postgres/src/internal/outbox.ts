@@ -1,0 +1,171 @@
+/** The outbox on PostgreSQL. */
+
+import { EventId } from "@tenure/core/Event"
+import type { Event } from "@tenure/core/Event"
+import type { Attempt, Claim, Delivery, Outbox, Settlement } from "@tenure/core/Outbox"
+import { ProjectNotFound } from "@tenure/core/Project"
+import { WebhookDisabled, WebhookId, WebhookNotFound } from "@tenure/core/Webhook"
+import { Secret } from "@tenure/core/WebhookSignature"
+import * as Effect from "effect/Effect"
+import { claim } from "../statements/claim.ts"
+import * as Statements from "../statements/outbox.ts"
+import { settle } from "../statements/settle.ts"
+import type { Database } from "./database.ts"
+import * as Gather from "./gather.ts"
+import type { Nudge } from "./nudge.ts"
+import { bigints, instant, integer, text, texts, uuid, uuids } from "./parameters.ts"
+
+interface ClaimRow {
+  readonly event_id: string | null
+  readonly body: string
+  readonly webhook_id: string
+  readonly url: string
+  readonly secret: string
+  readonly claims: number
+  readonly lease: bigint
+  readonly looked_at: string
+  readonly due_in: number | null
+}
+
+interface DeliveryRow {
+  readonly event_id: string
+  readonly due_at: Date
+  readonly attempts: ReadonlyArray<Attempt>
+  readonly state: Delivery["state"]
+}
+
+interface Settled {
+  readonly claim: Claim
+  readonly settlement: Settlement
+}
+
+// How many webhooks a claim looks at. Were they all, those that hang would slow down every claim.
+const lanes = 256
+
+const outcomes = {
+  Delivered: "delivered",
+  Retry: "later",
+  Failed: "failed",
+  Gone: "gone",
+  Released: "released",
+} as const
+
+const attemptOf = (settlement: Settlement): string | undefined =>
+  settlement._tag === "Released" ? undefined : JSON.stringify(settlement.attempt)
+
+const delayOf = (settlement: Settlement): number =>
+  settlement._tag === "Retry" ? Math.ceil(settlement.delayMillis) : 0
+
+const eventParams = ({ at, body, id, projectId, type }: Event) => [
+  text(projectId),
+  uuid(id),
+  text(type),
+  instant(at),
+  text(body),
+]
+
+const toClaims = (rows: ReadonlyArray<ClaimRow>): ReadonlyArray<Claim> =>
+  rows.flatMap((row) =>
+    row.event_id === null
+      ? []
+      : [
+          {
+            event: { id: EventId(row.event_id), body: row.body },
+            webhook: { id: WebhookId(row.webhook_id), url: row.url, secrets: [Secret(row.secret)] },
+            attempt: row.claims,
+            lease: String(row.lease),
+          },
+        ],
+  )
+
+/** Makes the outbox. */
+export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudge) {
+  const { schema } = database
+  const sql = {
+    publish: Statements.publish(schema),
+    publishTo: Statements.publishTo(schema),
+    deliveries: Statements.deliveries(schema),
+    claim: claim(schema),
+    settle: settle(schema),
+  }
+  // The webhook that was looked at last.
+  let lookedAt = "00000000-0000-0000-0000-000000000000"
+
+  const settleMany = Effect.fnUntraced(function* (all: ReadonlyArray<Settled>) {
+    const rows = yield* database.query<{ readonly n: number }>(sql.settle, [
+      uuids(all.map((one) => one.claim.event.id)),
+      uuids(all.map((one) => one.claim.webhook.id)),
+      bigints(all.map((one) => BigInt(one.claim.lease))),
+      texts(all.map(({ settlement }) => outcomes[settlement._tag])),
+      texts(all.map(({ settlement }) => attemptOf(settlement))),
+      bigints(all.map(({ settlement }) => BigInt(delayOf(settlement)))),
+    ])
+    const settled = new Set(rows.map(({ n }) => n))
+    return all.map((_, index) => settled.has(index + 1))
+  })
+
+  const settleGathered = yield* Gather.make({
+    run: settleMany,
+    keyOf: (one: Settled) => `${one.claim.event.id} ${one.claim.webhook.id}`,
+    maxBatch: 256,
+    maxInFlight: 2,
+  })
+
+  const outbox: Outbox["Service"] = {
+    publish: Effect.fnUntraced(function* (event) {
+      const [row] = yield* database.join<{ readonly deliveries: number }>(
+        sql.publish,
+        eventParams(event),
+      )
+      if (row === undefined) return yield* new ProjectNotFound({ projectId: event.projectId })
+      if (row.deliveries > 0) yield* database.afterCommit(nudge.tell)
+    }),
+
+    publishTo: Effect.fnUntraced(function* (event, webhookId) {
+      const [row] = yield* database.join<{ readonly is_disabled: boolean }>(sql.publishTo, [
+        ...eventParams(event),
+        uuid(webhookId),
+      ])
+      if (row === undefined) return yield* new WebhookNotFound({ webhookId })
+      if (row.is_disabled) return yield* new WebhookDisabled({ webhookId })
+      yield* database.afterCommit(nudge.tell)
+    }),
+
+    claim: Effect.fnUntraced(function* ({ leaseMillis, limit, perWebhook }) {
+      const rows = yield* database.query<ClaimRow>(sql.claim, [
+        integer(limit),
+        integer(perWebhook),
+        integer(leaseMillis),
+        uuid(lookedAt),
+        integer(lanes),
+      ])
+      const [first] = rows
+      if (first !== undefined) lookedAt = first.looked_at
+      const dueIn = first?.due_in ?? undefined
+      return { claims: toClaims(rows), nextDueMillis: dueIn && Math.max(1, Math.ceil(dueIn)) }
+    }),
+
+    settle: Effect.fnUntraced(function* (claimed, settlement) {
+      const isSettled = yield* settleGathered({ claim: claimed, settlement })
+      if (isSettled && settlement._tag === "Released") yield* nudge.tell
+      return isSettled
+    }),
+
+    changes: nudge.heard,
+
+    deliveries: Effect.fnUntraced(function* (webhookId, { limit }) {
+      const rows = yield* database.join<DeliveryRow>(sql.deliveries, [
+        uuid(webhookId),
+        integer(limit),
+      ])
+      return rows.map(({ attempts, due_at, event_id, state }) => ({
+        eventId: EventId(event_id),
+        webhookId,
+        state,
+        dueAt: Number(due_at),
+        attempts,
+      }))
+    }),
+  }
+  return outbox
+})

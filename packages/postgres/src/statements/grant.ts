@@ -1,0 +1,35 @@
+import { auditing, publishing } from "./publish.ts"
+
+/**
+ * Creates a membership, or sets its end date. Gives a row if the project exists, which is locked so
+ * that its members can be counted.
+ */
+export const grant = (schema: string): string => `
+  WITH asked AS (
+    SELECT $1::text AS project_id, $2::text AS user_id, $3::timestamptz AS to_date,
+           $4::timestamptz AS at, $5::text AS request_id, $6::text AS key_id,
+           $7::uuid AS event_id, $8::text AS event_type, $9::text AS body, 1 AS n
+  ),
+  project AS MATERIALIZED (
+    SELECT id, bulk_seq, bulk_end_date FROM ${schema}.projects WHERE id = $1
+    FOR NO KEY UPDATE
+  ),
+  granted AS (
+    INSERT INTO ${schema}.memberships AS m (project_id, user_id, end_date, seq)
+    SELECT p.id, a.user_id, a.to_date, p.bulk_seq FROM asked a, project p
+    ON CONFLICT (project_id, user_id) DO UPDATE
+    SET end_date = excluded.end_date,
+        seq = excluded.seq,
+        previous_end_date =
+          CASE WHEN m.seq >= excluded.seq THEN m.end_date
+          ELSE (SELECT bulk_end_date FROM project) END
+    RETURNING (xmax = 0) AS is_new, previous_end_date AS from_date
+  ),
+  counted AS (
+    UPDATE ${schema}.projects SET members = members + 1
+    WHERE id = $1 AND (SELECT is_new FROM granted)
+  ),
+  changed AS (SELECT a.*, g.from_date FROM asked a, granted g),
+  ${auditing(schema, "changed", "granted")},${publishing(schema, "changed")}
+  SELECT (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
+`

@@ -1,0 +1,50 @@
+import { publishing } from "./publish.ts"
+
+const asked = `
+  asked AS (
+    SELECT $1::text AS project_id, $2::uuid AS event_id, $3::text AS event_type,
+           $4::timestamptz AS at, $5::text AS body, 1 AS n
+  )`
+
+/** Stores an event and its deliveries. Gives a row if the project exists. */
+export const publish = (schema: string): string => `
+  WITH ${asked},
+  found AS (
+    SELECT a.* FROM asked a WHERE EXISTS (SELECT FROM ${schema}.projects WHERE id = $1)
+  ),${publishing(schema, "found")}
+  SELECT (SELECT count(*) FROM delivered)::integer AS deliveries FROM found
+`
+
+/** Stores an event and its delivery to one webhook. Gives a row if the webhook exists. */
+export const publishTo = (schema: string): string => `
+  WITH ${asked},
+  webhook AS (
+    SELECT id, disabled_at IS NOT NULL AS is_disabled FROM ${schema}.webhooks
+    WHERE id = $6::uuid AND project_id = $1
+  ),
+  published AS (
+    INSERT INTO ${schema}.events (id, project_id, type, at, body)
+    SELECT a.event_id, a.project_id, a.event_type, a.at, a.body
+    FROM asked a, webhook w WHERE NOT w.is_disabled
+  ),
+  delivered AS (
+    INSERT INTO ${schema}.deliveries (event_id, webhook_id, due_at)
+    SELECT a.event_id, w.id, clock_timestamp() FROM asked a, webhook w WHERE NOT w.is_disabled
+  )
+  SELECT is_disabled FROM webhook
+`
+
+/** Reads the deliveries of a webhook, newest first. */
+export const deliveries = (schema: string): string => `
+  SELECT d.event_id, d.due_at, d.attempts,
+         CASE
+           WHEN d.state NOT IN ('ready', 'later', 'leased') THEN d.state
+           WHEN w.id IS NULL THEN 'cancelled'
+           ELSE 'waiting'
+         END AS state
+  FROM ${schema}.deliveries d
+  LEFT JOIN ${schema}.webhooks w ON w.id = d.webhook_id
+  WHERE d.webhook_id = $1::uuid
+  ORDER BY d.position DESC
+  LIMIT $2::integer
+`

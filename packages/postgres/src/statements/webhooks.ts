@@ -1,0 +1,37 @@
+/** Adds a webhook, unless the project has as many as it may have. Says whether it exists at all. */
+export const addWebhook = (schema: string): string => `
+  WITH counted AS (
+    UPDATE ${schema}.projects SET webhooks = webhooks + 1
+    WHERE id = $2::text AND webhooks < $6::integer
+    RETURNING id
+  ),
+  added AS (
+    INSERT INTO ${schema}.webhooks (id, project_id, url, secret, created_at)
+    SELECT $1::uuid, id, $3::text, $4::text, $5::timestamptz FROM counted
+    RETURNING id
+  )
+  SELECT EXISTS (SELECT FROM added) AS added,
+         EXISTS (SELECT FROM ${schema}.projects WHERE id = $2::text) AS project_exists
+`
+
+/** Reads the webhooks of a project, oldest first: one empty row if it has none, none if there is no project. */
+export const listWebhooks = (schema: string): string => `
+  SELECT w.id, w.url, w.secret, w.created_at, w.disabled_at
+  FROM ${schema}.projects p
+  LEFT JOIN ${schema}.webhooks w ON w.project_id = p.id
+  WHERE p.id = $1::text
+  ORDER BY w.position
+`
+
+/** Removes a webhook. Its deliveries are cancelled with it: what is open is claimed by nobody. */
+export const removeWebhook = (schema: string): string => `
+  WITH removed AS (
+    DELETE FROM ${schema}.webhooks WHERE id = $2::uuid AND project_id = $1::text
+    RETURNING id
+  ),
+  counted AS (
+    UPDATE ${schema}.projects SET webhooks = webhooks - 1
+    WHERE id = $1::text AND EXISTS (SELECT FROM removed)
+  )
+  SELECT id FROM removed
+`

@@ -1,0 +1,16 @@
+import {
+  apiKeyStoreSuite,
+  membershipStoreSuite,
+  outboxSuite,
+  rateLimitStoreSuite,
+  webhookStoreSuite,
+} from "@tenure/testing"
+import { harnessOn } from "./harness.ts"
+
+const harness = harnessOn("conformance")
+
+membershipStoreSuite("postgres", harness)
+webhookStoreSuite("postgres", harness)
+apiKeyStoreSuite("postgres", harness)
+outboxSuite("postgres", harness)
+rateLimitStoreSuite("postgres", harness)
