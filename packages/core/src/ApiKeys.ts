@@ -3,16 +3,27 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ApiKey from "./ApiKey.ts"
 import { ApiKeyStore } from "./ApiKeyStore.ts"
 import * as Base64 from "./internal/base64.ts"
 import * as Input from "./internal/input.ts"
+import * as KeyCache from "./internal/keyCache.ts"
 import { InvalidInput } from "./InvalidInput.ts"
 import type { ProjectNotFound } from "./Project.ts"
 import * as Setting from "./Setting.ts"
 import type { StoreUnavailable } from "./StoreUnavailable.ts"
+
+/** Options of the service. */
+export interface Options {
+  /**
+   * How long it is believed whose a token is before the store is asked again; `"10 seconds"` by
+   * default, 0 for asking each time. A key that another process has revoked works that much longer.
+   */
+  readonly keyCacheLife?: Duration.Input | undefined
+}
 
 /** What a new key is to be. */
 export interface Issue {
@@ -52,7 +63,10 @@ export class ApiKeys extends Context.Service<
       InvalidInput | ProjectNotFound | ApiKey.ApiKeyRevoked | StoreUnavailable
     >
 
-    /** Revokes a key, at once and for good. */
+    /**
+     * Revokes a key for good: at once in this process, and within `keyCacheLife` in others that share
+     * its store.
+     */
     readonly revoke: (
       keyId: string,
     ) => Effect.Effect<void, ApiKey.ApiKeyNotFound | StoreUnavailable>
@@ -66,47 +80,71 @@ export class ApiKeys extends Context.Service<
     ) => Effect.Effect<ApiKey.ApiKey | undefined, StoreUnavailable>
   }
 >()("@tenure/core/ApiKeys") {
-  static readonly layer: Layer.Layer<ApiKeys, never, ApiKeyStore> = Layer.effect(
-    ApiKeys,
-    Effect.gen(function* () {
-      const store = yield* ApiKeyStore
-      const crypto = yield* WebCrypto
-
-      const freshToken = () => `tnr_${Base64.encodeUrl(crypto.getRandomValues(new Uint8Array(32)))}`
-
-      return {
-        issue: Effect.fnUntraced(function* ({ expiresAt, projects, token = freshToken() }) {
-          if (!ApiKey.isToken(token)) {
-            return yield* new InvalidInput({
-              field: "token",
-              message: "token: expected 1 to 1,024 characters of visible ASCII",
-            })
-          }
-          const key = yield* store.add({
-            id: ApiKey.ApiKeyId(crypto.randomUUID()),
-            digest: ApiKey.digest(token),
-            projects: new Set(yield* Effect.forEach(projects, Input.projectId)),
-            createdAt: yield* Clock.currentTimeMillis,
-            expiresAt: expiresAt === undefined ? undefined : yield* instant("expiresAt", expiresAt),
-            revokedAt: undefined,
-          })
-          return { id: key.id, token }
-        }),
-
-        revoke: Effect.fnUntraced(function* (keyId) {
-          yield* store.revoke(ApiKey.ApiKeyId(keyId), yield* Clock.currentTimeMillis)
-        }),
-
-        list: () =>
-          Effect.map(store.list, (keys) => keys.map(({ digest: _, ...listed }) => listed)),
-
-        authenticate: Effect.fnUntraced(function* (token) {
-          if (!ApiKey.isToken(token)) return undefined
-          const key = yield* store.find(ApiKey.digest(token))
-          const now = yield* Clock.currentTimeMillis
-          return key !== undefined && ApiKey.isLive(key, now) ? key : undefined
-        }),
-      }
-    }),
-  )
+  static readonly layer = (
+    options: Options = {},
+  ): Layer.Layer<ApiKeys, InvalidInput, ApiKeyStore> => Layer.effect(ApiKeys, make(options))
 }
+
+const make = Effect.fnUntraced(function* (options: Options) {
+  const store = yield* ApiKeyStore
+  const crypto = yield* WebCrypto
+  const life = yield* Setting.millis("keyCacheLife", options.keyCacheLife ?? "10 seconds", {
+    least: 0,
+    most: 3_600_000,
+  })
+  const cache = KeyCache.make(life)
+
+  const freshToken = () => `tnr_${Base64.encodeUrl(crypto.getRandomValues(new Uint8Array(32)))}`
+
+  /** Looks a key up, in what is known or in the store. */
+  const find = Effect.fnUntraced(function* (digest: ApiKey.TokenDigest, now: number) {
+    const entry = cache.find(digest, now)
+    if (entry !== undefined) return entry.key
+    const remember = cache.begin(digest, now)
+    const key = yield* store.find(digest)
+    remember(key)
+    return key
+  })
+
+  return ApiKeys.of({
+    issue: Effect.fnUntraced(function* ({ expiresAt, projects, token = freshToken() }) {
+      if (!ApiKey.isToken(token)) {
+        return yield* new InvalidInput({
+          field: "token",
+          message: "token: expected 1 to 1,024 characters of visible ASCII",
+        })
+      }
+      const digest = ApiKey.digest(token)
+      const key: ApiKey.ApiKey = {
+        id: ApiKey.ApiKeyId(crypto.randomUUID()),
+        digest,
+        projects: new Set(yield* Effect.forEach(projects, Input.projectId)),
+        createdAt: yield* Clock.currentTimeMillis,
+        expiresAt: expiresAt === undefined ? undefined : yield* instant("expiresAt", expiresAt),
+        revokedAt: undefined,
+      }
+      const { id } = yield* Effect.ensuring(
+        store.add(key),
+        Effect.sync(() => cache.forget(digest)),
+      )
+      return { id, token }
+    }),
+
+    revoke: Effect.fnUntraced(function* (keyId) {
+      const id = ApiKey.ApiKeyId(keyId)
+      yield* Effect.ensuring(
+        store.revoke(id, yield* Clock.currentTimeMillis),
+        Effect.sync(() => cache.forgetKey(id)),
+      )
+    }),
+
+    list: () => Effect.map(store.list, (keys) => keys.map(({ digest: _, ...listed }) => listed)),
+
+    authenticate: Effect.fnUntraced(function* (token) {
+      if (!ApiKey.isToken(token)) return undefined
+      const now = yield* Clock.currentTimeMillis
+      const key = yield* find(ApiKey.digest(token), now)
+      return key !== undefined && ApiKey.isLive(key, now) ? key : undefined
+    }),
+  })
+})

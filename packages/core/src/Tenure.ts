@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as AddressPolicy from "./AddressPolicy.ts"
-import { ApiKeys } from "./ApiKeys.ts"
+import * as ApiKeys from "./ApiKeys.ts"
 import type { ApiKeyStore } from "./ApiKeyStore.ts"
 import type { ApiRequest } from "./ApiRequest.ts"
 import * as Dispatcher from "./Dispatcher.ts"
@@ -28,13 +28,13 @@ export type Stores = MembershipStore | WebhookStore | ApiKeyStore | Outbox | Rat
 export type Services =
   | Memberships.Memberships
   | Webhooks.Webhooks
-  | ApiKeys
+  | ApiKeys.ApiKeys
   | Events
   | RateLimiter.RateLimiter
   | Handler.Handler
 
 /** Options of the whole. Each has a default. */
-export interface Options extends Handler.Options, Memberships.Options {
+export interface Options extends Handler.Options, Memberships.Options, ApiKeys.Options {
   readonly rateLimits?: RateLimiter.Options | undefined
   readonly webhooks?: WebhookOptions | undefined
   /** How notifications are sent; by the runtime's `fetch` by default. */
@@ -53,7 +53,7 @@ export const layer = (options: Options = {}): Layer.Layer<Services, InvalidInput
   const operations = Layer.mergeAll(
     Memberships.Memberships.layer(options),
     Webhooks.Webhooks.layer(options.webhooks),
-    ApiKeys.layer,
+    ApiKeys.ApiKeys.layer(options),
     Events.layer,
   )
   return Handler.Handler.layer(options).pipe(
@@ -78,7 +78,7 @@ export type Promised<Service> = {
 export interface Promises {
   readonly memberships: Promised<Memberships.Memberships["Service"]>
   readonly webhooks: Promised<Webhooks.Webhooks["Service"]>
-  readonly apiKeys: Promised<ApiKeys["Service"]>
+  readonly apiKeys: Promised<ApiKeys.ApiKeys["Service"]>
   readonly events: Promised<Events["Service"]>
   /** Answers a request; never rejects. */
   readonly handle: (request: ApiRequest) => Promise<ApiResponse>
@@ -97,7 +97,7 @@ export const promises: Effect.Effect<Promises, never, Services> = Effect.gen(fun
       run(f(...args))
   const memberships = yield* Memberships.Memberships
   const webhooks = yield* Webhooks.Webhooks
-  const apiKeys = yield* ApiKeys
+  const apiKeys = yield* ApiKeys.ApiKeys
   const events = yield* Events
   const handler = yield* Handler.Handler
   return {

@@ -80,7 +80,7 @@ export class Webhooks extends Context.Service<
 const maxUrlLength = 2048
 
 // What a URL parser would drop or repair in silence is not what the client meant.
-const repaired = /[\p{Cc}\p{Cf}\p{Cs}\p{Z}\\]|^(?!https?:\/\/)/iu
+const repaired = /[\p{Cc}\p{Cf}\p{Cs}\p{Z}\\]|^(?!https?:\/\/[^/])/iu
 
 const invalidUrl = (message: string) => Effect.fail(new InvalidWebhookUrl({ message }))
 

@@ -85,7 +85,7 @@ export const make = Effect.fnUntraced(function* (
 
   const markDown = (cause: unknown): void => {
     down = new StoreUnavailable({ cause })
-    for (const fail of [...pending]) fail(cause)
+    for (const fail of pending) fail(cause)
     after(probeEveryMillis, suspect)
   }
 

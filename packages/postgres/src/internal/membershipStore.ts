@@ -45,6 +45,13 @@ const changeParams = ({ at, event, origin }: Change) => [
 
 const memberKey = ({ projectId, userId }: Grant): string => `${userId} ${projectId}`
 
+/** The rows of a statement that gives none if there is no project. */
+const projectRows = <Row>(
+  projectId: ProjectId,
+  rows: ReadonlyArray<Row>,
+): Effect.Effect<ReadonlyArray<Row>, ProjectNotFound> =>
+  rows.length === 0 ? Effect.fail(new ProjectNotFound({ projectId })) : Effect.succeed(rows)
+
 /** Makes the store. */
 export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudge) {
   const { schema } = database
@@ -98,12 +105,6 @@ export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudg
     maxBatch: 256,
     maxInFlight: 2,
   })
-
-  const projectRows = <Row>(
-    projectId: ProjectId,
-    rows: ReadonlyArray<Row>,
-  ): Effect.Effect<ReadonlyArray<Row>, ProjectNotFound> =>
-    rows.length === 0 ? Effect.fail(new ProjectNotFound({ projectId })) : Effect.succeed(rows)
 
   const store: MembershipStore["Service"] = {
     createProject: (projectId) =>
