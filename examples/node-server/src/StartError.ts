@@ -18,6 +18,10 @@ export const fromSchema = (error: Schema.SchemaError): StartError =>
       .join("\n"),
   })
 
+/** Why the database cannot be used. */
+export const fromDatabase = (error: Error): StartError =>
+  new StartError({ message: `DATABASE_URL: ${error.message}` })
+
 /** A line for each setting that is wrong. */
 export const fromConfig = ({ cause }: Config.ConfigError): StartError =>
   Schema.isSchemaError(cause) ? fromSchema(cause) : new StartError({ message: cause.message })

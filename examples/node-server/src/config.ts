@@ -42,6 +42,7 @@ export const settings = Config.all({
   host: Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1")),
   port: integer("PORT", 0, 65_535, 3000),
   basePath: Config.String("BASE_PATH").pipe(Config.withDefault("")),
+  databaseUrl: Config.NonEmptyString("DATABASE_URL").pipe(Config.withDefault(undefined)),
   seedFile: Config.NonEmptyString("SEED_FILE").pipe(Config.withDefault(undefined)),
   perKey: limit("RATE_LIMIT_PER_KEY", 100),
   perAddress: limit("RATE_LIMIT_PER_IP", 300),

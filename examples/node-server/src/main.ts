@@ -1,10 +1,11 @@
 /** The bundled server. */
 
-import type { RequestListener } from "node:http"
+import type { RequestListener, ServerResponse } from "node:http"
 import { pathOf } from "@tenure/core/ApiRequest"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { nodeTransport, serve, toNodeHandler } from "@tenure/node-http"
+import { postgres } from "@tenure/postgres"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -14,7 +15,7 @@ import { fromInvalidInput, type Settings, settings } from "./config.ts"
 import { curls } from "./curls.ts"
 import * as Log from "./log.ts"
 import * as Seed from "./seed.ts"
-import { fromConfig, StartError } from "./StartError.ts"
+import { fromConfig, fromDatabase, StartError } from "./StartError.ts"
 
 const tenureLayer = (config: Settings) =>
   Tenure.layer({
@@ -31,17 +32,27 @@ const tenureLayer = (config: Settings) =>
     },
     transport: nodeTransport,
     onResponse: Log.access,
-  }).pipe(Layer.provide(memory()))
+  }).pipe(Layer.provide(storesOf(config)))
+
+const storesOf = ({ databaseUrl }: Settings) =>
+  databaseUrl === undefined ? memory() : postgres({ url: databaseUrl })
 
 /** Answers health checks, and hands everything else to the API. */
-const withHealth =
-  (api: RequestListener): RequestListener =>
-  (request, response) => {
+const withHealth = (tenure: Tenure.Promises): RequestListener => {
+  const api = toNodeHandler(tenure)
+  return (request, response) => {
     const isProbe = request.method === "GET" || request.method === "HEAD"
-    const path = pathOf(request.url ?? "")
-    if (isProbe && (path === "/healthz" || path === "/readyz")) response.end()
+    const path = isProbe ? pathOf(request.url ?? "") : undefined
+    if (path === "/healthz") response.end()
+    else if (path === "/readyz") void answerReadiness(tenure, response)
     else api(request, response)
   }
+}
+
+const answerReadiness = async (tenure: Tenure.Promises, response: ServerResponse) => {
+  response.statusCode = (await tenure.isReady()) ? 200 : 503
+  response.end()
+}
 
 /** Listens until the scope closes; then what is in flight is finished. */
 const server = Effect.fnUntraced(function* (config: Settings) {
@@ -52,7 +63,7 @@ const server = Effect.fnUntraced(function* (config: Settings) {
         serve(tenure, {
           host: config.host,
           port: config.port,
-          listener: withHealth(toNodeHandler(tenure)),
+          listener: withHealth(tenure),
         }),
       catch: (fault) => new StartError({ message: String(fault) }),
     }),
@@ -78,7 +89,11 @@ const program = Effect.gen(function* () {
     // First the server ends, then what it needs.
     Effect.scoped,
     Effect.provide(tenureLayer(config)),
-    Effect.catchTag("InvalidInput", (error) => Effect.fail(fromInvalidInput(error))),
+    Effect.catchTags({
+      InvalidInput: (error) => Effect.fail(fromInvalidInput(error)),
+      SqlError: (error) => Effect.fail(fromDatabase(error)),
+      SchemaMismatch: (error) => Effect.fail(fromDatabase(error)),
+    }),
   )
 }).pipe(Effect.provide(Logger.layer([Log.logger])))
 

@@ -86,7 +86,19 @@ export interface Promises {
   readonly owns: (path: string) => boolean
   /** The longest request body, in bytes. */
   readonly maxBodyBytes: number
+  /** Tells whether the store answers, and requests with it; never rejects. */
+  readonly isReady: () => Promise<boolean>
 }
+
+/** Looks for a membership that need not be there. */
+const isReady = (memberships: Memberships.Memberships["Service"]): Effect.Effect<boolean> =>
+  memberships.find({ projectId: "-", userId: "0" }).pipe(
+    Effect.match({
+      onSuccess: () => true,
+      onFailure: ({ _tag }) => _tag === "MembershipNotFound",
+    }),
+    Effect.catchDefect(() => Effect.succeed(false)),
+  )
 
 /** The services of an Effect host, with promises: what adapters mount. */
 export const promises: Effect.Effect<Promises, never, Services> = Effect.gen(function* () {
@@ -127,6 +139,7 @@ export const promises: Effect.Effect<Promises, never, Services> = Effect.gen(fun
     handle: lift(handler.handle),
     owns: handler.owns,
     maxBodyBytes: handler.maxBodyBytes,
+    isReady: lift(() => isReady(memberships)),
   }
 })
 

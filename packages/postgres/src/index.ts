@@ -10,18 +10,22 @@ import * as Setting from "@tenure/core/Setting"
 import type { Stores } from "@tenure/core/Tenure"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type { SqlError } from "effect/sql/SqlError"
 import * as ApiKeys from "./internal/apiKeyStore.ts"
 import * as Database from "./internal/database.ts"
+import { regularly } from "./internal/housekeeping.ts"
 import * as Memberships from "./internal/membershipStore.ts"
 import * as Migrations from "./internal/migrate.ts"
 import * as Nudge from "./internal/nudge.ts"
 import * as PostgresOutbox from "./internal/outbox.ts"
+import { days } from "./internal/parameters.ts"
 import * as RateLimits from "./internal/rateLimitStore.ts"
 import * as Webhooks from "./internal/webhookStore.ts"
+import { forgetEvents } from "./statements/retention.ts"
 
 export { SchemaMismatch } from "./internal/migrate.ts"
 
@@ -34,6 +38,11 @@ export interface Options {
    * they are only checked.
    */
   readonly migrate?: boolean | undefined
+  /**
+   * How long events and their deliveries are kept after the deliveries have ended; `"30 days"` by
+   * default. The audit trail is kept for good.
+   */
+  readonly retention?: Duration.Input | undefined
 }
 
 /** Options of stores with connections of their own. */
@@ -57,6 +66,19 @@ const quoted = (schema: string): Effect.Effect<string, InvalidInput> =>
       )
 
 /**
+ * Creates the tables, or brings them up to date; gives the numbers of the migrations that were
+ * applied. Several processes may do so at once. Fails with `SchemaMismatch` where a newer version of
+ * the code has been there.
+ */
+export const migrate = (
+  options: Pick<Options, "schema"> = {},
+): Effect.Effect<ReadonlyArray<number>, Failure, PgClient.PgClient> =>
+  Effect.gen(function* () {
+    const client = yield* PgClient.PgClient
+    return yield* Migrations.migrate(client, yield* quoted(options.schema ?? "tenure"))
+  })
+
+/**
  * The stores of an Effect host, on the client that it has already. An operation that is called
  * inside its `sql.withTransaction` commits and rolls back with it.
  */
@@ -69,6 +91,9 @@ export const layer = (options: Options = {}): Layer.Layer<Stores, Failure, PgCli
         ? Migrations.check(client, schema)
         : Migrations.migrate(client, schema)
       const database = yield* Database.make(client, schema)
+      const retention = yield* Setting.millis("retention", options.retention ?? "30 days")
+      const forget = database.query(forgetEvents(schema), [days(retention)])
+      yield* regularly("10 minutes", forget)
       const nudge = yield* Nudge.make(client, database, `${schema}.deliveries`)
       return Context.make(MembershipStore, yield* Memberships.make(database, nudge)).pipe(
         Context.add(WebhookStore, Webhooks.make(database)),

@@ -9,7 +9,7 @@ import * as Redacted from "effect/Redacted"
 import { inject } from "vitest"
 
 /** A client of the tests' server. */
-const clientLayer = (options: Partial<PgClient.PgPoolConfig> = {}) =>
+export const clientLayer = (options: Partial<PgClient.PgPoolConfig> = {}) =>
   PgClient.layer({ url: Redacted.make(inject("databaseUrl")), maxConnections: 10, ...options })
 
 const tables = [
@@ -25,7 +25,7 @@ const tables = [
 ]
 
 /** Runs SQL on a connection of its own. */
-const execute = (...statements: ReadonlyArray<string>): Effect.Effect<void> =>
+export const execute = (...statements: ReadonlyArray<string>): Effect.Effect<void> =>
   Effect.gen(function* () {
     const sql = yield* PgClient.PgClient
     for (const statement of statements) yield* sql.unsafe(statement)

@@ -31,3 +31,6 @@ export const bigint = (value: number): PgTypes.Parameter => PgTypes.int8(BigInt(
 export const instant = nullable<number>(PgTypes.timestamptz)
 export const instants = arrayOf<number>(PgTypes.OID.timestamptz)
 export const bigints = arrayOf<bigint>(PgTypes.OID.int8)
+
+/** A duration in milliseconds, as days. */
+export const days = (millis: number): PgTypes.Parameter => PgTypes.float8(millis / 86_400_000)

@@ -6,6 +6,7 @@ import * as TokenBucket from "@tenure/core/TokenBucket"
 import * as Effect from "effect/Effect"
 import { sweep, take } from "../statements/take.ts"
 import type { Database } from "./database.ts"
+import { regularly } from "./housekeeping.ts"
 import { bigint, text } from "./parameters.ts"
 
 interface TakeRow {
@@ -20,8 +21,6 @@ type Resume = (take: Effect.Effect<Take, StoreUnavailable>) => void
 interface Line {
   waiting: Array<Resume>
 }
-
-const sweepEvery = "1 minute"
 
 /** The outcomes of so many takes at the same time, of which the first few are admitted. */
 const outcomesOf = (
@@ -87,12 +86,7 @@ export const make = Effect.fnUntraced(function* (database: Database) {
     })
   }
 
-  yield* Effect.forkScoped(
-    Effect.gen(function* () {
-      yield* Effect.sleep(sweepEvery)
-      while ((yield* database.query(sweep(schema), [])).length > 0) yield* Effect.yieldNow
-    }).pipe(Effect.ignoreCause, Effect.forever),
-  )
+  yield* regularly("1 minute", database.query(sweep(schema), []))
 
   const store: RateLimitStore["Service"] = {
     take: (buckets) =>

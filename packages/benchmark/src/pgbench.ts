@@ -1,0 +1,30 @@
+/** pgbench, which comes with PostgreSQL, as the yardstick. */
+
+import { execFile } from "node:child_process"
+import { mkdtemp, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { promisify } from "node:util"
+
+const run = promisify(execFile)
+
+/** Whether pgbench is installed. */
+export const isInstalled = (): Promise<boolean> =>
+  run("pgbench", ["--version"]).then(
+    () => true,
+    () => false,
+  )
+
+/** Runs a script with so many clients; gives transactions a second. */
+export const pgbench = async (
+  url: string,
+  script: string,
+  clients: number,
+  seconds: number,
+): Promise<number> => {
+  const file = join(await mkdtemp(join(tmpdir(), "pgbench-")), "script.sql")
+  await writeFile(file, script)
+  const options = `-n -M prepared -j 2 -c ${clients} -T ${seconds} -f ${file}`
+  const { stdout } = await run("pgbench", [...options.split(" "), url])
+  return Number(/tps = ([0-9.]+)/.exec(stdout)?.[1])
+}

@@ -1,0 +1,20 @@
+/**
+ * Forgets events older than `$1` days, and their deliveries, some at a time: those of which no
+ * delivery is open.
+ */
+export const forgetEvents = (schema: string): string => `
+  WITH old AS MATERIALIZED (
+    SELECT e.id FROM ${schema}.events e
+    WHERE e.at < clock_timestamp() - $1::double precision * interval '1 day'
+      AND NOT EXISTS (
+        SELECT FROM ${schema}.deliveries d
+        WHERE d.event_id = e.id AND d.state IN ('ready', 'later', 'leased')
+      )
+    LIMIT 1000
+  ),
+  forgotten AS (
+    DELETE FROM ${schema}.deliveries WHERE event_id IN (SELECT id FROM old)
+  )
+  DELETE FROM ${schema}.events WHERE id IN (SELECT id FROM old)
+  RETURNING id
+`
