@@ -101,6 +101,9 @@ describe("tenure-migrate", () => {
       stderr: expect.stringContaining("DATABASE_URL"),
     })
     const failed = command({ DATABASE_URL: "postgres://someone:hidden@127.0.0.1:1/nothing" })
-    await expect(failed).rejects.toMatchObject({ code: 1, stderr: expect.not.stringContaining("hidden") })
+    await expect(failed).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.not.stringContaining("hidden"),
+    })
   })
 })

