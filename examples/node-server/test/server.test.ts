@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
-import { createServer } from "node:net"
+import { connect, createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
@@ -292,8 +292,15 @@ describe("on SIGTERM and SIGINT", () => {
     await call(server.url, "token-1", "POST", webhooks, { url: receiver.url })
     await call(server.url, "token-1", "PATCH", "/v2/projects/p1/memberships/extend", { extend })
     await receiver.until(1)
+    // A client that begins a request and never goes on.
+    const dawdler = connect(Number(new URL(server.url).port), "127.0.0.1")
+    dawdler.on("error", () => {})
+    await new Promise<void>((resolve) => dawdler.write("GET / HTT", () => resolve()))
+    const before = Date.now()
     server.kill("SIGTERM")
     expect((await server.ended).code).toBe(0)
+    expect(Date.now() - before).toBeLessThan(3000)
+    dawdler.destroy()
     receiver.close()
   })
 })

@@ -1,5 +1,6 @@
 /** The dispatcher: claims deliveries that are due, sends them, and settles them. */
 
+import type * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
@@ -106,6 +107,21 @@ const settlementOf = (
     : { _tag: "Retry", attempt, delayMillis }
 }
 
+/** Says that something does not work: once, until it has worked again. */
+const complaint = (message: string) => {
+  let isSaid = false
+  return {
+    succeeded: (): void => {
+      isSaid = false
+    },
+    failed: (cause: Cause.Cause<unknown>): Effect.Effect<void> => {
+      if (isSaid) return Effect.void
+      isSaid = true
+      return Effect.logWarning(message, cause)
+    },
+  }
+}
+
 const make = Effect.fnUntraced(function* (options: Options) {
   const outbox = yield* Outbox
   const transport = yield* WebhookTransport
@@ -116,6 +132,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const maxInFlight = yield* Setting.count("webhooks.maxInFlight", options.maxInFlight ?? 1024)
   const fork = Effect.runForkWith(yield* Effect.context())
 
+  const claiming = complaint("Deliveries cannot be claimed")
+  const watching = complaint("Changes of the outbox cannot be watched")
   const wake = yield* Latch.make()
   const inFlight = new Map<WebhookId, Set<Fiber.Fiber<void>>>()
   let attempts = 0
@@ -208,13 +226,10 @@ const make = Effect.fnUntraced(function* (options: Options) {
     for (const claim of claims) {
       if (!cancelledMeanwhile.has(claim.webhook.id)) start(claim)
     }
+    claiming.succeeded()
     if (claims.length > 0) return 0
     return nextDueMillis && Math.max(shortestPauseMillis, nextDueMillis)
-  }).pipe(
-    Effect.catchCause((cause) =>
-      Effect.as(Effect.logWarning("Deliveries cannot be claimed", cause), storeRetryMillis),
-    ),
-  )
+  }).pipe(Effect.catchCause((cause) => Effect.as(claiming.failed(cause), storeRetryMillis)))
 
   const sleep = (millis: number | undefined): Effect.Effect<unknown> => {
     if (millis === 0) return Effect.yieldNow
@@ -222,12 +237,12 @@ const make = Effect.fnUntraced(function* (options: Options) {
   }
 
   const watch = outbox.changes.pipe(
-    Effect.andThen(wake.open),
+    Effect.map(() => {
+      watching.succeeded()
+      wake.openUnsafe()
+    }),
     Effect.catchCause((cause) =>
-      Effect.andThen(
-        Effect.logWarning("Changes of the outbox cannot be watched", cause),
-        Effect.sleep(storeRetryMillis),
-      ),
+      Effect.andThen(watching.failed(cause), Effect.sleep(storeRetryMillis)),
     ),
   )
 

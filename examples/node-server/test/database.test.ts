@@ -1,0 +1,118 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { type Receiver, send, startReceiver } from "@tenure/testing"
+import { type PostgresServer, startPostgres } from "@tenure/testing/PostgresServer"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { endAll, type Server, start, startServer } from "./programs.ts"
+
+const extend = "2099-01-01T00:00:00.000Z"
+const project = "/v2/projects/p1"
+
+let database: PostgresServer
+let environment: Readonly<Record<string, string>>
+let folder: string
+
+beforeAll(async () => {
+  database = await startPostgres()
+  folder = await mkdtemp(join(tmpdir(), "tenure-"))
+  const members = Array.from({ length: 20 }, (_, index) => ({
+    user_id: String(1001 + index),
+    end_date: "2027-01-01T00:00:00.000Z",
+  }))
+  const seed = { projects: [{ id: "p1", memberships: members, api_keys: ["a-token"] }] }
+  await writeFile(join(folder, "seed.json"), JSON.stringify(seed))
+  environment = {
+    DATABASE_URL: database.url,
+    SEED_FILE: join(folder, "seed.json"),
+    WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8",
+    WEBHOOK_RETRY_SCHEDULE: "2,2,2,2",
+    RATE_LIMIT_BURST: "1000",
+  }
+}, 30_000)
+
+afterEach(endAll)
+afterAll(async () => {
+  await database.stop()
+  await rm(folder, { recursive: true })
+})
+
+const call = ({ url }: Server, method: string, path: string, body?: object) =>
+  send(url, {
+    method,
+    path,
+    headers: { authorization: "Bearer a-token", "content-type": "application/json" },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+
+const extendOne = (server: Server, userId: string) =>
+  call(server, "PATCH", `${project}/memberships/${userId}/extend`, { extend })
+
+const eventsOf = (receiver: Receiver): Set<string | undefined> =>
+  new Set(receiver.received.map(({ headers }) => headers["webhook-id"]))
+
+describe("with a database", () => {
+  it("what was answered outlives a process that is killed, and its events are delivered", async () => {
+    let isWell = false
+    const receiver = await startReceiver((response) => {
+      response.writeHead(isWell ? 204 : 503).end()
+    })
+    const first = await startServer(environment)
+    await call(first, "POST", `${project}/integrations/webhooks`, { url: receiver.url })
+    const users = Array.from({ length: 20 }, (_, index) => String(1001 + index))
+    const answers = await Promise.all(users.map((userId) => extendOne(first, userId)))
+    expect(answers.map(({ status }) => status)).toEqual(users.map(() => 200))
+    // Killed after the attempts that fail, before those that do not.
+    await receiver.until(20)
+    first.kill("SIGKILL")
+    await first.ended
+    const ids = eventsOf(receiver)
+    expect(ids.size).toBe(20)
+    isWell = true
+    const before = receiver.received.length
+    const second = await startServer(environment)
+    expect((await extendOne(second, "1001")).status).toBe(200)
+    await expect
+      .poll(
+        () =>
+          new Set(receiver.received.slice(before).map(({ headers }) => headers["webhook-id"])).size,
+        {
+          timeout: 45_000,
+        },
+      )
+      .toBe(21)
+    for (const id of ids) expect(eventsOf(receiver).has(id)).toBe(true)
+    receiver.close()
+  }, 60_000)
+
+  it("serves the whole project from two processes at once", async () => {
+    const [one, other] = await Promise.all([startServer(environment), startServer(environment)])
+    const url = "https://receiver.example/"
+    const created = await call(one, "POST", `${project}/integrations/webhooks`, { url })
+    const listed = await call(other, "GET", `${project}/integrations/webhooks`)
+    expect(listed.text).toContain(String(/"id":"([^"]+)"/.exec(created.text)?.[1]))
+    expect((await extendOne(other, "1002")).status).toBe(200)
+  })
+
+  it("is ready while the database is", async () => {
+    const server = await startServer(environment)
+    const readiness = async () => (await fetch(`${server.url}/readyz`)).status
+    expect(await readiness()).toBe(200)
+    await database.halt()
+    expect(await readiness()).toBe(503)
+    expect((await fetch(`${server.url}/healthz`)).status).toBe(200)
+    await database.resume()
+    await expect.poll(readiness, { timeout: 10_000 }).toBe(200)
+  }, 30_000)
+
+  it.each([
+    ["that is not there", "postgres://someone:hidden@127.0.0.1:1/nothing"],
+    ["whose URL is none", "hidden"],
+  ])("%s, ends with a message and code 1", async (_name, url) => {
+    const { code, stderr, stdout } = await start("node-server", { PORT: "0", DATABASE_URL: url })
+      .ended
+    expect(code).toBe(1)
+    expect(stderr).toContain("DATABASE_URL")
+    expect(stderr + stdout).not.toContain("hidden")
+  })
+})
