@@ -2,6 +2,7 @@
 
 import type * as Config from "effect/Config"
 import * as Data from "effect/Data"
+import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 
@@ -17,6 +18,12 @@ export const fromSchema = (error: Schema.SchemaError): StartError =>
       .issues.map(({ message, path }) => [...(path ?? []), message].map(String).join(": "))
       .join("\n"),
   })
+
+/** Why nothing can be listened on. */
+export const fromListening = (fault: unknown): StartError => {
+  const isPortTaken = Predicate.hasProperty(fault, "code") && fault.code === "EADDRINUSE"
+  return new StartError({ message: `${isPortTaken ? "PORT" : "HOST"}: ${String(fault)}` })
+}
 
 /** Why the database cannot be used. */
 export const fromDatabase = (error: Error): StartError =>

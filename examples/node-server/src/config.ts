@@ -7,10 +7,7 @@ import * as Schema from "effect/Schema"
 import { StartError } from "./StartError.ts"
 
 const split = (text: string): ReadonlyArray<string> =>
-  text
-    .split(",")
-    .map((entry) => entry.trim())
-    .filter((entry) => entry !== "")
+  text.trim() === "" ? [] : text.split(",").map((entry) => entry.trim())
 
 const list = (name: string) => Config.String(name).pipe(Config.withDefault(""), Config.map(split))
 

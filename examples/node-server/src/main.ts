@@ -15,7 +15,7 @@ import { fromInvalidInput, type Settings, settings } from "./config.ts"
 import { curls } from "./curls.ts"
 import * as Log from "./log.ts"
 import * as Seed from "./seed.ts"
-import { fromConfig, fromDatabase, StartError } from "./StartError.ts"
+import { fromConfig, fromDatabase, fromListening } from "./StartError.ts"
 
 const tenureLayer = (config: Settings) =>
   Tenure.layer({
@@ -65,7 +65,7 @@ const server = Effect.fnUntraced(function* (config: Settings) {
           port: config.port,
           listener: withHealth(tenure),
         }),
-      catch: (fault) => new StartError({ message: String(fault) }),
+      catch: fromListening,
     }),
     ({ close }) => Effect.promise(close),
   )

@@ -101,9 +101,12 @@ const respond = (
   }
 }
 
+// Segments that mean themselves in every URL: nothing encoded, neither "." nor "..".
+const basePathPattern = /^(\/(?!\.{1,2}(\/|$))[\w\-.~!$&'()*+,;=:@]+)*$/
+
 const parseBasePath = (text: string): Effect.Effect<string, InvalidInput> => {
   const path = text.replace(/\/$/, "")
-  return path === "" || /^(\/[^/?#\s]+)+$/.test(path)
+  return basePathPattern.test(path)
     ? Effect.succeed(path)
     : Effect.fail(
         new InvalidInput({ field: "basePath", message: `basePath: "${text}" is no path` }),

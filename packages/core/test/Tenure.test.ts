@@ -161,6 +161,8 @@ describe("options", () => {
   it.each<readonly [Tenure.Options, string]>([
     [{ basePath: "api" }, "basePath"],
     [{ basePath: "/a b" }, "basePath"],
+    [{ basePath: "/a/../b" }, "basePath"],
+    [{ basePath: "/%61" }, "basePath"],
     [{ basePath: "/a?b" }, "basePath"],
     [{ trustedProxies: ["10.0.0.1"] }, "trustedProxies"],
     [{ webhooks: { allowedNetworks: ["localhost"] } }, "webhooks.allowedNetworks"],

@@ -1,9 +1,12 @@
 /** The connections of a server: what each is busy with, and how they all end. */
 
 import type * as Http from "node:http"
+import * as Net from "node:net"
 import type { Duplex } from "node:stream"
 
-const sweepInterval = 20
+// Clients that send one request after another learn from a response that the connection ends, and
+// lose none: it is too late to tell them when the connection is closed between two requests.
+const farewellMillis = 100
 
 /** The connections of a server. */
 export interface Connections {
@@ -14,8 +17,9 @@ export interface Connections {
   /** Counts a connection as busy from now on, for a caller who sees to its end. */
   readonly hold: (socket: Duplex) => void
   /**
-   * Takes no more connections, ends at once those without a request in flight, the others as soon
-   * as theirs is answered, and after the timeout, in milliseconds, whatever is left.
+   * Takes no more connections and ends those that are open: each with the response to its next
+   * request, if that comes within a tenth of a second, those without a request in flight after that,
+   * and after the timeout, in milliseconds, whatever is left.
    */
   readonly close: (timeout: number) => Promise<void>
 }
@@ -31,6 +35,8 @@ export const trackConnections = (server: Http.Server): Connections => {
   const held = new WeakSet<Duplex>()
   // The requests on a connection are answered in their order: the latest is the last to be.
   const latest = new WeakMap<Duplex, Http.ServerResponse>()
+  // Connections of which the client has been told that they end with the latest response.
+  const ending = new WeakSet<Duplex>()
   let isClosing = false
 
   server.on("connection", (socket) => {
@@ -45,10 +51,14 @@ export const trackConnections = (server: Http.Server): Connections => {
       if (!held.has(socket) && !isPending(latest.get(socket))) socket.destroy()
     }
   }
+  const end = (socket: Duplex, response: Http.ServerResponse): void => {
+    ending.add(socket)
+    response.setHeader("Connection", "close")
+  }
   const announceClose = (): void => {
     for (const socket of open) {
       const response = latest.get(socket)
-      if (response?.headersSent === false) response.setHeader("Connection", "close")
+      if (response?.headersSent === false) end(socket, response)
     }
   }
   const destroyAll = (): void => {
@@ -58,8 +68,9 @@ export const trackConnections = (server: Http.Server): Connections => {
   return {
     admit: (request, response) => {
       // Behind the last response of a connection nothing is processed (RFC 9112, 9.6).
-      if (isClosing) return false
+      if (ending.has(request.socket)) return false
       latest.set(request.socket, response)
+      if (isClosing) end(request.socket, response)
       return true
     },
     latest: (socket) => latest.get(socket),
@@ -68,11 +79,14 @@ export const trackConnections = (server: Http.Server): Connections => {
       new Promise((resolve) => {
         isClosing = true
         announceClose()
-        sweep()
-        const sweeping = setInterval(sweep, sweepInterval)
         const deadline = setTimeout(destroyAll, timeout)
-        server.close(() => {
-          clearInterval(sweeping)
+        const sweeping = setTimeout(() => {
+          sweep()
+          sweeping.refresh()
+        }, farewellMillis)
+        // That of http.Server would close connections at once that are between two requests.
+        Net.Server.prototype.close.call(server, () => {
+          clearTimeout(sweeping)
           clearTimeout(deadline)
           resolve()
         })

@@ -6,7 +6,7 @@ import { type ApiRequest, type Body, emptyBody, pathOf } from "@tenure/core/ApiR
 import type { ApiResponse } from "@tenure/core/Envelope"
 import { type Connections, isPending } from "./connections.ts"
 import { answer, type Mountable, send, toApiRequest } from "./handler.ts"
-import { parseUnknown } from "./requestHead.ts"
+import { parseRequestLine, parseUnknown } from "./requestHead.ts"
 
 // How long a client has to read why it is cut off.
 const lingering = 1000
@@ -32,14 +32,21 @@ const unreadable = (error: ParserError): Unreadable => ({
 })
 
 /** The request that the parser gave up on, as far as it can be told. */
-const failedRequest = (error: ParserError, remoteAddress: string | undefined): ApiRequest => {
+const failedRequest = (
+  error: ParserError,
+  isFirst: boolean,
+  remoteAddress: string | undefined,
+): ApiRequest => {
+  const { code, rawPacket } = error
   const head =
-    error.code === "HPE_INVALID_METHOD" && error.rawPacket !== undefined
-      ? parseUnknown(error.rawPacket)
-      : undefined
-  return head === undefined
-    ? { method: "", path: "", headers: {}, body: unreadable(error), remoteAddress }
-    : { ...head, path: pathOf(head.target), body: emptyBody, remoteAddress }
+    code === "HPE_INVALID_METHOD" && rawPacket !== undefined ? parseUnknown(rawPacket) : undefined
+  if (head !== undefined) {
+    return { ...head, path: pathOf(head.target), body: emptyBody, remoteAddress }
+  }
+  // Behind other requests, the packet may begin with one of those.
+  const line = isFirst && rawPacket !== undefined ? parseRequestLine(rawPacket) : undefined
+  const { method = "", target = "" } = line ?? {}
+  return { method, path: pathOf(target), headers: {}, body: unreadable(error), remoteAddress }
 }
 
 /** Writes a response where node:http has none to write it with, and closes the connection. */
@@ -86,7 +93,7 @@ export const answerFaults = (
       void answer(tenure, request, (reply) => send(response, reply, { Connection: "close" }))
     } else if (socket.writable && response?.req.complete !== false) {
       const remoteAddress = "remoteAddress" in socket ? String(socket.remoteAddress) : undefined
-      answerRaw(socket, failedRequest(error, remoteAddress))
+      answerRaw(socket, failedRequest(error, response === undefined, remoteAddress))
     } else {
       // There is nobody to answer: the connection is gone, or its request was answered halfway.
       socket.destroy()

@@ -17,16 +17,18 @@ export type NodeHandler = (
   next?: () => void,
 ) => void
 
-const authorizations = (rawHeaders: ReadonlyArray<string>): ReadonlyArray<string> =>
-  rawHeaders.filter((_, index) => {
-    const name = index % 2 === 1 ? rawHeaders[index - 1] : undefined
-    return name?.length === "authorization".length && name.toLowerCase() === "authorization"
-  })
+// Fields of which node keeps the first and drops the others.
+const single = new Set(["authorization", "content-type"])
 
-/** The fields by name. Node drops a second Authorization field; here both are kept. */
+/** The fields by name; of those that may occur once, all that were sent. */
 const headersOf = ({ headers, rawHeaders }: IncomingMessage): HeaderFields => {
-  const values = authorizations(rawHeaders)
-  return values.length > 1 ? { ...headers, authorization: values } : headers
+  const seen = new Map<string, ReadonlyArray<string>>()
+  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]?.toLowerCase() ?? ""
+    if (single.has(name)) seen.set(name, [...(seen.get(name) ?? []), rawHeaders[index + 1] ?? ""])
+  }
+  const isRepeated = [...seen.values()].some((values) => values.length > 1)
+  return isRepeated ? { ...headers, ...Object.fromEntries(seen) } : headers
 }
 
 /** A request whose body is known, as the core takes it. */

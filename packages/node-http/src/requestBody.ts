@@ -12,6 +12,15 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
 export const announcesMore = ({ headers }: IncomingMessage, limit: number): boolean =>
   Number(headers["content-length"] ?? 0) > limit
 
+// Chunks are taken apart by node; of other codings nothing is known here.
+const unknownCoding: Body = {
+  _tag: "Unreadable",
+  error: { _tag: "MalformedRequest", message: "The transfer coding is none but chunked." },
+}
+
+const hasUnknownCoding = ({ headers }: IncomingMessage): boolean =>
+  headers["transfer-encoding"] !== undefined && !/^chunked$/i.test(headers["transfer-encoding"])
+
 /**
  * Reads a request's body and calls `done` with it: not at all if the connection breaks before the
  * end, and with `TooLarge` as soon as there is no doubt of that. What is not read is discarded.
@@ -22,6 +31,10 @@ export const readBody = (
   done: (body: Body) => void,
 ): void => {
   if (!hasBody(request)) return done(emptyBody)
+  if (hasUnknownCoding(request)) {
+    request.resume()
+    return done(unknownCoding)
+  }
   if (announcesMore(request, limit)) {
     request.resume()
     return done(tooLarge)

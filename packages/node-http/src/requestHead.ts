@@ -1,4 +1,4 @@
-/** The head of a request that node's parser does not read: one with a method it does not know. */
+/** The heads of requests that node's parser gives up on, as far as they can be read. */
 
 import { METHODS } from "node:http"
 import type { HeaderFields } from "@tenure/core/HeaderFields"
@@ -12,6 +12,13 @@ export interface RequestHead {
 
 const requestLine = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e\x80-\xff]+) HTTP\/1\.[01]$/
 const fieldLine = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):(.*)$/
+
+/** Parses the line that a packet begins with, if it is that of a request. */
+export const parseRequestLine = (packet: Buffer): Omit<RequestHead, "headers"> | undefined => {
+  const end = packet.indexOf("\r\n")
+  const [, method, target] = requestLine.exec(packet.toString("latin1", 0, Math.max(0, end))) ?? []
+  return method === undefined || target === undefined ? undefined : { method, target }
+}
 
 /**
  * Parses the head of a request with an unknown method (RFC 9112); `undefined` where the packet

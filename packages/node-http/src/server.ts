@@ -42,9 +42,19 @@ export interface Server {
 // How often slow requests are looked for.
 const checkingInterval = 1000
 
-const hostMissing: Body = {
+const hostFault: Body = {
   _tag: "Unreadable",
-  error: { _tag: "MalformedRequest", message: "The Host header is missing." },
+  error: { _tag: "MalformedRequest", message: "There has to be one Host header." },
+}
+
+/** Whether a request names its host, once (RFC 9112, 3.2). */
+const hasHost = ({ headers, httpVersion, rawHeaders }: Http.IncomingMessage): boolean => {
+  if (headers.host === undefined) return httpVersion !== "1.1"
+  let count = 0
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    if (rawHeaders[index]?.toLowerCase() === "host") count++
+  }
+  return count === 1
 }
 
 const listen = (server: Http.Server, host: string, port: number): Promise<string> =>
@@ -96,11 +106,8 @@ export const serve = async (tenure: Mountable, options: ServerOptions = {}): Pro
 
   const onRequest: Http.RequestListener = (request, response) => {
     if (!connections.admit(request, response)) return
-    if (request.httpVersion === "1.1" && request.headers.host === undefined) {
-      void answer(tenure, toApiRequest(request, hostMissing), (reply) => send(response, reply))
-    } else {
-      listener(request, response)
-    }
+    if (hasHost(request)) listener(request, response)
+    else void answer(tenure, toApiRequest(request, hostFault), (reply) => send(response, reply))
   }
 
   server.on("request", onRequest)

@@ -1,22 +1,16 @@
 /** Looking names up so that only vetted addresses are dialled. */
 
-import { lookup as dnsLookup, type LookupAddress } from "node:dns"
+import type { LookupAddress } from "node:dns"
 import type { LookupFunction } from "node:net"
 import { type AddressPolicy, hostOf } from "@tenure/core/AddressPolicy"
 import * as NetAddress from "effect/net/NetAddress"
 import * as Result from "effect/Result"
+import { makeResolve, type Resolve } from "./resolveName.ts"
 
 type Policy = AddressPolicy["Service"]
 
 /** The code of the error about an address that may not be dialled. */
 export const notAllowed = "AddressNotAllowed"
-
-/** Gives all addresses of a name. */
-export type Resolve = (
-  hostname: string,
-  options: { readonly all: true; readonly family?: number | "IPv4" | "IPv6" | undefined },
-  callback: (error: NodeJS.ErrnoException | null, addresses: Array<LookupAddress>) => void,
-) => void
 
 const isPermitted = (policy: Policy, address: string): boolean => {
   const parsed = NetAddress.ipFromString(address.replace(/%.*$/, ""))
@@ -36,7 +30,7 @@ const localAddresses = (policy: Policy): ReadonlyArray<LookupAddress> =>
  * second look-up can give another answer.
  */
 export const vettedLookup =
-  (policy: Policy, resolve: Resolve = dnsLookup): LookupFunction =>
+  (policy: Policy, resolve: Resolve = makeResolve()): LookupFunction =>
   (hostname, options, callback) => {
     const give = (addresses: ReadonlyArray<LookupAddress>): void => {
       const [first] = addresses
@@ -46,7 +40,7 @@ export const vettedLookup =
       else callback(null, first.address, first.family)
     }
     if (hostOf(hostname)._tag === "Localhost") return give(localAddresses(policy))
-    resolve(hostname, { ...options, all: true }, (error, addresses) =>
+    resolve(hostname, (error, addresses) =>
       error === null ? give(addresses) : callback(error, "", 0),
     )
   }

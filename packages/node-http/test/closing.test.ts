@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers"
 import { serve } from "@tenure/node-http"
 import { exchange, parseResponses, send } from "@tenure/testing"
 import { describe, expect, it } from "vitest"
-import { connect, gated, lines } from "./support.ts"
+import { answering, connect, gated, lines, ok } from "./support.ts"
 
 const get = lines("GET / HTTP/1.1", "Host: a")
 
@@ -18,10 +18,36 @@ describe("closing", () => {
     const inFlight = send(server.url, { path: "/" })
     await until(1)
     const closing = server.close()
-    await expect(send(server.url, { path: "/" })).rejects.toThrow("ECONNREFUSED")
+    const connecting = () => connect(server.url).then((socket) => void socket.destroy())
+    await expect.poll(() => connecting().catch(String)).toContain("ECONNREFUSED")
     open()
     expect((await inFlight).status).toBe(200)
     await closing
+  })
+
+  it("cuts off no client that sends one request after another", async () => {
+    const server = await serve(
+      answering(async () => ok),
+      patient,
+    )
+    const agent = new Http.Agent({ keepAlive: true })
+    const get = () =>
+      new Promise<string>((resolve) => {
+        const request = Http.get(server.url, { agent }, (response) => {
+          response.resume().on("end", () => resolve("answered"))
+        })
+        request.on("error", ({ message }) => resolve(message))
+      })
+    const clients = Array.from({ length: 8 }, async () => {
+      for (;;) {
+        const outcome = await get()
+        if (outcome !== "answered") return outcome
+      }
+    })
+    await get()
+    await server.close()
+    for (const outcome of await Promise.all(clients)) expect(outcome).toContain("ECONNREFUSED")
+    agent.destroy()
   })
 
   it("finishes what is answered without node's help", async () => {

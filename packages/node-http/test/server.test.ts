@@ -29,6 +29,11 @@ describe("what is no HTTP request", () => {
     ],
     ["TLS", Buffer.from("16030100c8010000c40303", "hex")],
     ["no host", lines("GET / HTTP/1.1", "Connection: close")],
+    ["two hosts", lines("GET / HTTP/1.1", "Host: a", "Host: b", "Connection: close")],
+    [
+      "a transfer coding that is not known",
+      lines("GET / HTTP/1.1", "Host: a", "Transfer-Encoding: gzip, chunked", "Connection: close"),
+    ],
   ])("is answered 400 in an envelope: %s", (_name, packet) =>
     serving(async ({ url }) => {
       expectEnvelope(await exchange(url, packet), 400, "MALFORMED_REQUEST")
@@ -40,6 +45,35 @@ describe("what is no HTTP request", () => {
     serving(async ({ url }) => {
       const packet = lines("GET / HTTP/1.1", "Host: a", `X: ${"x".repeat(100_000)}`)
       expectEnvelope(await exchange(url, packet), 431, "REQUEST_HEADERS_TOO_LARGE")
+    }))
+
+  it.each([
+    ["a header too long", `X: ${"x".repeat(20_000)}`],
+    ["two lengths", "Content-Length: 1\r\nContent-Length: 2"],
+  ])("is answered with its method and path as far as they can be told: %s", (_name, field) =>
+    serving(async ({ url }) => {
+      const first = lines(`PATCH ${extendOne}?query HTTP/1.1`, "Host: a", field)
+      const [alone] = parseResponses(await exchange(url, first))
+      expect(alone?.body).toMatchObject({ method: "PATCH", path: extendOne })
+      const before = lines("GET / HTTP/1.1", "Host: a")
+      const responses = parseResponses(await exchange(url, before + first))
+      expect(responses[0]?.body).toMatchObject({ method: "GET", path: "/" })
+      expect(JSON.stringify(responses.slice(1))).not.toContain("GET")
+    }),
+  )
+
+  it("has two content types", () =>
+    serving(async ({ token, url }) => {
+      const request = lines(
+        `PATCH ${extendOne} HTTP/1.1`,
+        "Host: a",
+        `Authorization: Bearer ${token}`,
+        "Content-Type: application/json",
+        "Content-Type: text/plain",
+        "Connection: close",
+        `Content-Length: ${body.length}`,
+      )
+      expect(parseResponses(await exchange(url, request, body))[0]?.status).toBe(415)
     }))
 
   it("is answered after the request before it on the same connection, which is not repeated", () =>

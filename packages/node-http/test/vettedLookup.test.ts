@@ -3,7 +3,8 @@ import { AddressPolicy } from "@tenure/core/AddressPolicy"
 import { startReceiver } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
-import { type Resolve, vettedLookup } from "../src/vettedLookup.ts"
+import type { Resolve } from "../src/resolveName.ts"
+import { vettedLookup } from "../src/vettedLookup.ts"
 
 const policyOf = (...allowedNetworks: ReadonlyArray<string>) =>
   Effect.runSync(
@@ -16,7 +17,7 @@ const policyOf = (...allowedNetworks: ReadonlyArray<string>) =>
 /** A resolver whose answers are given, one look-up after another. */
 const resolver = (...answers: ReadonlyArray<ReadonlyArray<string>>) => {
   const names: Array<string> = []
-  const resolve: Resolve = (hostname, _options, callback) => {
+  const resolve: Resolve = (hostname, callback) => {
     const addresses = answers[names.length] ?? []
     names.push(hostname)
     callback(
@@ -71,7 +72,7 @@ describe("a name", () => {
   })
 
   it("fails as its look-up does", async () => {
-    const resolve: Resolve = (_hostname, _options, callback) =>
+    const resolve: Resolve = (_hostname, callback) =>
       callback(Object.assign(new Error("no such name"), { code: "ENOTFOUND" }), [])
     expect(await look([], resolve)).toBe("ENOTFOUND")
   })

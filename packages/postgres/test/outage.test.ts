@@ -122,11 +122,11 @@ describe.each(outages)("while the database %s", (_name, begin, end) => {
 
   it("under load, nothing but 200 and 503 is answered, and nothing that was answered is lost", async () => {
     const one = await start()
-    let isOver = false
+    const ending = new AbortController()
     let slowest = 0
     const statuses: Array<number> = []
     const load = Array.from({ length: 16 }, async () => {
-      while (!isOver) {
+      while (!ending.signal.aborted) {
         const { millis, status } = await extend(one)
         slowest = Math.max(slowest, millis)
         statuses.push(status)
@@ -142,7 +142,7 @@ describe.each(outages)("while the database %s", (_name, begin, end) => {
     await healed(one)
     const before = statuses.length
     await expect.poll(() => statuses.length).toBeGreaterThan(before + 200)
-    isOver = true
+    ending.abort()
     await Promise.all(load)
     expect(new Set(statuses)).toEqual(new Set([200, 503]))
     expect(slowest).toBeLessThan(2000)
