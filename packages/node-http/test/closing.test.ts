@@ -31,7 +31,7 @@ describe("closing", () => {
       patient,
     )
     const agent = new Http.Agent({ keepAlive: true })
-    const get = () =>
+    const getOnce = () =>
       new Promise<string>((resolve) => {
         const request = Http.get(server.url, { agent }, (response) => {
           response.resume().on("end", () => resolve("answered"))
@@ -40,11 +40,11 @@ describe("closing", () => {
       })
     const clients = Array.from({ length: 8 }, async () => {
       for (;;) {
-        const outcome = await get()
+        const outcome = await getOnce()
         if (outcome !== "answered") return outcome
       }
     })
-    await get()
+    await getOnce()
     await server.close()
     for (const outcome of await Promise.all(clients)) expect(outcome).toContain("ECONNREFUSED")
     agent.destroy()
