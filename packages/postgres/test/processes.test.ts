@@ -15,8 +15,10 @@ import { Fixture, type Receiver, startReceiver } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
+import * as Queue from "effect/Queue"
 import { beforeEach, inject } from "vitest"
 import { forgetEvents } from "../src/statements/retention.ts"
+import { sweep } from "../src/statements/take.ts"
 import { clientLayer, execute } from "./harness.ts"
 
 const schema = "processes"
@@ -249,6 +251,48 @@ describe("deliveries", () => {
     await one.events.publish({ projectId, type: "test", data: 3 })
     await sentinel.until(1)
     expect(receiver.received).toHaveLength(1)
+  })
+})
+
+describe("news of deliveries", () => {
+  it("are spread by a notification", async () => {
+    const [telling, listening] = [startStores(), startStores()]
+    await listening.runPromise(
+      Effect.scoped(
+        Effect.gen(function* () {
+          const sql = yield* PgClient.PgClient
+          const notifications = yield* sql.listen(`"${schema}".deliveries`)
+          const publication = Effect.gen(function* () {
+            yield* (yield* MembershipStore).createProject(p1)
+            yield* (yield* WebhookStore).add(Fixture.webhook(p1), 50)
+            yield* (yield* Outbox).publish(Fixture.event(p1))
+          })
+          yield* Effect.promise(() => telling.runPromise(publication))
+          yield* Queue.take(notifications)
+        }),
+      ),
+    )
+  })
+})
+
+describe("buckets that are full", () => {
+  it("are forgotten, and no others", async () => {
+    const stores = startStores()
+    const take = (key: string, windowMillis: number) =>
+      Effect.flatMap(RateLimitStore, (store) =>
+        store.take([{ key, policy: TokenBucket.policy({ limit: 1, windowMillis }) }]),
+      )
+    const kept = await stores.runPromise(
+      Effect.gen(function* () {
+        const sql = yield* PgClient.PgClient
+        yield* take("soon", 1)
+        yield* take("late", 3_600_000)
+        yield* Effect.sleep(5)
+        yield* sql.unsafe(sweep(`"${schema}"`))
+        return yield* sql.unsafe(`SELECT key FROM ${schema}.buckets`)
+      }),
+    )
+    expect(kept).toEqual([{ key: "late" }])
   })
 })
 

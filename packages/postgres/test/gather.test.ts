@@ -1,0 +1,119 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
+import * as Gather from "../src/internal/gather.ts"
+
+/** Work that waits for a gate, and notes its batches; the item 13 is poison. */
+const gated = Effect.fnUntraced(function* (options: { maxBatch?: number; maxInFlight?: number }) {
+  const gate = yield* Latch.make()
+  const batches: Array<ReadonlyArray<number>> = []
+  const gathered = yield* Gather.make<number, number, string>({
+    run: (items) =>
+      Effect.gen(function* () {
+        batches.push(items)
+        yield* gate.await
+        if (items.includes(13)) return yield* Effect.die("poison")
+        if (items.includes(4)) return yield* Effect.fail("no luck")
+        return items.map((item) => item * 10)
+      }),
+    keyOf: (item) => String(item % 100),
+    maxBatch: options.maxBatch ?? 100,
+    maxInFlight: options.maxInFlight ?? 1,
+  })
+  const start = (item: number) =>
+    Effect.forkChild(Effect.exit(gathered(item)), { startImmediately: true })
+  /** Lets what was started reach the queue, and the batch leave it. */
+  const settled = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+  return { gate, batches, start, settled }
+})
+
+describe("items that arrive", () => {
+  it.live("alone go at once", () =>
+    Effect.gen(function* () {
+      const { batches, gate, settled, start } = yield* gated({})
+      const one = yield* start(1)
+      yield* settled
+      expect(batches).toEqual([[1]])
+      yield* gate.open
+      expect(yield* Fiber.join(one)).toEqual(Exit.succeed(10))
+    }),
+  )
+
+  it.live("while others are under way go together, each with its own outcome", () =>
+    Effect.gen(function* () {
+      const { batches, gate, settled, start } = yield* gated({})
+      const first = yield* start(1)
+      yield* settled
+      const rest = yield* Effect.forEach([2, 3, 5], start)
+      yield* settled
+      expect(batches).toEqual([[1]])
+      yield* gate.open
+      const exits = yield* Effect.forEach([first, ...rest], Fiber.join)
+      expect(batches).toEqual([[1], [2, 3, 5]])
+      expect(exits).toEqual([10, 20, 30, 50].map(Exit.succeed))
+    }),
+  )
+
+  it.live("are no more in a batch, and in no more batches at the same time, than they may be", () =>
+    Effect.gen(function* () {
+      const { batches, gate, settled, start } = yield* gated({ maxBatch: 2, maxInFlight: 2 })
+      const fibers = yield* Effect.forEach([1, 2, 3, 5, 6], start)
+      yield* settled
+      expect(batches).toEqual([
+        [1, 2],
+        [3, 5],
+      ])
+      yield* gate.open
+      yield* Effect.forEach(fibers, Fiber.join)
+      expect(batches[2]).toEqual([6])
+    }),
+  )
+
+  it.live("with the same key are never in the same batch, and keep their order", () =>
+    Effect.gen(function* () {
+      const { batches, gate, start } = yield* gated({})
+      yield* gate.open
+      const fibers = yield* Effect.forEach([1, 2, 101, 201, 3], start)
+      yield* Effect.forEach(fibers, Fiber.join)
+      expect(batches).toEqual([[1, 2], [101], [201, 3]])
+    }),
+  )
+
+  it.live("with poison among them succeed all the same", () =>
+    Effect.gen(function* () {
+      const { batches, gate, start } = yield* gated({})
+      yield* gate.open
+      const fibers = yield* Effect.forEach([1, 13, 2], start)
+      const exits = yield* Effect.forEach(fibers, Fiber.join)
+      expect(exits).toEqual([Exit.succeed(10), Exit.die("poison"), Exit.succeed(20)])
+      expect(batches).toEqual([[1, 13, 2], [1], [13], [2]])
+    }),
+  )
+
+  it.live("fail together where the work fails, and are not tried again", () =>
+    Effect.gen(function* () {
+      const { batches, gate, start } = yield* gated({})
+      yield* gate.open
+      const fibers = yield* Effect.forEach([1, 4], start)
+      const exits = yield* Effect.forEach(fibers, Fiber.join)
+      expect(exits).toEqual([Exit.fail("no luck"), Exit.fail("no luck")])
+      expect(batches).toEqual([[1, 4]])
+    }),
+  )
+
+  it.live("and are given up before their turn are left out", () =>
+    Effect.gen(function* () {
+      const { batches, gate, settled, start } = yield* gated({})
+      const first = yield* start(1)
+      yield* settled
+      const second = yield* start(2)
+      yield* Fiber.interrupt(second)
+      yield* gate.open
+      yield* Fiber.join(first)
+      yield* settled
+      expect(batches).toEqual([[1]])
+    }),
+  )
+})
