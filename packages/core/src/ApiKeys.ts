@@ -44,10 +44,6 @@ export interface Issued {
 /** What is known of a key. */
 export type Listed = Omit<ApiKey.ApiKey, "digest">
 
-// The last instant that a Date can hold.
-const instant = (field: string, millis: number) =>
-  Setting.count(field, millis, { least: 0, most: 8_640_000_000_000_000 })
-
 /** Issues, lists and revokes API keys. */
 export class ApiKeys extends Context.Service<
   ApiKeys,
@@ -120,7 +116,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
         digest,
         projects: new Set(yield* Effect.forEach(projects, Input.projectId)),
         createdAt: yield* Clock.currentTimeMillis,
-        expiresAt: expiresAt === undefined ? undefined : yield* instant("expiresAt", expiresAt),
+        expiresAt:
+          expiresAt === undefined ? undefined : yield* Input.instant("expiresAt", expiresAt),
         revokedAt: undefined,
       }
       const { id } = yield* Effect.ensuring(

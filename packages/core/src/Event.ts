@@ -1,14 +1,15 @@
 /** Events: what webhooks are told, in the form of Standard Webhooks 1.0. */
 
 import type { Branded } from "effect/Brand"
-import { nominal, refined } from "./internal/refined.ts"
+import { refined } from "./internal/refined.ts"
+import { isUuid } from "./internal/uuid.ts"
 import type { ProjectId } from "./Project.ts"
 
 /** Identifier of an event, a UUID: the `webhook-id` of every attempt to deliver it. */
 export type EventId = Branded<string, "@tenure/core/EventId">
 
-/** Brands the id of an event. */
-export const EventId = nominal<string, EventId>()
+/** Brands a text as the id of an event. Throws where it is no UUID. */
+export const EventId = refined<string, EventId>("event id", isUuid)
 
 /** The type of an event: words of letters, digits, `_` and `-`, joined by dots, 128 at most. */
 export type EventType = Branded<string, "@tenure/core/EventType">

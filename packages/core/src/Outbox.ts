@@ -2,11 +2,26 @@
 
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type { Event, EventId } from "./Event.ts"
-import type { ProjectNotFound } from "./Project.ts"
+import type { Event, EventId, EventType } from "./Event.ts"
+import type { ProjectId, ProjectNotFound } from "./Project.ts"
 import type { StoreUnavailable } from "./StoreUnavailable.ts"
 import type { WebhookDisabled, WebhookId, WebhookNotFound } from "./Webhook.ts"
 import type { Secret } from "./WebhookSignature.ts"
+
+/** Where a delivery stands: all but the first are its end, until it is replayed. */
+export type DeliveryState = "waiting" | "delivered" | "failed" | "cancelled"
+
+/** A webhook of a project. */
+export interface WebhookRef {
+  readonly projectId: ProjectId
+  readonly webhookId: WebhookId
+}
+
+/** Which deliveries of a webhook are replayed. */
+export type Replay =
+  | { readonly _tag: "One"; readonly eventId: EventId }
+  /** Those that have failed, of events since an instant in milliseconds since the epoch. */
+  | { readonly _tag: "FailedSince"; readonly at: number }
 
 /** How one attempt went. */
 export interface Attempt {
@@ -22,8 +37,9 @@ export interface Attempt {
 /** One event on its way to one webhook. */
 export interface Delivery {
   readonly eventId: EventId
+  readonly type: EventType
   readonly webhookId: WebhookId
-  readonly state: "waiting" | "delivered" | "failed" | "cancelled"
+  readonly state: DeliveryState
   /** When the next attempt is due, in milliseconds since the epoch; of use while it waits. */
   readonly dueAt: number
   readonly attempts: ReadonlyArray<Attempt>
@@ -113,10 +129,27 @@ export class Outbox extends Context.Service<
      */
     readonly changes: Effect.Effect<void, StoreUnavailable>
 
-    /** Reads the deliveries of a webhook, newest first. */
+    /**
+     * Reads up to `limit` deliveries of a webhook, newest first: those in the given state, those
+     * older than the one of the given event. Those of a webhook that was deleted can be read too.
+     */
     readonly deliveries: (
-      webhookId: WebhookId,
-      page: { readonly limit: number },
+      webhook: WebhookRef,
+      page: {
+        readonly state?: DeliveryState | undefined
+        readonly olderThan?: EventId | undefined
+        readonly limit: number
+      },
     ) => Effect.Effect<ReadonlyArray<Delivery>, StoreUnavailable>
+
+    /**
+     * Begins deliveries that have ended anew: they are due at once, their attempts count from 1
+     * again, and what is recorded of earlier ones stays. Gives their number. What waits is left as it
+     * is.
+     */
+    readonly replay: (
+      webhook: WebhookRef,
+      which: Replay,
+    ) => Effect.Effect<number, WebhookNotFound | WebhookDisabled | StoreUnavailable>
   }
 >()("@tenure/core/Outbox") {}

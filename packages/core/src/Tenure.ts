@@ -127,7 +127,11 @@ export const promises: Effect.Effect<Promises, never, Services> = Effect.gen(fun
       create: lift(webhooks.create),
       list: lift(webhooks.list),
       delete: lift(webhooks.delete),
+      enable: lift(webhooks.enable),
       ping: lift(webhooks.ping),
+      deliveries: lift(webhooks.deliveries),
+      replay: lift(webhooks.replay),
+      replayFailed: lift(webhooks.replayFailed),
     },
     apiKeys: {
       issue: lift(apiKeys.issue),

@@ -3,16 +3,15 @@
 import type { Branded } from "effect/Brand"
 import * as Data from "effect/Data"
 import { refined } from "./internal/refined.ts"
+import { isUuid } from "./internal/uuid.ts"
 import type { ProjectId } from "./Project.ts"
 import type { Secret } from "./WebhookSignature.ts"
 
 /** Identifier of a webhook: a UUID in lower case. */
 export type WebhookId = Branded<string, "@tenure/core/WebhookId">
 
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
-
 /** Brands a text as a webhook id. Throws where it is none. */
-export const WebhookId = refined<string, WebhookId>("webhook id", (id) => uuid.test(id))
+export const WebhookId = refined<string, WebhookId>("webhook id", isUuid)
 
 /** A webhook as stored. */
 export interface Webhook {

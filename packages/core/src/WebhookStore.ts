@@ -24,6 +24,12 @@ export class WebhookStore extends Context.Service<
       projectId: ProjectId,
     ) => Effect.Effect<ReadonlyArray<Webhook>, ProjectNotFound | StoreUnavailable>
 
+    /** Enables a webhook that was disabled; does nothing if it was not. */
+    readonly enable: (
+      projectId: ProjectId,
+      webhookId: WebhookId,
+    ) => Effect.Effect<void, WebhookNotFound | StoreUnavailable>
+
     /**
      * Removes a webhook and cancels its deliveries, in one step: none of them is claimed afterwards,
      * and no claim made before can be settled.

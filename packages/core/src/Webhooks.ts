@@ -11,7 +11,7 @@ import * as Event from "./Event.ts"
 import * as Input from "./internal/input.ts"
 import * as Uuid from "./internal/uuid.ts"
 import type { InvalidInput } from "./InvalidInput.ts"
-import { Outbox } from "./Outbox.ts"
+import { type Delivery, type DeliveryState, Outbox, type WebhookRef } from "./Outbox.ts"
 import type { ProjectNotFound } from "./Project.ts"
 import * as Setting from "./Setting.ts"
 import type { StoreUnavailable } from "./StoreUnavailable.ts"
@@ -36,7 +36,13 @@ export interface Options {
 
 type Failure = InvalidInput | StoreUnavailable
 
-/** Registers, lists and deletes webhooks. */
+/** A webhook of a project. */
+export interface WebhookIds {
+  readonly projectId: string
+  readonly webhookId: string
+}
+
+/** Registers, lists and deletes webhooks, and shows what was sent to them. */
 export class Webhooks extends Context.Service<
   Webhooks,
   {
@@ -59,16 +65,43 @@ export class Webhooks extends Context.Service<
      * Deletes a webhook. What waits for it is cancelled and what is in flight is aborted: once this
      * has succeeded, no attempt starts.
      */
-    readonly delete: (webhook: {
-      readonly projectId: string
-      readonly webhookId: string
-    }) => Effect.Effect<void, Failure | WebhookNotFound>
+    readonly delete: (webhook: WebhookIds) => Effect.Effect<void, Failure | WebhookNotFound>
+
+    /** Enables a webhook that was disabled. What has failed meanwhile can be replayed. */
+    readonly enable: (webhook: WebhookIds) => Effect.Effect<void, Failure | WebhookNotFound>
 
     /** Sends a `webhook.ping` to one webhook; gives the id of the event. */
-    readonly ping: (webhook: {
-      readonly projectId: string
-      readonly webhookId: string
-    }) => Effect.Effect<Event.EventId, Failure | WebhookNotFound | WebhookDisabled>
+    readonly ping: (
+      webhook: WebhookIds,
+    ) => Effect.Effect<Event.EventId, Failure | WebhookNotFound | WebhookDisabled>
+
+    /**
+     * Lists up to `limit` deliveries (100 by default, 10,000 at most) of a webhook with their
+     * attempts, newest first: those in the given state, those older than the one of an event.
+     */
+    readonly deliveries: (
+      page: WebhookIds & {
+        readonly state?: DeliveryState | undefined
+        readonly olderThan?: string | undefined
+        readonly limit?: number | undefined
+      },
+    ) => Effect.Effect<ReadonlyArray<Delivery>, Failure>
+
+    /**
+     * Delivers an event once more that was delivered or has failed; gives `false` if there is no such
+     * delivery, or it still waits.
+     */
+    readonly replay: (
+      delivery: WebhookIds & { readonly eventId: string },
+    ) => Effect.Effect<boolean, Failure | WebhookNotFound | WebhookDisabled>
+
+    /**
+     * Delivers once more what has failed, of events since an instant (milliseconds since the epoch);
+     * gives the number of deliveries.
+     */
+    readonly replayFailed: (
+      selection: WebhookIds & { readonly since: number },
+    ) => Effect.Effect<number, Failure | WebhookNotFound | WebhookDisabled>
   }
 >()("@tenure/core/Webhooks") {
   static readonly layer = (
@@ -84,12 +117,18 @@ const repaired = /[\p{Cc}\p{Cf}\p{Cs}\p{Z}\\]|^(?!https?:\/\/[^/])/iu
 
 const invalidUrl = (message: string) => Effect.fail(new InvalidWebhookUrl({ message }))
 
-const webhookId = (text: string): Effect.Effect<WebhookId, WebhookNotFound> => {
+const webhookIdOf = (text: string): Effect.Effect<WebhookId, WebhookNotFound> => {
   const id = String(text).toLowerCase()
   return WebhookId.is(id)
     ? Effect.succeed(id)
     : Effect.fail(new WebhookNotFound({ webhookId: text }))
 }
+
+const refOf = Effect.fnUntraced(function* (ids: WebhookIds) {
+  const webhookId = yield* webhookIdOf(ids.webhookId)
+  const projectId = yield* Input.projectId(ids.projectId)
+  return { projectId, webhookId } satisfies WebhookRef
+})
 
 const make = Effect.fnUntraced(function* ({ requireHttps = false, ...options }: Options) {
   const store = yield* WebhookStore
@@ -138,29 +177,57 @@ const make = Effect.fnUntraced(function* ({ requireHttps = false, ...options }: 
 
     list: (projectId) => Effect.flatMap(Input.projectId(projectId), store.list),
 
-    delete: Effect.fnUntraced(function* (webhook) {
-      const id = yield* webhookId(webhook.webhookId)
-      const projectId = yield* Input.projectId(webhook.projectId)
+    delete: Effect.fnUntraced(function* (ids) {
+      const { projectId, webhookId } = yield* refOf(ids)
       // Where the store does not say whether the webhook was removed, it may have been.
-      yield* store.remove(projectId, id).pipe(
-        Effect.tap(() => dispatcher.cancel(id)),
-        Effect.tapErrorTag("StoreUnavailable", () => dispatcher.cancel(id)),
+      yield* store.remove(projectId, webhookId).pipe(
+        Effect.tap(() => dispatcher.cancel(webhookId)),
+        Effect.tapErrorTag("StoreUnavailable", () => dispatcher.cancel(webhookId)),
         Effect.uninterruptible,
       )
     }),
 
-    ping: Effect.fnUntraced(function* (webhook) {
-      const id = yield* webhookId(webhook.webhookId)
-      const projectId = yield* Input.projectId(webhook.projectId)
+    enable: Effect.fnUntraced(function* (ids) {
+      const { projectId, webhookId } = yield* refOf(ids)
+      yield* store.enable(projectId, webhookId)
+    }),
+
+    deliveries: Effect.fnUntraced(function* ({ limit = 100, olderThan, state, ...ids }) {
+      const webhook = yield* Effect.catchTag(refOf(ids), "WebhookNotFound", () =>
+        Effect.succeed(undefined),
+      )
+      const page = {
+        state,
+        olderThan: olderThan === undefined ? undefined : yield* Input.eventId(olderThan),
+        limit: yield* Input.limit(limit),
+      }
+      // An id that is none has no deliveries.
+      return webhook === undefined ? [] : yield* outbox.deliveries(webhook, page)
+    }),
+
+    replay: Effect.fnUntraced(function* ({ eventId, ...ids }) {
+      const webhook = yield* refOf(ids)
+      const which = { _tag: "One", eventId: yield* Input.eventId(eventId) } as const
+      return (yield* outbox.replay(webhook, which)) > 0
+    }),
+
+    replayFailed: Effect.fnUntraced(function* ({ since, ...ids }) {
+      const webhook = yield* refOf(ids)
+      const at = yield* Input.instant("since", since)
+      return yield* outbox.replay(webhook, { _tag: "FailedSince", at })
+    }),
+
+    ping: Effect.fnUntraced(function* (ids) {
+      const { projectId, webhookId } = yield* refOf(ids)
       const at = yield* Clock.currentTimeMillis
       const event = Event.make({
         id: Event.EventId(Uuid.v7(crypto, at)),
         projectId,
         type: Event.types.ping,
         at,
-        data: { project_id: projectId, webhook_id: id },
+        data: { project_id: projectId, webhook_id: webhookId },
       })
-      yield* outbox.publishTo(event, id)
+      yield* outbox.publishTo(event, webhookId)
       return event.id
     }),
   })

@@ -8,6 +8,7 @@ import { Outbox } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
 import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import type { Stores } from "@tenure/core/Tenure"
+import type { WebhookId } from "@tenure/core/Webhook"
 import { Webhooks } from "@tenure/core/Webhooks"
 import * as WebhookSignature from "@tenure/core/WebhookSignature"
 import {
@@ -137,8 +138,10 @@ const settled = Effect.forEach(Array.from({ length: 50 }), () => Effect.yieldNow
 const pass = (duration: Duration.Input) =>
   Effect.andThen(settled, Effect.andThen(TestClock.adjust(duration), settled))
 
-const deliveriesOf = ({ id }: { readonly id: Parameters<Outbox["Service"]["deliveries"]>[0] }) =>
-  Effect.flatMap(Outbox, (outbox) => outbox.deliveries(id, { limit: 100 }))
+const deliveriesOf = ({ id }: { readonly id: WebhookId }) =>
+  Effect.flatMap(Outbox, (outbox) =>
+    outbox.deliveries({ projectId, webhookId: id }, { limit: 100 }),
+  )
 
 describe("a delivery", () => {
   it.effect("is sent at once, signed, with the same id as the event", () =>
@@ -479,9 +482,9 @@ describe("deleting a webhook", () => {
           yield* gate.open
           yield* pass("1 minute")
           expect(sent).toEqual([])
-          expect(yield* outbox.deliveries(webhook.id, { limit: 1 })).toMatchObject([
-            { state: "cancelled" },
-          ])
+          expect(
+            yield* outbox.deliveries({ projectId, webhookId: webhook.id }, { limit: 1 }),
+          ).toMatchObject([{ state: "cancelled" }])
         }),
       {},
       storesWith(faults),

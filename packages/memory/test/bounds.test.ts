@@ -1,5 +1,4 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Outbox } from "@tenure/core/Outbox"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
@@ -25,7 +24,6 @@ describe("what is kept of the past", () => {
   it.live("is the newest deliveries that have ended, and all that wait", () => {
     const stores = memory({ history: 3 })
     return Effect.gen(function* () {
-      const outbox = yield* Outbox
       const { events, memberships, webhooks } = yield* Tenure.promises
       yield* Effect.promise(() => memberships.createProject(projectId))
       const { id } = yield* Effect.promise(() =>
@@ -35,7 +33,10 @@ describe("what is kept of the past", () => {
         yield* Effect.promise(() => events.publish({ projectId, type: "test", data: count }))
       }
       yield* Effect.promise(() => webhooks.delete({ projectId, webhookId: id }))
-      expect(yield* outbox.deliveries(id, { limit: 10 })).toHaveLength(3)
+      const deliveries = yield* Effect.promise(() =>
+        webhooks.deliveries({ projectId, webhookId: id }),
+      )
+      expect(deliveries).toHaveLength(3)
     }).pipe(
       Effect.provide(
         Layer.provideMerge(

@@ -4,6 +4,7 @@ import {
   membershipStoreSuite,
   outboxSuite,
   rateLimitStoreSuite,
+  replaySuite,
   type StoreHarness,
   webhookStoreSuite,
 } from "@tenure/testing"
@@ -19,4 +20,5 @@ membershipStoreSuite("memory", harness)
 webhookStoreSuite("memory", harness)
 apiKeyStoreSuite("memory", harness)
 outboxSuite("memory", harness)
+replaySuite("memory", harness)
 rateLimitStoreSuite("memory", harness)

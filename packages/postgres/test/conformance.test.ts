@@ -3,6 +3,7 @@ import {
   membershipStoreSuite,
   outboxSuite,
   rateLimitStoreSuite,
+  replaySuite,
   webhookStoreSuite,
 } from "@tenure/testing"
 import { harnessOn } from "./harness.ts"
@@ -13,4 +14,5 @@ membershipStoreSuite("postgres", harness)
 webhookStoreSuite("postgres", harness)
 apiKeyStoreSuite("postgres", harness)
 outboxSuite("postgres", harness)
+replaySuite("postgres", harness)
 rateLimitStoreSuite("postgres", harness)

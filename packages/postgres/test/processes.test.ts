@@ -334,7 +334,7 @@ describe("what is kept of the past", () => {
         )
         yield* outbox.publish(Fixture.event(p1))
         yield* sql.unsafe(forgetEvents(`"${schema}"`), [30])
-        return yield* outbox.deliveries(webhook.id, { limit: 10 })
+        return yield* outbox.deliveries({ projectId: p1, webhookId: webhook.id }, { limit: 10 })
       }),
     )
     // Both events are from 1970.

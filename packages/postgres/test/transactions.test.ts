@@ -4,7 +4,7 @@ import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
 import { Events } from "@tenure/core/Events"
 import { Memberships } from "@tenure/core/Memberships"
-import { Outbox } from "@tenure/core/Outbox"
+import type { Outbox } from "@tenure/core/Outbox"
 import * as Tenure from "@tenure/core/Tenure"
 import { Webhooks } from "@tenure/core/Webhooks"
 import { WebhookTransport } from "@tenure/core/WebhookTransport"
@@ -63,7 +63,7 @@ describe("a transaction of the host's", () => {
     "that rolls back takes the change, its audit row, its event and its deliveries with it",
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
-      const outbox = yield* Outbox
+      const { deliveries } = yield* Webhooks
       const { id } = yield* addWebhook
       const work = Effect.gen(function* () {
         yield* extend
@@ -73,7 +73,7 @@ describe("a transaction of the host's", () => {
       expect(yield* Effect.flip(sql.withTransaction(work))).toBe("the host's own failure")
       expect(yield* endDate).toBe(early)
       expect(yield* actions).toEqual(["granted"])
-      expect(yield* outbox.deliveries(id, { limit: 10 })).toEqual([])
+      expect(yield* deliveries({ projectId, webhookId: id })).toEqual([])
     }),
   )
 
@@ -81,7 +81,7 @@ describe("a transaction of the host's", () => {
     "that commits keeps the host's work and Tenure's together",
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
-      const outbox = yield* Outbox
+      const { deliveries } = yield* Webhooks
       const { id } = yield* addWebhook
       yield* sql.unsafe(`CREATE TABLE ${schema}.orders (id integer)`)
       yield* sql.withTransaction(
@@ -92,7 +92,7 @@ describe("a transaction of the host's", () => {
         }),
       )
       expect(yield* endDate).toBe(Date.parse(late))
-      expect(yield* outbox.deliveries(id, { limit: 10 })).toHaveLength(2)
+      expect(yield* deliveries({ projectId, webhookId: id })).toHaveLength(2)
       expect(yield* sql.unsafe(`SELECT id FROM ${schema}.orders`)).toEqual([{ id: 1 }])
     }),
   )

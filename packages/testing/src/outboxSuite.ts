@@ -1,73 +1,33 @@
 /** What every `Outbox` has to do. */
 
 import { describe, expect } from "@effect/vitest"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { type Attempt, type Claim, Outbox, type Settlement } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
-import { type Webhook, WebhookId } from "@tenure/core/Webhook"
+import { WebhookId } from "@tenure/core/Webhook"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Fixture from "./fixtures.ts"
+import {
+  answered,
+  attempt,
+  byId,
+  byWebhook,
+  claim,
+  claims,
+  delivered,
+  failed,
+  gone,
+  leaseMillis,
+  prepared,
+  retry,
+  settle,
+  statesOf,
+  theClaim,
+  timeout,
+} from "./outboxSteps.ts"
 import { type StoreHarness, testOn } from "./StoreHarness.ts"
 
 const { event, p1, p2 } = Fixture
-
-const leaseMillis = 30_000
-
-const answered = (status: number): Attempt => ({
-  at: 0,
-  durationMillis: 12,
-  result: { _tag: "Answered", status },
-})
-const attempt = answered(500)
-const timeout: Attempt = { ...attempt, result: { _tag: "Failed", reason: "Timeout" } }
-const delivered: Settlement = { _tag: "Delivered", attempt: answered(200) }
-const failed: Settlement = { _tag: "Failed", attempt: timeout }
-const gone: Settlement = { _tag: "Gone", attempt: answered(410) }
-const retry = (delayMillis: number): Settlement => ({ _tag: "Retry", attempt, delayMillis })
-
-const byId = (one: { id: string }, other: { id: string }) => (one.id < other.id ? -1 : 1)
-const byWebhook = (one: Pick<Claim, "webhook">, other: Pick<Claim, "webhook">) =>
-  byId(one.webhook, other.webhook)
-
-/** An outbox with two projects, of which the first has as many webhooks as asked for. */
-const prepared = Effect.fnUntraced(function* (webhooks: number) {
-  const memberships = yield* MembershipStore
-  const store = yield* WebhookStore
-  yield* memberships.createProject(p1)
-  yield* memberships.createProject(p2)
-  const added = Array.from({ length: webhooks }, () => Fixture.webhook(p1))
-  yield* Effect.forEach(added, (webhook) => store.add(webhook, 100))
-  return { outbox: yield* Outbox, webhooks: added }
-})
-
-const claim = Effect.fnUntraced(function* (limit = 100, perWebhook = 100) {
-  const outbox = yield* Outbox
-  return yield* outbox.claim({ limit, perWebhook, leaseMillis })
-})
-
-const claims = Effect.fnUntraced(function* (limit?: number, perWebhook?: number) {
-  return (yield* claim(limit, perWebhook)).claims
-})
-
-/** The one claim that there has to be. */
-const theClaim = Effect.gen(function* () {
-  const all = yield* claims()
-  const [only] = all
-  expect(all).toHaveLength(1)
-  return only ?? (yield* Effect.die("nothing to claim"))
-})
-
-const settle = Effect.fnUntraced(function* (one: Claim, settlement: Settlement) {
-  const outbox = yield* Outbox
-  return yield* outbox.settle(one, settlement)
-})
-
-const statesOf = Effect.fnUntraced(function* ({ id }: Pick<Webhook, "id">) {
-  const outbox = yield* Outbox
-  return (yield* outbox.deliveries(id, { limit: 100 })).map(({ state }) => state)
-})
 
 /** Declares the suite. */
 export const outboxSuite = (name: string, harness: StoreHarness): void => {
@@ -224,7 +184,10 @@ export const outboxSuite = (name: string, harness: StoreHarness): void => {
           yield* advance(10 * leaseMillis)
           expect(yield* claims()).toEqual([])
           const id = webhooks[0]?.id ?? WebhookId("")
-          const [delivery] = yield* outbox.deliveries(id, { limit: 1 })
+          const [delivery] = yield* outbox.deliveries(
+            { projectId: p1, webhookId: id },
+            { limit: 1 },
+          )
           expect(delivery).toMatchObject({
             eventId: published.id,
             webhookId: id,
@@ -247,7 +210,10 @@ export const outboxSuite = (name: string, harness: StoreHarness): void => {
           yield* advance(100 * leaseMillis)
           expect(yield* claims()).toEqual([])
           const id = webhooks[0]?.id ?? WebhookId("")
-          const [delivery] = yield* outbox.deliveries(id, { limit: 1 })
+          const [delivery] = yield* outbox.deliveries(
+            { projectId: p1, webhookId: id },
+            { limit: 1 },
+          )
           expect(delivery).toMatchObject({ state: "failed", attempts: [attempt, timeout] })
         }))
 
@@ -258,7 +224,10 @@ export const outboxSuite = (name: string, harness: StoreHarness): void => {
           expect(yield* settle(yield* theClaim, { _tag: "Released" })).toBe(true)
           expect((yield* theClaim).attempt).toBe(1)
           const id = webhooks[0]?.id ?? WebhookId("")
-          const [delivery] = yield* outbox.deliveries(id, { limit: 1 })
+          const [delivery] = yield* outbox.deliveries(
+            { projectId: p1, webhookId: id },
+            { limit: 1 },
+          )
           expect(delivery).toMatchObject({ state: "waiting", attempts: [] })
         }))
 
@@ -364,7 +333,9 @@ export const outboxSuite = (name: string, harness: StoreHarness): void => {
         yield* settle(first ?? (yield* Effect.die("nothing claimed")), delivered)
         const id = webhooks[0]?.id ?? WebhookId("")
         const ids = (limit: number) =>
-          Effect.map(outbox.deliveries(id, { limit }), (all) => all.map(({ eventId }) => eventId))
+          Effect.map(outbox.deliveries({ projectId: p1, webhookId: id }, { limit }), (all) =>
+            all.map(({ eventId }) => eventId),
+          )
         const newestFirst = published.map((one) => one.id).toReversed()
         expect(yield* ids(10)).toEqual(newestFirst)
         expect(yield* ids(2)).toEqual(newestFirst.slice(0, 2))

@@ -107,7 +107,10 @@ export const webhookStoreSuite = (name: string, harness: StoreHarness): void => 
         const attempt = { at: 0, durationMillis: 1, result }
         const settled = claim && (yield* outbox.settle(claim, { _tag: "Delivered", attempt }))
         expect(settled).toBe(false)
-        const deliveries = yield* outbox.deliveries(webhook.id, { limit: 10 })
+        const deliveries = yield* outbox.deliveries(
+          { projectId: p1, webhookId: webhook.id },
+          { limit: 10 },
+        )
         expect(deliveries.map(({ state }) => state)).toEqual(["cancelled", "cancelled"])
       }))
   })

@@ -1,7 +1,7 @@
 /** Arguments of in-process calls: plain texts that become ids, or a clear error. */
 
 import * as Effect from "effect/Effect"
-import { EventType } from "../Event.ts"
+import { EventId, EventType } from "../Event.ts"
 import { InvalidInput } from "../InvalidInput.ts"
 import { UserId } from "../Membership.ts"
 import { ProjectId } from "../Project.ts"
@@ -22,6 +22,12 @@ export const projectId = reader(
 )
 
 export const userId = reader("userId", UserId, "1 to 64 decimal digits")
+
+export const eventId = reader("eventId", EventId, "the id of an event, a UUID")
+
+/** An instant in milliseconds since the epoch, up to the last that a Date can hold. */
+export const instant = (field: string, millis: number): Effect.Effect<number, InvalidInput> =>
+  Setting.count(field, millis, { least: 0, most: 8_640_000_000_000_000 })
 
 /** The number of items that a page may have. */
 export const limit = (items: number): Effect.Effect<number, InvalidInput> =>

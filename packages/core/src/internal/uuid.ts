@@ -8,3 +8,8 @@ export const v7 = (crypto: { readonly randomUUID: () => string }, now: number): 
   const time = now.toString(16).padStart(12, "0")
   return `${time.slice(0, 8)}-${time.slice(8)}-7${crypto.randomUUID().slice(15)}`
 }
+
+const pattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** Tells whether a text is a UUID in lower case. */
+export const isUuid = (text: string): boolean => pattern.test(text)

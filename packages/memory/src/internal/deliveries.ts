@@ -1,7 +1,16 @@
 /** Deliveries in memory: for each webhook a lane, in which they wait by the time they are due. */
 
 import type { Event } from "@tenure/core/Event"
-import type { Attempt, Claim, Claimed, Delivery, Settlement } from "@tenure/core/Outbox"
+import type {
+  Attempt,
+  Claim,
+  Claimed,
+  Delivery,
+  Outbox,
+  Replay,
+  Settlement,
+  WebhookRef,
+} from "@tenure/core/Outbox"
 import type { Webhook, WebhookId } from "@tenure/core/Webhook"
 import * as Heap from "./Heap.ts"
 import * as Ring from "./Ring.ts"
@@ -43,8 +52,27 @@ export interface Deliveries {
   readonly settle: (claim: Claim, settlement: Settlement, now: number) => Webhook | undefined
   /** Takes no more deliveries for a webhook; those that wait end in the given state. */
   readonly close: (webhookId: WebhookId, state: "failed" | "cancelled") => void
-  readonly list: (webhookId: WebhookId, limit: number) => ReadonlyArray<Delivery>
+  /** Takes deliveries for a webhook again. */
+  readonly reopen: (webhookId: WebhookId) => void
+  /** Reads deliveries, newest first. */
+  readonly list: (webhook: WebhookRef, page: Page) => ReadonlyArray<Delivery>
+  /** Begins deliveries that have ended anew, and gives their number. */
+  readonly replay: (webhook: WebhookRef, which: Replay, now: number) => number
 }
+
+type Page = Parameters<Outbox["Service"]["deliveries"]>[1]
+
+const isOf =
+  ({ projectId, webhookId }: WebhookRef) =>
+  ({ event, lane }: Job): boolean =>
+    lane.webhook.id === webhookId && event.projectId === projectId
+
+const isChosen =
+  (which: Replay) =>
+  ({ event, state }: Job): boolean =>
+    which._tag === "One"
+      ? event.id === which.eventId && (state === "delivered" || state === "failed")
+      : event.at >= which.at && state === "failed"
 
 const isSooner = (one: Job, other: Job): boolean =>
   one.dueAt === other.dueAt ? one.order < other.order : one.dueAt < other.dueAt
@@ -61,6 +89,7 @@ const isCurrent = (entry: Parked): boolean => entry.lane.parked === entry
 
 const toDelivery = ({ attempts, dueAt, event, lane, state }: Job): Delivery => ({
   eventId: event.id,
+  type: event.type,
   webhookId: lane.webhook.id,
   state,
   dueAt,
@@ -141,6 +170,13 @@ export const make = (kept: number): Deliveries => {
       release(job)
       wait(job, job.dueAt)
     }
+  }
+
+  /** All that is known of a webhook's deliveries. One that was replayed may have ended twice. */
+  const jobsOf = (webhook: WebhookRef): ReadonlyArray<Job> => {
+    const lane = lanes.get(webhook.webhookId)
+    const open = lane === undefined ? [] : [...lane.waiting.values(), ...lane.leased]
+    return [...new Set([...open, ...ended.newestFirst()])].filter(isOf(webhook))
   }
 
   const park = (lane: Lane, hasSlot: boolean): void => {
@@ -258,14 +294,29 @@ export const make = (kept: number): Deliveries => {
       return job.lane.webhook
     },
 
-    list: (webhookId, limit) => {
+    reopen: (webhookId) => {
       const lane = lanes.get(webhookId)
-      const open = lane === undefined ? [] : [...lane.waiting.values(), ...lane.leased]
-      const past = [...ended.newestFirst()].filter((job) => job.lane.webhook.id === webhookId)
-      return [...open, ...past]
-        .toSorted((one, other) => other.order - one.order)
+      if (lane !== undefined) lane.isOpen = true
+    },
+
+    list: (webhook, { limit, olderThan, state }) => {
+      const jobs = jobsOf(webhook).toSorted((one, other) => other.order - one.order)
+      const before =
+        olderThan === undefined ? Infinity : jobs.find(({ event }) => event.id === olderThan)?.order
+      return jobs
+        .filter((job) => job.order < (before ?? 0) && (state === undefined || job.state === state))
         .slice(0, limit)
         .map(toDelivery)
+    },
+
+    replay: (webhook, which, now) => {
+      const jobs = jobsOf(webhook).filter(isChosen(which))
+      for (const job of jobs) {
+        job.state = "waiting"
+        job.tries = 0
+        wait(job, now)
+      }
+      return jobs.length
     },
   }
 }

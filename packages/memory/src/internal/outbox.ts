@@ -38,5 +38,15 @@ export const make = (state: State): Outbox["Service"] => ({
     Effect.sync(() => state.changed.closeUnsafe()),
   ),
 
-  deliveries: (webhookId, { limit }) => Effect.sync(() => state.deliveries.list(webhookId, limit)),
+  deliveries: (webhook, page) => Effect.sync(() => state.deliveries.list(webhook, page)),
+
+  replay: Effect.fnUntraced(function* (ref, which) {
+    const { projectId, webhookId } = ref
+    const webhook = state.findProject(projectId)?.webhooks.get(webhookId)
+    if (webhook === undefined) return yield* new WebhookNotFound({ webhookId })
+    if (webhook.disabledAt !== undefined) return yield* new WebhookDisabled({ webhookId })
+    const count = state.deliveries.replay(ref, which, yield* Clock.currentTimeMillis)
+    state.changed.openUnsafe()
+    return count
+  }),
 })

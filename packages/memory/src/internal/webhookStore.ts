@@ -17,6 +17,16 @@ export const make = (state: State): WebhookStore["Service"] => ({
   list: (projectId) =>
     Effect.map(state.project(projectId), ({ webhooks }) => [...webhooks.values()]),
 
+  enable: (projectId, webhookId) =>
+    Effect.suspend(() => {
+      const webhooks = state.findProject(projectId)?.webhooks
+      const webhook = webhooks?.get(webhookId)
+      if (webhook === undefined) return Effect.fail(new WebhookNotFound({ webhookId }))
+      webhooks?.set(webhookId, { ...webhook, disabledAt: undefined })
+      state.deliveries.reopen(webhookId)
+      return Effect.void
+    }),
+
   remove: (projectId, webhookId) =>
     Effect.suspend(() => {
       if (state.findProject(projectId)?.webhooks.delete(webhookId) !== true) {

@@ -1,7 +1,6 @@
 /** The outbox on PostgreSQL. */
 
-import { EventId } from "@tenure/core/Event"
-import type { Event } from "@tenure/core/Event"
+import { type Event, EventId, EventType } from "@tenure/core/Event"
 import type { Attempt, Claim, Delivery, Outbox, Settlement } from "@tenure/core/Outbox"
 import { ProjectNotFound } from "@tenure/core/Project"
 import { WebhookDisabled, WebhookId, WebhookNotFound } from "@tenure/core/Webhook"
@@ -29,9 +28,15 @@ interface ClaimRow {
 
 interface DeliveryRow {
   readonly event_id: string
+  readonly type: string
   readonly due_at: Date
   readonly attempts: ReadonlyArray<Attempt>
   readonly state: Delivery["state"]
+}
+
+interface ReplayRow {
+  readonly is_disabled: boolean
+  readonly replayed: number
 }
 
 interface Settled {
@@ -85,6 +90,7 @@ export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudg
     publish: Statements.publish(schema),
     publishTo: Statements.publishTo(schema),
     deliveries: Statements.deliveries(schema),
+    replay: Statements.replay(schema),
     claim: claim(schema),
     settle: settle(schema),
   }
@@ -153,18 +159,35 @@ export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudg
 
     changes: nudge.heard,
 
-    deliveries: Effect.fnUntraced(function* (webhookId, { limit }) {
+    deliveries: Effect.fnUntraced(function* ({ projectId, webhookId }, page) {
       const rows = yield* database.join<DeliveryRow>(sql.deliveries, [
+        text(projectId),
         uuid(webhookId),
-        integer(limit),
+        text(page.state),
+        uuid(page.olderThan),
+        integer(page.limit),
       ])
-      return rows.map(({ attempts, due_at, event_id, state }) => ({
+      return rows.map(({ attempts, due_at, event_id, state, type }) => ({
         eventId: EventId(event_id),
+        type: EventType(type),
         webhookId,
         state,
         dueAt: Number(due_at),
         attempts,
       }))
+    }),
+
+    replay: Effect.fnUntraced(function* ({ projectId, webhookId }, which) {
+      const [row] = yield* database.join<ReplayRow>(sql.replay, [
+        text(projectId),
+        uuid(webhookId),
+        uuid(which._tag === "One" ? which.eventId : undefined),
+        instant(which._tag === "FailedSince" ? which.at : undefined),
+      ])
+      if (row === undefined) return yield* new WebhookNotFound({ webhookId })
+      if (row.is_disabled) return yield* new WebhookDisabled({ webhookId })
+      if (row.replayed > 0) yield* database.afterCommit(nudge.tell)
+      return row.replayed
     }),
   }
   return outbox

@@ -23,6 +23,7 @@ export const make = (database: Database): WebhookStore["Service"] => {
   const sql = {
     add: Statements.addWebhook(schema),
     list: Statements.listWebhooks(schema),
+    enable: Statements.enableWebhook(schema),
     remove: Statements.removeWebhook(schema),
   }
   return {
@@ -58,6 +59,11 @@ export const make = (database: Database): WebhookStore["Service"] => {
               },
             ],
       )
+    }),
+
+    enable: Effect.fnUntraced(function* (projectId, webhookId) {
+      const rows = yield* database.join(sql.enable, [text(projectId), uuid(webhookId)])
+      if (rows.length === 0) return yield* new WebhookNotFound({ webhookId })
     }),
 
     remove: Effect.fnUntraced(function* (projectId, webhookId) {

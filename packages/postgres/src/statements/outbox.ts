@@ -34,17 +34,46 @@ export const publishTo = (schema: string): string => `
   SELECT is_disabled FROM webhook
 `
 
-/** Reads the deliveries of a webhook, newest first. */
+/** Reads deliveries of a webhook, newest first. */
 export const deliveries = (schema: string): string => `
-  SELECT d.event_id, d.due_at, d.attempts,
-         CASE
-           WHEN d.state NOT IN ('ready', 'later', 'leased') THEN d.state
-           WHEN w.id IS NULL THEN 'cancelled'
-           ELSE 'waiting'
-         END AS state
+  SELECT d.event_id, e.type, d.due_at, d.attempts, s.state
   FROM ${schema}.deliveries d
+  JOIN ${schema}.events e ON e.id = d.event_id AND e.project_id = $1::text
   LEFT JOIN ${schema}.webhooks w ON w.id = d.webhook_id
-  WHERE d.webhook_id = $1::uuid
+  CROSS JOIN LATERAL (
+    SELECT CASE
+      WHEN d.state NOT IN ('ready', 'later', 'leased') THEN d.state
+      WHEN w.id IS NULL THEN 'cancelled'
+      ELSE 'waiting'
+    END AS state
+  ) s
+  WHERE d.webhook_id = $2::uuid
+    AND ($3::text IS NULL OR s.state = $3::text)
+    AND ($4::uuid IS NULL OR d.position < (
+      SELECT o.position FROM ${schema}.deliveries o
+      WHERE o.event_id = $4::uuid AND o.webhook_id = $2::uuid
+    ))
   ORDER BY d.position DESC
-  LIMIT $2::integer
+  LIMIT $5::integer
+`
+
+/**
+ * Begins deliveries that have ended anew: that of the event `$3`, or those that have failed, of
+ * events since `$4`. Gives a row if the webhook exists.
+ */
+export const replay = (schema: string): string => `
+  WITH webhook AS (
+    SELECT id, disabled_at IS NOT NULL AS is_disabled FROM ${schema}.webhooks
+    WHERE id = $2::uuid AND project_id = $1::text
+  ),
+  replayed AS (
+    UPDATE ${schema}.deliveries d
+    SET state = 'ready', due_at = clock_timestamp(), claims = 0
+    FROM webhook w, ${schema}.events e
+    WHERE d.webhook_id = w.id AND NOT w.is_disabled AND e.id = d.event_id
+      AND (d.state = 'failed' OR d.state = 'delivered' AND $3::uuid IS NOT NULL)
+      AND (d.event_id = $3::uuid OR e.at >= $4::timestamptz)
+    RETURNING d.event_id
+  )
+  SELECT is_disabled, (SELECT count(*) FROM replayed)::integer AS replayed FROM webhook
 `

@@ -23,6 +23,13 @@ export const listWebhooks = (schema: string): string => `
   ORDER BY w.position
 `
 
+/** Enables a webhook. Gives a row if it exists. */
+export const enableWebhook = (schema: string): string => `
+  UPDATE ${schema}.webhooks SET disabled_at = NULL
+  WHERE id = $2::uuid AND project_id = $1::text
+  RETURNING id
+`
+
 /** Removes a webhook. Its deliveries are cancelled with it: what is open is claimed by nobody. */
 export const removeWebhook = (schema: string): string => `
   WITH removed AS (

@@ -1,0 +1,54 @@
+/** A process that receives notifications, verifies each, and tells its parent what has arrived. */
+
+import { createServer } from "node:http"
+import * as WebhookSignature from "@tenure/core/WebhookSignature"
+import * as Result from "effect/Result"
+
+/** What the receiver tells when it is asked. */
+export interface Arrivals {
+  readonly total: number
+  readonly distinct: number
+  readonly unverified: number
+  /** Milliseconds from the commit to the arrival, of those that arrived since the last report. */
+  readonly latencies: ReadonlyArray<number>
+}
+
+const secrets = new Map<string, WebhookSignature.Secret>()
+const ids = new Set<string>()
+let total = 0
+let unverified = 0
+let latencies: Array<number> = []
+
+const server = createServer((request, response) => {
+  const chunks: Array<Buffer> = []
+  request.on("data", (chunk: Buffer) => chunks.push(chunk))
+  request.on("end", () => {
+    response.writeHead(204).end()
+    const body = Buffer.concat(chunks)
+    const secret = secrets.get(request.url ?? "")
+    const notification = { headers: request.headers, body, now: Date.now() }
+    const verdict = WebhookSignature.verify(notification, secret === undefined ? [] : [secret])
+    total++
+    if (Result.isFailure(verdict)) unverified++
+    ids.add(`${request.url} ${String(request.headers["webhook-id"])}`)
+    const { data } = JSON.parse(body.toString())
+    latencies.push(Date.now() - Number(data.at))
+  })
+})
+
+type Message = { readonly register: readonly [string, string] } | "report"
+
+process.on("message", (message: Message) => {
+  if (message === "report") {
+    process.send?.({ total, distinct: ids.size, unverified, latencies } satisfies Arrivals)
+    latencies = []
+  } else {
+    const [path, secret] = message.register
+    secrets.set(path, WebhookSignature.Secret(secret))
+  }
+})
+
+server.listen(0, "127.0.0.1", () => {
+  const address = server.address()
+  process.send?.(typeof address === "object" ? address?.port : undefined)
+})
