@@ -12,7 +12,7 @@ import { settle } from "../statements/settle.ts"
 import type { Database } from "./database.ts"
 import * as Gather from "./gather.ts"
 import type { Nudge } from "./nudge.ts"
-import { bigints, instant, integer, text, texts, uuid, uuids } from "./parameters.ts"
+import { bigints, instant, instants, integer, text, texts, uuid, uuids } from "./parameters.ts"
 
 interface ClaimRow {
   readonly event_id: string | null
@@ -61,14 +61,6 @@ const attemptOf = (settlement: Settlement): string | undefined =>
 const delayOf = (settlement: Settlement): number =>
   settlement._tag === "Retry" ? Math.ceil(settlement.delayMillis) : 0
 
-const eventParams = ({ at, body, id, projectId, type }: Event) => [
-  text(projectId),
-  uuid(id),
-  text(type),
-  instant(at),
-  text(body),
-]
-
 const toClaims = (rows: ReadonlyArray<ClaimRow>): ReadonlyArray<Claim> =>
   rows.flatMap((row) =>
     row.event_id === null
@@ -110,6 +102,27 @@ export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudg
     return all.map((_, index) => settled.has(index + 1))
   })
 
+  /** Publishes events; tells of each whether its project exists. */
+  const publishMany = Effect.fnUntraced(function* (events: ReadonlyArray<Event>) {
+    const rows = yield* database.join<{ n: number; deliveries: number }>(sql.publish, [
+      texts(events.map(({ projectId }) => projectId)),
+      uuids(events.map(({ id }) => id)),
+      texts(events.map(({ type }) => type)),
+      instants(events.map(({ at }) => at)),
+      texts(events.map(({ body }) => body)),
+    ])
+    if (rows.some(({ deliveries }) => deliveries > 0)) yield* database.afterCommit(nudge.tell)
+    const found = new Set(rows.map(({ n }) => n))
+    return events.map((_, index) => found.has(index + 1))
+  })
+
+  const publishGathered = yield* Gather.make({
+    run: publishMany,
+    keyOf: (event: Event) => event.id,
+    maxBatch: 256,
+    maxInFlight: 2,
+  })
+
   const settleGathered = yield* Gather.make({
     run: settleMany,
     keyOf: (one: Settled) => `${one.claim.event.id} ${one.claim.webhook.id}`,
@@ -119,17 +132,19 @@ export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudg
 
   const outbox: Outbox["Service"] = {
     publish: Effect.fnUntraced(function* (event) {
-      const [row] = yield* database.join<{ readonly deliveries: number }>(
-        sql.publish,
-        eventParams(event),
-      )
-      if (row === undefined) return yield* new ProjectNotFound({ projectId: event.projectId })
-      if (row.deliveries > 0) yield* database.afterCommit(nudge.tell)
+      const isFound = (yield* database.isJoined)
+        ? (yield* publishMany([event]))[0]
+        : yield* publishGathered(event)
+      if (isFound !== true) return yield* new ProjectNotFound({ projectId: event.projectId })
     }),
 
     publishTo: Effect.fnUntraced(function* (event, webhookId) {
       const [row] = yield* database.join<{ readonly is_disabled: boolean }>(sql.publishTo, [
-        ...eventParams(event),
+        text(event.projectId),
+        uuid(event.id),
+        text(event.type),
+        instant(event.at),
+        text(event.body),
         uuid(webhookId),
       ])
       if (row === undefined) return yield* new WebhookNotFound({ webhookId })

@@ -1,23 +1,25 @@
 import { publishing } from "./publish.ts"
 
-const asked = `
-  asked AS (
-    SELECT $1::text AS project_id, $2::uuid AS event_id, $3::text AS event_type,
-           $4::timestamptz AS at, $5::text AS body, 1 AS n
-  )`
-
-/** Stores an event and its deliveries. Gives a row if the project exists. */
+/**
+ * Stores events and their deliveries: one element of each array for each event. Gives the positions,
+ * from 1, of those whose project exists.
+ */
 export const publish = (schema: string): string => `
-  WITH ${asked},
-  found AS (
-    SELECT a.* FROM asked a WHERE EXISTS (SELECT FROM ${schema}.projects WHERE id = $1)
+  WITH found AS MATERIALIZED (
+    SELECT a.*
+    FROM unnest($1::text[], $2::uuid[], $3::text[], $4::timestamptz[], $5::text[])
+    WITH ORDINALITY AS a (project_id, event_id, event_type, at, body, n)
+    JOIN ${schema}.projects p ON p.id = a.project_id
   ),${publishing(schema, "found")}
-  SELECT (SELECT count(*) FROM delivered)::integer AS deliveries FROM found
+  SELECT n::integer, (SELECT count(*) FROM delivered)::integer AS deliveries FROM found
 `
 
 /** Stores an event and its delivery to one webhook. Gives a row if the webhook exists. */
 export const publishTo = (schema: string): string => `
-  WITH ${asked},
+  WITH asked AS (
+    SELECT $1::text AS project_id, $2::uuid AS event_id, $3::text AS event_type,
+           $4::timestamptz AS at, $5::text AS body
+  ),
   webhook AS (
     SELECT id, disabled_at IS NOT NULL AS is_disabled FROM ${schema}.webhooks
     WHERE id = $6::uuid AND project_id = $1
