@@ -92,10 +92,13 @@ export interface Claimed {
 export class Outbox extends Context.Service<
   Outbox,
   {
-    /** Stores an event with a delivery for each enabled webhook of its project. */
+    /**
+     * Stores an event with a delivery for each webhook of its project that is enabled and gets events
+     * of its type.
+     */
     readonly publish: (event: Event) => Effect.Effect<void, ProjectNotFound | StoreUnavailable>
 
-    /** Stores an event with a delivery for one webhook of its project. */
+    /** Stores an event with a delivery for one webhook of its project, whatever types that gets. */
     readonly publishTo: (
       event: Event,
       webhookId: WebhookId,

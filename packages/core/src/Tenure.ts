@@ -127,6 +127,7 @@ export const promises: Effect.Effect<Promises, never, Services> = Effect.gen(fun
       create: lift(webhooks.create),
       list: lift(webhooks.list),
       delete: lift(webhooks.delete),
+      rotateSecret: lift(webhooks.rotateSecret),
       enable: lift(webhooks.enable),
       ping: lift(webhooks.ping),
       deliveries: lift(webhooks.deliveries),

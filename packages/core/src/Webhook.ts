@@ -2,6 +2,7 @@
 
 import type { Branded } from "effect/Brand"
 import * as Data from "effect/Data"
+import type { EventType } from "./Event.ts"
 import { refined } from "./internal/refined.ts"
 import { isUuid } from "./internal/uuid.ts"
 import type { ProjectId } from "./Project.ts"
@@ -19,6 +20,10 @@ export interface Webhook {
   readonly projectId: ProjectId
   readonly url: string
   readonly secret: Secret
+  /** The secret before the last rotation, which signs as well until that instant. */
+  readonly previous: { readonly secret: Secret; readonly until: number } | undefined
+  /** The types of events that it gets; `undefined` for all. */
+  readonly eventTypes: ReadonlyArray<EventType> | undefined
   /** Milliseconds since the epoch. */
   readonly createdAt: number
   /** When the receiver said for good that it is gone (410); nothing is sent from then on. */

@@ -5,6 +5,7 @@ import type * as Effect from "effect/Effect"
 import type { ProjectId, ProjectNotFound } from "./Project.ts"
 import type { StoreUnavailable } from "./StoreUnavailable.ts"
 import type { Webhook, WebhookId, WebhookLimitReached, WebhookNotFound } from "./Webhook.ts"
+import type { Secret } from "./WebhookSignature.ts"
 
 /** Keeps the webhooks of projects. */
 export class WebhookStore extends Context.Service<
@@ -23,6 +24,16 @@ export class WebhookStore extends Context.Service<
     readonly list: (
       projectId: ProjectId,
     ) => Effect.Effect<ReadonlyArray<Webhook>, ProjectNotFound | StoreUnavailable>
+
+    /**
+     * Gives a webhook a new secret; the one that it had signs as well until `previousUntil`
+     * (milliseconds since the epoch).
+     */
+    readonly rotate: (
+      projectId: ProjectId,
+      webhookId: WebhookId,
+      rotation: { readonly secret: Secret; readonly previousUntil: number },
+    ) => Effect.Effect<void, WebhookNotFound | StoreUnavailable>
 
     /** Enables a webhook that was disabled; does nothing if it was not. */
     readonly enable: (

@@ -3,6 +3,7 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { AddressPolicy, permitsHost } from "./AddressPolicy.ts"
@@ -51,6 +52,8 @@ export class Webhooks extends Context.Service<
       readonly projectId: string
       /** What a client sent; anything but a URL is refused. */
       readonly url: unknown
+      /** The types of events that it is to get; all by default. */
+      readonly eventTypes?: ReadonlyArray<string> | undefined
     }) => Effect.Effect<
       Webhook,
       Failure | InvalidWebhookUrl | WebhookLimitReached | ProjectNotFound
@@ -66,6 +69,14 @@ export class Webhooks extends Context.Service<
      * has succeeded, no attempt starts.
      */
     readonly delete: (webhook: WebhookIds) => Effect.Effect<void, Failure | WebhookNotFound>
+
+    /**
+     * Gives a webhook a new secret, which is returned. For a time, 24 hours by default, the one that
+     * it had signs as well, so that receivers with either can verify.
+     */
+    readonly rotateSecret: (
+      webhook: WebhookIds & { readonly keepOldFor?: Duration.Input | undefined },
+    ) => Effect.Effect<WebhookSignature.Secret, Failure | WebhookNotFound>
 
     /** Enables a webhook that was disabled. What has failed meanwhile can be replayed. */
     readonly enable: (webhook: WebhookIds) => Effect.Effect<void, Failure | WebhookNotFound>
@@ -109,6 +120,8 @@ export class Webhooks extends Context.Service<
   ): Layer.Layer<Webhooks, InvalidInput, WebhookStore | Outbox | Dispatcher | AddressPolicy> =>
     Layer.effect(Webhooks, make(options))
 }
+
+const day = 86_400_000
 
 const maxUrlLength = 2048
 
@@ -161,13 +174,18 @@ const make = Effect.fnUntraced(function* ({ requireHttps = false, ...options }: 
       : invalidUrl("url must not point to a private address")
   }
 
+  const freshSecret = () =>
+    WebhookSignature.secretFromBytes(crypto.getRandomValues(new Uint8Array(32)))
+
   return Webhooks.of({
     create: Effect.fnUntraced(function* (input) {
       const webhook: Webhook = {
         id: WebhookId(crypto.randomUUID()),
         projectId: yield* Input.projectId(input.projectId),
         url: yield* checkUrl(input.url),
-        secret: WebhookSignature.secretFromBytes(crypto.getRandomValues(new Uint8Array(32))),
+        secret: freshSecret(),
+        previous: undefined,
+        eventTypes: input.eventTypes && (yield* Effect.forEach(input.eventTypes, Input.eventType)),
         createdAt: yield* Clock.currentTimeMillis,
         disabledAt: undefined,
       }
@@ -185,6 +203,15 @@ const make = Effect.fnUntraced(function* ({ requireHttps = false, ...options }: 
         Effect.tapErrorTag("StoreUnavailable", () => dispatcher.cancel(webhookId)),
         Effect.uninterruptible,
       )
+    }),
+
+    rotateSecret: Effect.fnUntraced(function* ({ keepOldFor = "24 hours", ...ids }) {
+      const { projectId, webhookId } = yield* refOf(ids)
+      const kept = yield* Setting.millis("keepOldFor", keepOldFor, { least: 0, most: 30 * day })
+      const secret = freshSecret()
+      const previousUntil = (yield* Clock.currentTimeMillis) + kept
+      yield* store.rotate(projectId, webhookId, { secret, previousUntil })
+      return secret
     }),
 
     enable: Effect.fnUntraced(function* (ids) {

@@ -492,6 +492,33 @@ describe("deleting a webhook", () => {
   })
 })
 
+describe("rotating the secret", () => {
+  it.effect("lets receivers with either verify for a day, and with the new one for good", () =>
+    dispatching({}, ({ sent }) =>
+      Effect.gen(function* () {
+        const webhooks = yield* Webhooks
+        const { id, secret } = yield* addWebhook()
+        const ids = { projectId, webhookId: id }
+        const fresh = yield* webhooks.rotateSecret(ids)
+        const verifying = Effect.gen(function* () {
+          yield* publish
+          yield* settled
+          const { body = "", headers = {} } = sent.at(-1) ?? {}
+          const now = yield* Clock.currentTimeMillis
+          return [secret, fresh].map((one) =>
+            Result.isSuccess(WebhookSignature.verify({ headers, body, now }, [one])),
+          )
+        })
+        expect(yield* verifying).toEqual([true, true])
+        yield* pass("24 hours")
+        expect(yield* verifying).toEqual([false, true])
+        const [listed] = yield* webhooks.list(projectId)
+        expect(listed?.secret).toBe(fresh)
+      }),
+    ),
+  )
+})
+
 describe("a ping", () => {
   it.effect("goes to one webhook alone", () =>
     dispatching({}, ({ sent }) =>

@@ -49,6 +49,8 @@ export const webhook = (projectId: ProjectId): Webhook => {
     projectId,
     url: `https://receiver.example/${id}`,
     secret: secretFromBytes(crypto.getRandomValues(new Uint8Array(32))),
+    previous: undefined,
+    eventTypes: undefined,
     createdAt: 0,
     disabledAt: undefined,
   }

@@ -1,6 +1,7 @@
 /** What every `Outbox` has to do. */
 
 import { describe, expect } from "@effect/vitest"
+import { EventType } from "@tenure/core/Event"
 import { ProjectId } from "@tenure/core/Project"
 import { WebhookId } from "@tenure/core/Webhook"
 import { WebhookStore } from "@tenure/core/WebhookStore"
@@ -65,6 +66,22 @@ export const outboxSuite = (name: string, harness: StoreHarness): void => {
           yield* outbox.publish(event(p1))
           yield* (yield* WebhookStore).add(Fixture.webhook(p1), 50)
           expect(yield* claims()).toEqual([])
+        }))
+
+      test("makes deliveries for webhooks that get events of its type alone", () =>
+        Effect.gen(function* () {
+          const { outbox } = yield* prepared(0)
+          const store = yield* WebhookStore
+          const some = [EventType("payment.completed"), EventType("test.happened")]
+          const wanting = [undefined, some, [EventType("test")], []].map((eventTypes) => ({
+            ...Fixture.webhook(p1),
+            eventTypes,
+          }))
+          yield* Effect.forEach(wanting, (webhook) => store.add(webhook, 50))
+          yield* outbox.publish(event(p1, "test.happened"))
+          const urls = (yield* claims()).map(({ webhook }) => webhook.url)
+          expect(new Set(urls)).toEqual(new Set(wanting.slice(0, 2).map(({ url }) => url)))
+          expect(urls).toHaveLength(2)
         }))
 
       test("can be to one webhook alone, of the event's project", () =>

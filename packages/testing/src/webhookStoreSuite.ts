@@ -1,11 +1,13 @@
 /** What every `WebhookStore` has to do. */
 
 import { describe, expect } from "@effect/vitest"
+import { EventType } from "@tenure/core/Event"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
 import { WebhookId } from "@tenure/core/Webhook"
 import { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fixture from "./fixtures.ts"
 import { type StoreHarness, testOn } from "./StoreHarness.ts"
@@ -45,6 +47,41 @@ export const webhookStoreSuite = (name: string, harness: StoreHarness): void => 
         const urls = ["https://EXAMPLE.com:443/a?b=c&d#e", `https://例え.jp/${"x".repeat(2000)}`]
         for (const url of urls) yield* store.add({ ...Fixture.webhook(p1), url }, 50)
         expect((yield* store.list(p1)).map(({ url }) => url)).toEqual(urls)
+      }))
+
+    test("keeps the types of events that a webhook gets", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const eventTypes = [EventType("payment.completed"), EventType("a-b.c_d")]
+        yield* store.add({ ...Fixture.webhook(p1), eventTypes }, 50)
+        yield* store.add({ ...Fixture.webhook(p1), eventTypes: [] }, 50)
+        const listed = yield* store.list(p1)
+        expect(listed.map((webhook) => webhook.eventTypes)).toEqual([eventTypes, []])
+      }))
+
+    test("rotates the secret: for a time the old one signs as well", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const outbox = yield* Outbox
+        const webhook = Fixture.webhook(p1)
+        const { secret } = Fixture.webhook(p1)
+        yield* store.add(webhook, 50)
+        const now = yield* Clock.currentTimeMillis
+        const signing = Effect.gen(function* () {
+          yield* outbox.publish(Fixture.event(p1))
+          return (yield* claimable).claims.map((claim) => claim.webhook.secrets)
+        })
+        expect(yield* signing).toEqual([[webhook.secret]])
+        const rotation = { secret, previousUntil: now + 60_000 }
+        yield* store.rotate(p1, webhook.id, rotation)
+        expect(yield* signing).toEqual([[secret, webhook.secret]])
+        expect(yield* store.list(p1)).toEqual([
+          { ...webhook, secret, previous: { secret: webhook.secret, until: now + 60_000 } },
+        ])
+        yield* store.rotate(p1, webhook.id, { secret: webhook.secret, previousUntil: now })
+        expect(yield* signing).toEqual([[webhook.secret]])
+        const foreign = yield* Effect.flip(store.rotate(p2, webhook.id, rotation))
+        expect(foreign._tag).toBe("WebhookNotFound")
       }))
 
     test("fails for a project that does not exist", () =>

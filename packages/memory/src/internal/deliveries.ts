@@ -29,7 +29,7 @@ interface Job {
 }
 
 interface Lane {
-  readonly webhook: Webhook
+  webhook: Webhook
   readonly waiting: Heap.Heap<Job>
   readonly leased: Set<Job>
   isOpen: boolean
@@ -52,8 +52,8 @@ export interface Deliveries {
   readonly settle: (claim: Claim, settlement: Settlement, now: number) => Webhook | undefined
   /** Takes no more deliveries for a webhook; those that wait end in the given state. */
   readonly close: (webhookId: WebhookId, state: "failed" | "cancelled") => void
-  /** Takes deliveries for a webhook again. */
-  readonly reopen: (webhookId: WebhookId) => void
+  /** Goes on with a webhook as it is now; takes deliveries for it again if it is enabled. */
+  readonly update: (webhook: Webhook) => void
   /** Reads deliveries, newest first. */
   readonly list: (webhook: WebhookRef, page: Page) => ReadonlyArray<Delivery>
   /** Begins deliveries that have ended anew, and gives their number. */
@@ -208,10 +208,11 @@ export const make = (kept: number): Deliveries => {
     job.tries++
     job.lease = { token, until: now + leaseMillis }
     job.lane.leased.add(job)
-    const { id, secret, url } = job.lane.webhook
+    const { id, previous, secret, url } = job.lane.webhook
+    const isRotating = previous !== undefined && previous.until > now
     return {
       event: { id: job.event.id, body: job.event.body },
-      webhook: { id, url, secrets: [secret] },
+      webhook: { id, url, secrets: isRotating ? [secret, previous.secret] : [secret] },
       attempt: job.tries,
       lease: token,
     }
@@ -294,9 +295,11 @@ export const make = (kept: number): Deliveries => {
       return job.lane.webhook
     },
 
-    reopen: (webhookId) => {
-      const lane = lanes.get(webhookId)
-      if (lane !== undefined) lane.isOpen = true
+    update: (webhook) => {
+      const lane = lanes.get(webhook.id)
+      if (lane === undefined) return
+      lane.webhook = webhook
+      lane.isOpen = webhook.disabledAt === undefined
     },
 
     list: (webhook, { limit, olderThan, state }) => {

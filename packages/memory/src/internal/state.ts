@@ -2,6 +2,7 @@
 
 import type { Event } from "@tenure/core/Event"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
+import type { Webhook } from "@tenure/core/Webhook"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Deliveries from "./deliveries.ts"
@@ -19,6 +20,9 @@ export interface State {
   /** Adds a delivery of the event for each webhook of its project that is not disabled. */
   readonly publish: (project: Project, event: Event) => void
 }
+
+const isWanted = ({ eventTypes }: Webhook, { type }: Event): boolean =>
+  eventTypes === undefined || eventTypes.includes(type)
 
 /**
  * Makes an empty state.
@@ -45,7 +49,7 @@ export const make = (kept: number): State => {
     },
     publish: ({ webhooks }, event) => {
       for (const webhook of webhooks.values()) {
-        if (webhook.disabledAt !== undefined) continue
+        if (webhook.disabledAt !== undefined || !isWanted(webhook, event)) continue
         deliveries.add(event, webhook)
         changed.openUnsafe()
       }

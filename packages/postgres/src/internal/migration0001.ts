@@ -73,6 +73,11 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     project_id  text COLLATE "C" NOT NULL REFERENCES ${schema}.projects,
     url         text NOT NULL,
     secret      text NOT NULL,
+    -- The secret before the last rotation, which signs as well until then.
+    previous_secret text,
+    previous_until  timestamptz,
+    -- The types of events that it gets; NULL for all.
+    event_types text[],
     created_at  timestamptz NOT NULL,
     disabled_at timestamptz
   )

@@ -19,7 +19,7 @@ interface ClaimRow {
   readonly body: string
   readonly webhook_id: string
   readonly url: string
-  readonly secret: string
+  readonly secrets: ReadonlyArray<string>
   readonly claims: number
   readonly lease: bigint
   readonly looked_at: string
@@ -68,7 +68,11 @@ const toClaims = (rows: ReadonlyArray<ClaimRow>): ReadonlyArray<Claim> =>
       : [
           {
             event: { id: EventId(row.event_id), body: row.body },
-            webhook: { id: WebhookId(row.webhook_id), url: row.url, secrets: [Secret(row.secret)] },
+            webhook: {
+              id: WebhookId(row.webhook_id),
+              url: row.url,
+              secrets: row.secrets.map(Secret),
+            },
             attempt: row.claims,
             lease: String(row.lease),
           },

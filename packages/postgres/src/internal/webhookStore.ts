@@ -1,21 +1,41 @@
 /** Webhooks on PostgreSQL. */
 
-import { ProjectNotFound } from "@tenure/core/Project"
-import { WebhookId, WebhookLimitReached, WebhookNotFound } from "@tenure/core/Webhook"
+import { EventType } from "@tenure/core/Event"
+import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
+import { type Webhook, WebhookId, WebhookLimitReached, WebhookNotFound } from "@tenure/core/Webhook"
 import { Secret } from "@tenure/core/WebhookSignature"
 import type { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
 import * as Statements from "../statements/webhooks.ts"
 import type { Database } from "./database.ts"
-import { instant, integer, text, uuid } from "./parameters.ts"
+import { instant, integer, text, texts, uuid } from "./parameters.ts"
 
 interface WebhookRow {
   readonly id: string | null
   readonly url: string
   readonly secret: string
+  readonly previous_secret: string | null
+  readonly previous_until: Date | null
+  readonly event_types: ReadonlyArray<string> | null
   readonly created_at: Date
   readonly disabled_at: Date | null
 }
+
+const previousOf = ({ previous_secret, previous_until }: WebhookRow): Webhook["previous"] =>
+  previous_secret === null || previous_until === null
+    ? undefined
+    : { secret: Secret(previous_secret), until: Number(previous_until) }
+
+const toWebhook = (projectId: ProjectId, id: string, row: WebhookRow): Webhook => ({
+  id: WebhookId(id),
+  projectId,
+  url: row.url,
+  secret: Secret(row.secret),
+  previous: previousOf(row),
+  eventTypes: row.event_types?.map(EventType),
+  createdAt: Number(row.created_at),
+  disabledAt: row.disabled_at === null ? undefined : Number(row.disabled_at),
+})
 
 /** Makes the store. */
 export const make = (database: Database): WebhookStore["Service"] => {
@@ -23,11 +43,15 @@ export const make = (database: Database): WebhookStore["Service"] => {
   const sql = {
     add: Statements.addWebhook(schema),
     list: Statements.listWebhooks(schema),
+    rotate: Statements.rotateSecret(schema),
     enable: Statements.enableWebhook(schema),
     remove: Statements.removeWebhook(schema),
   }
   return {
-    add: Effect.fnUntraced(function* ({ createdAt, id, projectId, secret, url }, limit) {
+    add: Effect.fnUntraced(function* (
+      { createdAt, eventTypes, id, projectId, secret, url },
+      limit,
+    ) {
       const [row] = yield* database.join<{ added: boolean; project_exists: boolean }>(sql.add, [
         uuid(id),
         text(projectId),
@@ -35,6 +59,7 @@ export const make = (database: Database): WebhookStore["Service"] => {
         text(secret),
         instant(createdAt),
         integer(limit),
+        eventTypes === undefined ? text(undefined) : texts(eventTypes),
       ])
       if (row?.added === true) return
       return yield* row?.project_exists === true
@@ -45,20 +70,17 @@ export const make = (database: Database): WebhookStore["Service"] => {
     list: Effect.fnUntraced(function* (projectId) {
       const rows = yield* database.join<WebhookRow>(sql.list, [text(projectId)])
       if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
-      return rows.flatMap(({ created_at, disabled_at, id, secret, url }) =>
-        id === null
-          ? []
-          : [
-              {
-                id: WebhookId(id),
-                projectId,
-                url,
-                secret: Secret(secret),
-                createdAt: Number(created_at),
-                disabledAt: disabled_at === null ? undefined : Number(disabled_at),
-              },
-            ],
-      )
+      return rows.flatMap((row) => (row.id === null ? [] : [toWebhook(projectId, row.id, row)]))
+    }),
+
+    rotate: Effect.fnUntraced(function* (projectId, webhookId, { previousUntil, secret }) {
+      const rows = yield* database.join(sql.rotate, [
+        text(projectId),
+        uuid(webhookId),
+        text(secret),
+        instant(previousUntil),
+      ])
+      if (rows.length === 0) return yield* new WebhookNotFound({ webhookId })
     }),
 
     enable: Effect.fnUntraced(function* (projectId, webhookId) {

@@ -14,7 +14,7 @@ export const createClaim = (schema: string): string => `
   CREATE OR REPLACE FUNCTION ${schema}.claim(
     asked integer, per_webhook integer, lease_millis integer, last_webhook uuid, lanes integer
   ) RETURNS TABLE (
-    event_id uuid, body text, webhook_id uuid, url text, secret text, claims integer, lease bigint,
+    event_id uuid, body text, webhook_id uuid, url text, secrets text[], claims integer, lease bigint,
     looked_at uuid, due_in double precision
   ) LANGUAGE plpgsql AS $$
   #variable_conflict use_column
@@ -63,7 +63,9 @@ export const createClaim = (schema: string): string => `
 
     RETURN QUERY
     WITH picked AS MATERIALIZED (
-      SELECT p.event_id, p.webhook_id, p.turn, s.n, w.url, w.secret
+      SELECT p.event_id, p.webhook_id, p.turn, s.n, w.url,
+             CASE WHEN w.previous_until > now THEN ARRAY[w.secret, w.previous_secret]
+             ELSE ARRAY[w.secret] END AS secrets
       FROM unnest(seen) WITH ORDINALITY s (id, n)
       JOIN ${schema}.webhooks w ON w.id = s.id AND w.disabled_at IS NULL
       CROSS JOIN LATERAL (
@@ -89,7 +91,7 @@ export const createClaim = (schema: string): string => `
       WHERE d.event_id = p.event_id AND d.webhook_id = p.webhook_id
       RETURNING d.event_id, d.webhook_id, d.claims, d.lease
     )
-    SELECT c.event_id, e.body, c.webhook_id, p.url, p.secret, c.claims, c.lease,
+    SELECT c.event_id, e.body, c.webhook_id, p.url, p.secrets, c.claims, c.lease,
            coalesce(next, nobody), 0::double precision
     FROM claimed c
     JOIN picked p ON p.event_id = c.event_id AND p.webhook_id = c.webhook_id
@@ -97,7 +99,7 @@ export const createClaim = (schema: string): string => `
     ORDER BY p.turn, p.n;
 
     IF NOT FOUND THEN
-      RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::uuid, NULL::text, NULL::text,
+      RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::uuid, NULL::text, NULL::text[],
         NULL::integer, NULL::bigint, coalesce(next, nobody),
         CASE WHEN cardinality(seen) = lanes THEN 0
         ELSE (SELECT extract(epoch FROM min(d.due_at) - now) * 1000 FROM ${schema}.deliveries d

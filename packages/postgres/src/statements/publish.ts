@@ -3,7 +3,7 @@
 /**
  * Common table expressions that store the events of `source`, a table with the columns `project_id`,
  * `event_id`, `event_type`, `at`, `body` and `n`, and a delivery of each to every webhook of its
- * project that is not disabled. They are named `published` and `delivered`.
+ * project that is enabled and gets events of its type. They are named `published` and `delivered`.
  */
 export const publishing = (schema: string, source: string): string => `
   published AS (
@@ -15,6 +15,7 @@ export const publishing = (schema: string, source: string): string => `
     SELECT s.event_id, w.id, clock_timestamp()
     FROM ${source} s
     JOIN ${schema}.webhooks w ON w.project_id = s.project_id AND w.disabled_at IS NULL
+      AND (w.event_types IS NULL OR s.event_type = ANY (w.event_types))
     ORDER BY s.n
     RETURNING webhook_id
   )`

@@ -6,8 +6,8 @@ export const addWebhook = (schema: string): string => `
     RETURNING id
   ),
   added AS (
-    INSERT INTO ${schema}.webhooks (id, project_id, url, secret, created_at)
-    SELECT $1::uuid, id, $3::text, $4::text, $5::timestamptz FROM counted
+    INSERT INTO ${schema}.webhooks (id, project_id, url, secret, created_at, event_types)
+    SELECT $1::uuid, id, $3::text, $4::text, $5::timestamptz, $7::text[] FROM counted
     RETURNING id
   )
   SELECT EXISTS (SELECT FROM added) AS added,
@@ -16,11 +16,20 @@ export const addWebhook = (schema: string): string => `
 
 /** Reads the webhooks of a project, oldest first: one empty row if it has none, none if there is no project. */
 export const listWebhooks = (schema: string): string => `
-  SELECT w.id, w.url, w.secret, w.created_at, w.disabled_at
+  SELECT w.id, w.url, w.secret, w.previous_secret, w.previous_until, w.event_types,
+         w.created_at, w.disabled_at
   FROM ${schema}.projects p
   LEFT JOIN ${schema}.webhooks w ON w.project_id = p.id
   WHERE p.id = $1::text
   ORDER BY w.position
+`
+
+/** Gives a webhook a new secret, and keeps the old one for a time. Gives a row if it exists. */
+export const rotateSecret = (schema: string): string => `
+  UPDATE ${schema}.webhooks
+  SET secret = $3::text, previous_secret = secret, previous_until = $4::timestamptz
+  WHERE id = $2::uuid AND project_id = $1::text
+  RETURNING id
 `
 
 /** Enables a webhook. Gives a row if it exists. */
