@@ -30,7 +30,10 @@ export interface Options {
 }
 
 // Attempts in flight for one webhook.
-const perWebhook = 4
+const mostPerWebhook = 4
+
+// How many claims it takes at least to use up what may be in flight.
+const claimsToFill = 4
 
 // What a claim may outlive its attempt by: time to settle, with a store that is slow.
 const leaseMarginMillis = 15_000
@@ -215,8 +218,11 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const round = Effect.gen(function* () {
     wake.closeUnsafe()
     cancelledMeanwhile.clear()
-    const limit = maxInFlight - attempts
-    if (limit <= 0) return undefined
+    const free = maxInFlight - attempts
+    if (free <= 0) return undefined
+    const limit = Math.min(free, Math.ceil(maxInFlight / claimsToFill))
+    // The fewer are free, the fewer each webhook may have: the last go to those that have none.
+    const perWebhook = Math.ceil((mostPerWebhook * free) / maxInFlight)
     const leaseMillis = timeout + leaseMarginMillis
     const { claims, nextDueMillis } = yield* outbox.claim({ limit, perWebhook, leaseMillis })
     if (isStopping) {

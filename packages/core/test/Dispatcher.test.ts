@@ -9,7 +9,7 @@ import { ProjectId } from "@tenure/core/Project"
 import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import type { Stores } from "@tenure/core/Tenure"
 import type { WebhookId } from "@tenure/core/Webhook"
-import { Webhooks } from "@tenure/core/Webhooks"
+import { type Options as WebhookOptions, Webhooks } from "@tenure/core/Webhooks"
 import * as WebhookSignature from "@tenure/core/WebhookSignature"
 import {
   type Answer,
@@ -106,9 +106,10 @@ const dispatching = <A, E>(
   ) => Effect.Effect<A, E, Webhooks | Events | Outbox>,
   options: Options = {},
   stores: Layer.Layer<Stores, InvalidInput> = memory(),
+  webhooks: WebhookOptions = {},
 ) => {
   const transport = scripted(receivers)
-  const services = Layer.mergeAll(Webhooks.layer(), Events.layer).pipe(
+  const services = Layer.mergeAll(Webhooks.layer(webhooks), Events.layer).pipe(
     Layer.provide(Dispatcher.layer(options)),
     Layer.provide(transport.layer),
     Layer.provide(AddressPolicy.AddressPolicy.layer()),
@@ -432,6 +433,26 @@ describe("fairness", () => {
       }),
     ),
   )
+
+  it.effect("a thousand receivers that hang hold up none that answers", () => {
+    const hanging = Array.from({ length: 1000 }, (_, index) => `https://hanging.example/${index}`)
+    return dispatching(
+      Object.fromEntries(hanging.map((one) => [one, () => Effect.never])),
+      ({ sent }) =>
+        Effect.gen(function* () {
+          yield* Effect.forEach(hanging, addWebhook)
+          yield* Effect.forEach(Array.from({ length: 8 }), () => publish)
+          yield* addWebhook(otherUrl)
+          yield* Effect.forEach(Array.from({ length: 20 }), () => publish)
+          yield* settled
+          expect(sent.filter((request) => request.url === otherUrl)).toHaveLength(20)
+          expect(sent.length).toBeGreaterThanOrEqual(1020)
+        }),
+      {},
+      memory(),
+      { maxPerProject: 2000 },
+    )
+  })
 
   it.effect("no more attempts are in flight than the bound over all", () =>
     dispatching(
