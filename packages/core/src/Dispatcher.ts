@@ -3,6 +3,7 @@
 import type * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
+import { WebCrypto } from "effect/crypto/WebCrypto"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -11,8 +12,10 @@ import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
+import * as Event from "./Event.ts"
+import * as Uuid from "./internal/uuid.ts"
 import type { InvalidInput } from "./InvalidInput.ts"
-import { type Attempt, type Claim, Outbox, type Settlement } from "./Outbox.ts"
+import { type Attempt, type Claim, Outbox, type Settlement, type WebhookRef } from "./Outbox.ts"
 import * as RetrySchedule from "./RetrySchedule.ts"
 import * as Setting from "./Setting.ts"
 import type { WebhookId } from "./Webhook.ts"
@@ -25,6 +28,10 @@ export interface Options {
   readonly retrySchedule?: ReadonlyArray<Duration.Input> | undefined
   /** The time for one attempt, from the look-up of the name to the end of the response; 15 s by default. */
   readonly timeout?: Duration.Input | undefined
+  /** How long a webhook may do nothing but fail before it is disabled; 5 days by default. */
+  readonly disableAfter?: Duration.Input | undefined
+  /** Called with a webhook that was disabled; what it throws is logged and otherwise ignored. */
+  readonly onDisabled?: ((webhook: WebhookRef) => void) | undefined
   /** Attempts in flight at the same time, over all webhooks; 1,024 by default. */
   readonly maxInFlight?: number | undefined
 }
@@ -90,24 +97,41 @@ const retryAfterMillis = (field: string | undefined, now: number): number => {
   return Number.isNaN(delay) ? 0 : Math.max(0, delay)
 }
 
+/** Why a webhook was disabled: it said so, or has done nothing but fail. */
+type DisabledReason = "gone" | "failing"
+
+const resultOf = (answer: Result.Result<Answer, TransportError>): Attempt["result"] =>
+  Result.isSuccess(answer)
+    ? { _tag: "Answered", status: answer.success.status, body: answer.success.body }
+    : { _tag: "Failed", reason: answer.failure.reason }
+
 const isSuccess = (status: number): boolean => status >= 200 && status <= 299
 
-/** What becomes of a delivery after an attempt that ended at `now` (milliseconds). */
-const settlementOf = (
-  attempt: Attempt,
-  retryAfter: string | undefined,
-  now: number,
-  next: (retryAfterMillis: number) => number | undefined,
-): Settlement => {
-  const { result } = attempt
-  if (result._tag === "Answered") {
-    if (isSuccess(result.status)) return { _tag: "Delivered", attempt }
-    if (result.status === 410) return { _tag: "Gone", attempt }
-  }
-  const delayMillis = next(retryAfterMillis(retryAfter, now))
-  return delayMillis === undefined
-    ? { _tag: "Failed", attempt }
-    : { _tag: "Retry", attempt, delayMillis }
+// Answers of a receiver that has too much to do.
+const busy = new Set([429, 502, 503, 504])
+
+const busyPauseMillis = 1000
+
+// After so many attempts that failed one after the other, a webhook is tried but now and then.
+const failuresToBreak = 10
+
+const longestBreakMillis = 60_000
+
+/**
+ * How long a webhook is left alone after an attempt that failed: as long as it has asked for, within
+ * the time until that delivery's next attempt; a little if it is busy; longer if it fails again and
+ * again.
+ */
+const holdMillis = (
+  { result }: Attempt,
+  failures: number,
+  asked: number,
+  untilNext: number,
+): number => {
+  if (asked > 0) return Math.min(asked, untilNext)
+  if (failures >= failuresToBreak) return Math.min(longestBreakMillis, untilNext)
+  const isBusy = result._tag === "Answered" && busy.has(result.status)
+  return isBusy ? Math.min(busyPauseMillis, untilNext) : 0
 }
 
 /** Says that something does not work: once, until it has worked again. */
@@ -132,6 +156,11 @@ const make = Effect.fnUntraced(function* (options: Options) {
     Setting.millis("webhooks.retrySchedule", delay, { least: 0, most: longestDelay }),
   )
   const timeout = yield* Setting.millis("webhooks.timeout", options.timeout ?? "15 seconds")
+  const disableAfter = yield* Setting.millis(
+    "webhooks.disableAfter",
+    options.disableAfter ?? "5 days",
+  )
+  const crypto = yield* WebCrypto
   const maxInFlight = yield* Setting.count("webhooks.maxInFlight", options.maxInFlight ?? 1024)
   const fork = Effect.runForkWith(yield* Effect.context())
 
@@ -159,20 +188,60 @@ const make = Effect.fnUntraced(function* (options: Options) {
       ),
     )
 
+  const disabling = (claim: Claim, attempt: Attempt, reason: DisabledReason): Settlement => {
+    const { projectId, webhookId } = claim.webhook
+    const at = Math.round(attempt.at + attempt.durationMillis)
+    const announcement = Event.make({
+      id: Event.EventId(Uuid.v7(crypto, at)),
+      projectId,
+      type: Event.types.disabled,
+      at,
+      data: { project_id: projectId, webhook_id: webhookId, reason },
+    })
+    return { _tag: "Disabled", attempt, announcement }
+  }
+
+  /** What becomes of a delivery after an attempt that failed. */
+  const failing = (
+    claim: Claim,
+    attempt: Attempt,
+    random: number,
+    retryAfter: string | undefined,
+  ): Settlement => {
+    const { failingSince, failures } = claim.webhook
+    const end = attempt.at + attempt.durationMillis
+    if (failingSince !== undefined && end - failingSince >= disableAfter) {
+      return disabling(claim, attempt, "failing")
+    }
+    const asked = retryAfterMillis(retryAfter, end)
+    const delayMillis = RetrySchedule.delay(schedule, claim.attempt, random, asked)
+    const hold = holdMillis(attempt, failures + 1, asked, delayMillis ?? longestBreakMillis)
+    return delayMillis === undefined
+      ? { _tag: "Failed", attempt, holdMillis: hold }
+      : { _tag: "Retry", attempt, delayMillis, holdMillis: hold }
+  }
+
   const send = Effect.fnUntraced(function* (claim: Claim) {
     const at = yield* Clock.currentTimeMillis
     const start = yield* Clock.monotonicTimeNanos
     const answer = yield* Effect.result(post(claim, at))
     const durationMillis = Number((yield* Clock.monotonicTimeNanos) - start) / 1_000_000
-    const random = yield* Random.next
-    const result: Attempt["result"] = Result.isSuccess(answer)
-      ? { _tag: "Answered", status: answer.success.status }
-      : { _tag: "Failed", reason: answer.failure.reason }
-    const retryAfter = Result.isSuccess(answer) ? answer.success.retryAfter : undefined
-    return settlementOf({ at, durationMillis, result }, retryAfter, at + durationMillis, (asked) =>
-      RetrySchedule.delay(schedule, claim.attempt, random, asked),
-    )
+    const attempt: Attempt = { at, durationMillis, result: resultOf(answer) }
+    if (Result.isSuccess(answer)) {
+      const { retryAfter, status } = answer.success
+      if (isSuccess(status)) return { _tag: "Delivered", attempt } satisfies Settlement
+      if (status === 410) return disabling(claim, attempt, "gone")
+      return failing(claim, attempt, yield* Random.next, retryAfter)
+    }
+    return failing(claim, attempt, yield* Random.next, undefined)
   })
+
+  /** Tells the host of a webhook that was disabled. */
+  const tell = ({ projectId, webhookId }: WebhookRef): Effect.Effect<void> =>
+    Effect.catchDefect(
+      Effect.sync(() => options.onDisabled?.({ projectId, webhookId })),
+      (defect) => Effect.logError("onDisabled threw", defect),
+    )
 
   /** Settles for as long as the lease may last; after that the delivery is claimed anew anyway. */
   const settle = (claim: Claim, settlement: Settlement) =>
@@ -182,6 +251,9 @@ const make = Effect.fnUntraced(function* (options: Options) {
         times: leaseMarginMillis / storeRetryMillis,
         while: () => !isStopping,
       }),
+      Effect.tap((isSettled) =>
+        isSettled && settlement._tag === "Disabled" ? tell(claim.webhook) : Effect.void,
+      ),
       Effect.catch((error) => Effect.logWarning("An attempt cannot be recorded", error.cause)),
     )
 
@@ -201,7 +273,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
 
   /** Starts an attempt and takes it down, in one step: no cancellation comes in between. */
   const start = (claim: Claim): void => {
-    const webhookId = claim.webhook.id
+    const webhookId = claim.webhook.webhookId
     const fiber = fork(attempt(claim))
     const fibers = inFlight.get(webhookId) ?? new Set()
     inFlight.set(webhookId, fibers.add(fiber))
@@ -230,7 +302,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
       return undefined
     }
     for (const claim of claims) {
-      if (!cancelledMeanwhile.has(claim.webhook.id)) start(claim)
+      if (!cancelledMeanwhile.has(claim.webhook.webhookId)) start(claim)
     }
     claiming.succeeded()
     if (claims.length > 0) return 0

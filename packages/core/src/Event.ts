@@ -26,6 +26,7 @@ export const types = {
   bulkExtended: EventType("memberships.extended"),
   ended: EventType("membership.ended"),
   ping: EventType("webhook.ping"),
+  disabled: EventType("webhook.disabled"),
 } as const
 
 /** An event with its body as it will be sent: the bytes that are signed never change. */

@@ -29,7 +29,8 @@ export interface Attempt {
   readonly at: number
   readonly durationMillis: number
   readonly result:
-    | { readonly _tag: "Answered"; readonly status: number }
+    /** `body` is the first kilobyte of the response. */
+    | { readonly _tag: "Answered"; readonly status: number; readonly body: string }
     /** `reason` is a word for what went wrong, such as `Timeout` or `ECONNREFUSED`. */
     | { readonly _tag: "Failed"; readonly reason: string }
 }
@@ -48,11 +49,14 @@ export interface Delivery {
 /** The right to make one attempt, until the lease passes. */
 export interface Claim {
   readonly event: Pick<Event, "id" | "body">
-  readonly webhook: {
-    readonly id: WebhookId
+  readonly webhook: WebhookRef & {
     readonly url: string
     /** All that sign: two during a rotation. */
     readonly secrets: ReadonlyArray<Secret>
+    /** Attempts that have failed since one succeeded. */
+    readonly failures: number
+    /** When the first of them did, in milliseconds since the epoch. */
+    readonly failingSince: number | undefined
   }
   /** How often the delivery has been claimed: 1 for the first attempt. */
   readonly attempt: number
@@ -63,12 +67,23 @@ export interface Claim {
 /** What becomes of a delivery after an attempt. */
 export type Settlement =
   | { readonly _tag: "Delivered"; readonly attempt: Attempt }
-  /** To be tried again after `delayMillis` on the store's clock. */
-  | { readonly _tag: "Retry"; readonly attempt: Attempt; readonly delayMillis: number }
+  /**
+   * To be tried again after `delayMillis` on the store's clock. The webhook is left alone altogether
+   * for `holdMillis`.
+   */
+  | {
+      readonly _tag: "Retry"
+      readonly attempt: Attempt
+      readonly delayMillis: number
+      readonly holdMillis: number
+    }
   /** Given up; it stays visible. */
-  | { readonly _tag: "Failed"; readonly attempt: Attempt }
-  /** Given up, and the webhook is disabled: it gets no further events. */
-  | { readonly _tag: "Gone"; readonly attempt: Attempt }
+  | { readonly _tag: "Failed"; readonly attempt: Attempt; readonly holdMillis: number }
+  /**
+   * Given up, and the webhook is disabled with all that waits for it. The announcement is published
+   * in the same step to the other webhooks of its project.
+   */
+  | { readonly _tag: "Disabled"; readonly attempt: Attempt; readonly announcement: Event }
   /** Not attempted to the end; due again at once, as if never claimed. */
   | { readonly _tag: "Released" }
 
@@ -107,7 +122,7 @@ export class Outbox extends Context.Service<
     /**
      * Claims deliveries that are due, for `leaseMillis` on the store's clock: `limit` at most, and
      * of each webhook no more than `perWebhook` minus those already out, also when several claim at
-     * once. Webhooks take turns, so that the backlog of one does not hold up another; of those of
+     * once, and none of one that is held. Webhooks take turns, so that the backlog of one does not hold up another; of those of
      * one webhook, what was due first comes first, and of equals what was published first.
      */
     readonly claim: (options: {

@@ -18,6 +18,8 @@ export interface Answer {
   readonly status: number
   /** The `Retry-After` header, as sent. */
   readonly retryAfter: string | undefined
+  /** The first kilobyte of the response, as text. */
+  readonly body: string
 }
 
 /** The receiver could not be reached, or did not answer. */
@@ -27,13 +29,16 @@ export class TransportError extends Data.TaggedError("TransportError")<{
 }> {}
 
 /** The largest response body that is read, in bytes; the rest is cut off. */
-export const maxResponseBytes = 64 * 1024
+const maxResponseBytes = 64 * 1024
+
+// How much of it is kept with the attempt, in bytes.
+const keptBytes = 1024
 
 /**
  * Sends notifications.
  *
  * An implementation dials no address but those that `AddressPolicy` permits, follows no redirect,
- * and reads the response to its end, or as far as `maxResponseBytes`. When it is interrupted it
+ * and reads the response to its end, or as far as `bodyReader` wants it. When it is interrupted it
  * closes the connection at once.
  */
 export class WebhookTransport extends Context.Service<
@@ -56,14 +61,33 @@ export class WebhookTransport extends Context.Service<
 const isVouchedFor = (url: URL): boolean =>
   url.protocol === "https:" || hostOf(url.hostname)._tag !== "Name"
 
-const drain = async (body: ReadableStream<Uint8Array> | null): Promise<void> => {
-  if (body === null) return
+/**
+ * Makes what takes the chunks of a response body one after the other: `add` tells whether to go on
+ * reading, `text` gives the first kilobyte.
+ */
+export const bodyReader = (): {
+  readonly add: (chunk: Uint8Array) => boolean
+  readonly text: () => string
+} => {
+  const decoder = new TextDecoder()
   let received = 0
-  // Leaving the loop cancels the stream, which closes the connection.
-  for await (const chunk of body) {
-    received += chunk.length
-    if (received > maxResponseBytes) return
+  let text = ""
+  return {
+    add: (chunk) => {
+      const room = Math.max(0, keptBytes - received)
+      text += decoder.decode(chunk.subarray(0, room), { stream: true })
+      received += chunk.length
+      return received <= maxResponseBytes
+    },
+    text: () => text,
   }
+}
+
+const read = async (body: ReadableStream<Uint8Array> | null): Promise<string> => {
+  const reader = bodyReader()
+  // Leaving the loop cancels the stream, which closes the connection.
+  for await (const chunk of body ?? []) if (!reader.add(chunk)) break
+  return reader.text()
 }
 
 const send = (
@@ -83,10 +107,10 @@ const send = (
         body,
         signal,
       })
-      await drain(response.body)
       return {
         status: response.status,
         retryAfter: response.headers.get("retry-after") ?? undefined,
+        body: await read(response.body),
       }
     },
     catch: (cause) => new TransportError({ reason: reasonOf(cause) }),

@@ -37,7 +37,7 @@ interface Sent extends Outgoing {
 type Receiver = (n: number) => Effect.Effect<Answer, TransportError>
 
 const status = (code: number, retryAfter?: string): Effect.Effect<Answer> =>
-  Effect.succeed({ status: code, retryAfter })
+  Effect.succeed({ status: code, retryAfter, body: `answer ${code}` })
 
 /** A transport to receivers by URL, which notes what is sent and what is aborted. */
 const scripted = (receivers: Readonly<Record<string, Receiver>>) => {
@@ -195,7 +195,11 @@ describe("a delivery", () => {
           const [delivery] = yield* deliveriesOf(webhook)
           expect(delivery?.state).toBe("delivered")
           expect(delivery?.attempts.map(({ result }) => result)).toEqual(
-            [500, 500, 500, 204].map((code) => ({ _tag: "Answered", status: code })),
+            [500, 500, 500, 204].map((code) => ({
+              _tag: "Answered",
+              status: code,
+              body: `answer ${code}`,
+            })),
           )
         }),
       ),
@@ -275,6 +279,37 @@ describe("what the receiver asks for", () => {
         const waited = (second?.at ?? 0) - (first?.at ?? 0)
         expect(waited).toBeGreaterThanOrEqual(0.8 * pause)
         expect(waited).toBeLessThanOrEqual(1.2 * pause + 2)
+      }),
+    ),
+  )
+
+  it.effect("with Retry-After holds for all that waits for it", () =>
+    dispatching({ [url]: (n) => status(n === 1 ? 429 : 200, "120") }, ({ sent }) =>
+      Effect.gen(function* () {
+        yield* addWebhook()
+        yield* addWebhook(otherUrl)
+        yield* publish
+        yield* settled
+        yield* publish
+        yield* pass("119 seconds")
+        expect(sent.map((request) => request.url).toSorted()).toEqual([url, otherUrl, otherUrl])
+        yield* pass("3 minutes")
+        expect(sent).toHaveLength(5)
+      }),
+    ),
+  )
+
+  it.effect.each([429, 502, 503, 504])("with %d is a moment's rest", (code) =>
+    dispatching({ [url]: (n) => status(n === 1 ? code : 200) }, ({ sent }) =>
+      Effect.gen(function* () {
+        yield* addWebhook()
+        yield* publish
+        yield* settled
+        yield* publish
+        yield* pass("999 millis")
+        expect(sent).toHaveLength(1)
+        yield* pass("1 millis")
+        expect(sent).toHaveLength(2)
       }),
     ),
   )
@@ -406,6 +441,59 @@ describe("when the dispatcher ends", () => {
       }).pipe(Effect.provide(memory()))
     }),
   )
+})
+
+describe("a webhook that does nothing but fail", () => {
+  it.effect("is tried now and then after ten attempts, and goes on at once when it is well", () => {
+    let isWell = false
+    return dispatching({ [url]: () => status(isWell ? 200 : 500) }, ({ sent }) =>
+      Effect.gen(function* () {
+        yield* addWebhook()
+        yield* Effect.forEach(Array.from({ length: 100 }), () => publish)
+        yield* settled
+        // Ten, and those claimed before the tenth had failed.
+        expect(sent.length).toBeLessThanOrEqual(16)
+        const before = sent.length
+        yield* pass("10 seconds")
+        expect(sent.length - before).toBeLessThan(10)
+        isWell = true
+        yield* pass("1 minute")
+        expect(sent.length).toBeGreaterThan(100)
+      }),
+    )
+  })
+
+  it.effect("is disabled after five days, and announced to the others and to the host", () => {
+    const told: Array<unknown> = []
+    return dispatching(
+      { [url]: () => status(500) },
+      ({ sent }) =>
+        Effect.gen(function* () {
+          const { id } = yield* addWebhook()
+          yield* addWebhook(otherUrl)
+          yield* publish
+          yield* pass("4 days")
+          yield* publish
+          yield* pass("23 hours")
+          expect((yield* (yield* Webhooks).list(projectId))[0]?.disabledAt).toBeUndefined()
+          yield* pass("1 day")
+          const [webhook] = yield* (yield* Webhooks).list(projectId)
+          expect(webhook?.disabledAt).toEqual(expect.any(Number))
+          expect(told).toEqual([{ projectId, webhookId: id }])
+          const announcements = sent.filter(({ body }) => body.includes("webhook.disabled"))
+          expect(announcements.map((request) => request.url)).toEqual([otherUrl])
+          expect(JSON.parse(announcements[0]?.body ?? "")).toMatchObject({
+            type: "webhook.disabled",
+            data: { project_id: projectId, webhook_id: id, reason: "failing" },
+          })
+          const before = sent.filter((request) => request.url === url).length
+          yield* publish
+          yield* pass("5 days")
+          expect(sent.filter((request) => request.url === url)).toHaveLength(before)
+        }),
+      { onDisabled: (webhook) => void told.push(webhook) },
+    )
+  })
 })
 
 describe("fairness", () => {

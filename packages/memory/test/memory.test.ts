@@ -3,6 +3,7 @@ import {
   apiKeyStoreSuite,
   membershipStoreSuite,
   outboxSuite,
+  paceSuite,
   rateLimitStoreSuite,
   replaySuite,
   type StoreHarness,
@@ -20,5 +21,6 @@ membershipStoreSuite("memory", harness)
 webhookStoreSuite("memory", harness)
 apiKeyStoreSuite("memory", harness)
 outboxSuite("memory", harness)
+paceSuite("memory", harness)
 replaySuite("memory", harness)
 rateLimitStoreSuite("memory", harness)

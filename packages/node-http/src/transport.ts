@@ -6,7 +6,7 @@ import type { LookupFunction } from "node:net"
 import { AddressPolicy, permitsHost } from "@tenure/core/AddressPolicy"
 import {
   type Answer,
-  maxResponseBytes,
+  bodyReader,
   type Outgoing,
   TransportError,
   WebhookTransport,
@@ -23,17 +23,16 @@ const readAnswer = (
   response: Http.IncomingMessage,
   resume: (result: Effect.Effect<Answer, TransportError>) => void,
 ): void => {
-  const answer = Effect.succeed({
+  const reader = bodyReader()
+  const answer = Effect.sync(() => ({
     status: response.statusCode ?? 0,
     retryAfter: response.headers["retry-after"],
-  })
-  let received = 0
+    body: reader.text(),
+  }))
   response.on("data", (chunk: Buffer) => {
-    received += chunk.length
-    if (received > maxResponseBytes) {
-      resume(answer)
-      response.destroy()
-    }
+    if (reader.add(chunk)) return
+    resume(answer)
+    response.destroy()
   })
   response.on("end", () => resume(answer))
   response.on("error", (error) => resume(Effect.fail(failure(error))))

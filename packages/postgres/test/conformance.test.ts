@@ -2,6 +2,7 @@ import {
   apiKeyStoreSuite,
   membershipStoreSuite,
   outboxSuite,
+  paceSuite,
   rateLimitStoreSuite,
   replaySuite,
   webhookStoreSuite,
@@ -14,5 +15,6 @@ membershipStoreSuite("postgres", harness)
 webhookStoreSuite("postgres", harness)
 apiKeyStoreSuite("postgres", harness)
 outboxSuite("postgres", harness)
+paceSuite("postgres", harness)
 replaySuite("postgres", harness)
 rateLimitStoreSuite("postgres", harness)

@@ -42,6 +42,7 @@ export const harnessOn = (schema: string): StoreHarness => {
     advance: (millis) =>
       execute(
         `UPDATE ${schema}.buckets SET tat = tat - ${1000 * millis}`,
+        `UPDATE ${schema}.webhooks SET held_until = held_until - ${millis} * interval '1 millisecond'`,
         `UPDATE ${schema}.deliveries SET due_at = due_at - ${millis} * interval '1 millisecond'`,
       ),
   }

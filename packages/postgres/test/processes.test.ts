@@ -327,7 +327,7 @@ describe("what is kept of the past", () => {
         const attempt = {
           at: 0,
           durationMillis: 1,
-          result: { _tag: "Answered", status: 200 },
+          result: { _tag: "Answered", status: 200, body: "" },
         } as const
         yield* Effect.forEach(claims, (claim) =>
           outbox.settle(claim, { _tag: "Delivered", attempt }),

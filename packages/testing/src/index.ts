@@ -5,6 +5,7 @@
 export { apiKeyStoreSuite } from "./apiKeyStoreSuite.ts"
 export { membershipStoreSuite } from "./membershipStoreSuite.ts"
 export { outboxSuite } from "./outboxSuite.ts"
+export { paceSuite } from "./paceSuite.ts"
 export { replaySuite } from "./replaySuite.ts"
 export { rateLimitStoreSuite } from "./rateLimitStoreSuite.ts"
 export type { StoreHarness } from "./StoreHarness.ts"

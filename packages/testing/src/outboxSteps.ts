@@ -15,18 +15,28 @@ export const leaseMillis = 30_000
 export const answered = (status: number): Attempt => ({
   at: 0,
   durationMillis: 12,
-  result: { _tag: "Answered", status },
+  result: { _tag: "Answered", status, body: "" },
 })
 export const attempt = answered(500)
 export const timeout: Attempt = { ...attempt, result: { _tag: "Failed", reason: "Timeout" } }
 export const delivered: Settlement = { _tag: "Delivered", attempt: answered(200) }
-export const failed: Settlement = { _tag: "Failed", attempt: timeout }
-export const gone: Settlement = { _tag: "Gone", attempt: answered(410) }
-export const retry = (delayMillis: number): Settlement => ({ _tag: "Retry", attempt, delayMillis })
+export const failed: Settlement = { _tag: "Failed", attempt: timeout, holdMillis: 0 }
+/** The end of a webhook, which is announced. */
+export const gone: Settlement = {
+  _tag: "Disabled",
+  attempt: answered(410),
+  announcement: Fixture.event(p1, "webhook.disabled"),
+}
+export const retry = (delayMillis: number, holdMillis = 0): Settlement => ({
+  _tag: "Retry",
+  attempt,
+  delayMillis,
+  holdMillis,
+})
 
 export const byId = (one: { id: string }, other: { id: string }) => (one.id < other.id ? -1 : 1)
 export const byWebhook = (one: Pick<Claim, "webhook">, other: Pick<Claim, "webhook">) =>
-  byId(one.webhook, other.webhook)
+  one.webhook.webhookId < other.webhook.webhookId ? -1 : 1
 
 /** An outbox with two projects, of which the first has as many webhooks as asked for. */
 export const prepared = Effect.fnUntraced(function* (webhooks: number) {

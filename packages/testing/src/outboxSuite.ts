@@ -47,7 +47,14 @@ export const outboxSuite = (name: string, harness: StoreHarness): void => {
           expect(claimed.map(({ lease: _, ...rest }) => rest).toSorted(byWebhook)).toEqual(
             webhooks.toSorted(byId).map(({ id, secret, url }) => ({
               event: { id: published.id, body: published.body },
-              webhook: { id, url, secrets: [secret] },
+              webhook: {
+                projectId: p1,
+                webhookId: id,
+                url,
+                secrets: [secret],
+                failures: 0,
+                failingSince: undefined,
+              },
               attempt: 1,
             })),
           )
@@ -89,7 +96,7 @@ export const outboxSuite = (name: string, harness: StoreHarness): void => {
           const { outbox, webhooks } = yield* prepared(2)
           const id = webhooks[1]?.id ?? WebhookId("")
           yield* outbox.publishTo(event(p1), id)
-          expect((yield* claims()).map(({ webhook }) => webhook.id)).toEqual([id])
+          expect((yield* claims()).map(({ webhook }) => webhook.webhookId)).toEqual([id])
           const foreign = yield* Effect.flip(outbox.publishTo(event(p2), id))
           const unknown = WebhookId(crypto.randomUUID())
           const missing = yield* Effect.flip(outbox.publishTo(event(p1), unknown))
@@ -107,7 +114,7 @@ export const outboxSuite = (name: string, harness: StoreHarness): void => {
             { concurrency: "unbounded" },
           )
           const all = [...hands.flat(), ...(yield* claims())]
-          const distinct = new Set(all.map((one) => `${one.event.id} ${one.webhook.id}`))
+          const distinct = new Set(all.map((one) => `${one.event.id} ${one.webhook.webhookId}`))
           expect([all.length, distinct.size]).toEqual([60, 60])
           expect(new Set(all.map(({ lease }) => lease)).size).toBe(60)
         }))
@@ -145,7 +152,7 @@ export const outboxSuite = (name: string, harness: StoreHarness): void => {
             outbox.publishTo(event(p1), slow.id),
           )
           yield* outbox.publishTo(event(p1), other.id)
-          const turns = (yield* claims(2)).map(({ webhook }) => webhook.id)
+          const turns = (yield* claims(2)).map(({ webhook }) => webhook.webhookId)
           expect(new Set(turns)).toEqual(new Set([slow.id, other.id]))
         }))
 
@@ -254,12 +261,17 @@ export const outboxSuite = (name: string, harness: StoreHarness): void => {
           yield* outbox.publish(event(p1))
           yield* outbox.publish(event(p1))
           const id = webhooks[0]?.id
-          const one = (yield* claims(2)).find(({ webhook }) => webhook.id === id)
+          const one = (yield* claims(2)).find(({ webhook }) => webhook.webhookId === id)
           expect(yield* settle(one ?? (yield* Effect.die("nothing claimed")), gone)).toBe(true)
           yield* outbox.publish(event(p1))
           const rest = yield* claims()
-          expect(rest).toHaveLength(2)
-          expect(rest.every(({ webhook }) => webhook.id !== id)).toBe(true)
+          // Two events, and the announcement between them.
+          expect(rest.map((claim) => JSON.parse(claim.event.body).type)).toEqual([
+            "test.happened",
+            "webhook.disabled",
+            "test.happened",
+          ])
+          expect(rest.every(({ webhook }) => webhook.webhookId !== id)).toBe(true)
           expect(yield* statesOf(webhooks[0] ?? { id: WebhookId("") })).toEqual([
             "failed",
             "failed",

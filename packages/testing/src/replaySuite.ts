@@ -9,12 +9,12 @@ import * as Effect from "effect/Effect"
 import * as Fixture from "./fixtures.ts"
 import {
   answered,
-  attempt,
   claims,
   delivered,
   failed,
   gone,
   prepared,
+  retry,
   settle,
   theClaim,
   timeout,
@@ -140,7 +140,7 @@ export const replaySuite = (name: string, harness: StoreHarness): void => {
         const all = yield* claims()
         expect(all).toHaveLength(3)
         for (const claim of all) {
-          expect(yield* settle(claim, { _tag: "Retry", attempt, delayMillis: 60_000 })).toBe(true)
+          expect(yield* settle(claim, retry(60_000))).toBe(true)
         }
         const waiting = yield* outbox.deliveries(webhook, { state: "waiting", limit: 10 })
         expect(waiting).toHaveLength(3)

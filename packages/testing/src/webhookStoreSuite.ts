@@ -140,7 +140,7 @@ export const webhookStoreSuite = (name: string, harness: StoreHarness): void => 
         yield* outbox.publish(Fixture.event(p1))
         yield* store.remove(p1, webhook.id)
         expect((yield* claimable).claims).toEqual([])
-        const result = { _tag: "Answered", status: 200 } as const
+        const result = { _tag: "Answered", status: 200, body: "" } as const
         const attempt = { at: 0, durationMillis: 1, result }
         const settled = claim && (yield* outbox.settle(claim, { _tag: "Delivered", attempt }))
         expect(settled).toBe(false)

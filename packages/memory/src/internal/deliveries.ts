@@ -33,6 +33,11 @@ interface Lane {
   readonly waiting: Heap.Heap<Job>
   readonly leased: Set<Job>
   isOpen: boolean
+  /** Attempts that have failed since one succeeded, and when the first of them did. */
+  failures: number
+  failingSince: number | undefined
+  /** Until when the webhook is left alone. */
+  heldUntil: number
   /** When the lane is looked at again; `undefined` if that is at the next claim, or never. */
   parked: Parked | undefined
 }
@@ -74,8 +79,12 @@ const isChosen =
       ? event.id === which.eventId && (state === "delivered" || state === "failed")
       : event.at >= which.at && state === "failed"
 
+const fresh = { failures: 0, failingSince: undefined, heldUntil: 0 }
+
 const isSooner = (one: Job, other: Job): boolean =>
   one.dueAt === other.dueAt ? one.order < other.order : one.dueAt < other.dueAt
+
+type Ended = Exclude<Settlement, { readonly _tag: "Released" }>
 
 interface Parked {
   readonly lane: Lane
@@ -124,6 +133,7 @@ export const make = (kept: number): Deliveries => {
       waiting: Heap.make<Job>(isSooner),
       leased: new Set(),
       isOpen: true,
+      ...fresh,
       parked: undefined,
     }
     lanes.set(webhook.id, lane)
@@ -179,10 +189,12 @@ export const make = (kept: number): Deliveries => {
     return [...new Set([...open, ...ended.newestFirst()])].filter(isOf(webhook))
   }
 
-  const park = (lane: Lane, hasSlot: boolean): void => {
-    const due = hasSlot ? lane.waiting.peek()?.dueAt : undefined
+  const park = (lane: Lane, hasSlot: boolean, isHeld: boolean): void => {
+    const next = lane.waiting.peek()
+    const due = hasSlot ? next?.dueAt : undefined
+    const held = isHeld && next !== undefined ? Math.max(lane.heldUntil, next.dueAt) : undefined
     const passing = [...lane.leased].map((job) => job.lease?.until ?? 0)
-    const until = Math.min(due ?? Infinity, ...passing)
+    const until = Math.min(due ?? Infinity, held ?? Infinity, ...passing)
     if (until === Infinity) return
     lane.parked = { lane, until }
     parked.push(lane.parked)
@@ -208,19 +220,40 @@ export const make = (kept: number): Deliveries => {
     job.tries++
     job.lease = { token, until: now + leaseMillis }
     job.lane.leased.add(job)
-    const { id, previous, secret, url } = job.lane.webhook
+    const { id, previous, projectId, secret, url } = job.lane.webhook
     const isRotating = previous !== undefined && previous.until > now
     return {
       event: { id: job.event.id, body: job.event.body },
-      webhook: { id, url, secrets: isRotating ? [secret, previous.secret] : [secret] },
+      webhook: {
+        projectId,
+        webhookId: id,
+        url,
+        secrets: isRotating ? [secret, previous.secret] : [secret],
+        failures: job.lane.failures,
+        failingSince: job.lane.failingSince,
+      },
       attempt: job.tries,
       lease: token,
     }
   }
 
   const leasedBy = ({ lease: token, webhook }: Claim): Job | undefined => {
-    const lane = lanes.get(webhook.id)
+    const lane = lanes.get(webhook.webhookId)
     return lane && [...lane.leased].find((job) => job.lease?.token === token)
+  }
+
+  /** Takes down how a webhook fares. */
+  const pace = (lane: Lane, settlement: Ended, now: number): void => {
+    if (settlement._tag === "Delivered") {
+      lane.failures = 0
+      lane.failingSince = undefined
+      lane.heldUntil = 0
+    } else {
+      lane.failures++
+      lane.failingSince ??= now
+      const hold = settlement._tag === "Disabled" ? 0 : settlement.holdMillis
+      lane.heldUntil = Math.max(lane.heldUntil, now + hold)
+    }
   }
 
   return {
@@ -250,7 +283,8 @@ export const make = (kept: number): Deliveries => {
         ready.delete(lane)
         expire(lane, now)
         const next = lane.waiting.peek()
-        const hasSlot = lane.leased.size < perWebhook
+        const isHeld = lane.heldUntil > now
+        const hasSlot = !isHeld && lane.leased.size < perWebhook
         if (hasSlot && next !== undefined && next.dueAt <= now) {
           lane.waiting.pop()
           claims.push(lease(next, now, leaseMillis))
@@ -259,7 +293,7 @@ export const make = (kept: number): Deliveries => {
           ready.add(lane)
         } else {
           ready.delete(lane)
-          park(lane, hasSlot)
+          park(lane, hasSlot, isHeld)
         }
       }
       const next = parked.peek()
@@ -276,6 +310,7 @@ export const make = (kept: number): Deliveries => {
         return job.lane.webhook
       }
       job.attempts.push(settlement.attempt)
+      pace(job.lane, settlement, now)
       switch (settlement._tag) {
         case "Delivered":
           end(job, "delivered")
@@ -286,9 +321,9 @@ export const make = (kept: number): Deliveries => {
         case "Failed":
           end(job, "failed")
           break
-        case "Gone":
+        case "Disabled":
           end(job, "failed")
-          close(claim.webhook.id, "failed")
+          close(claim.webhook.webhookId, "failed")
           break
       }
       touch(job.lane)
@@ -299,7 +334,10 @@ export const make = (kept: number): Deliveries => {
       const lane = lanes.get(webhook.id)
       if (lane === undefined) return
       lane.webhook = webhook
-      lane.isOpen = webhook.disabledAt === undefined
+      const isOpen = webhook.disabledAt === undefined
+      // One that was enabled again begins as if it were new.
+      if (isOpen && !lane.isOpen) Object.assign(lane, fresh)
+      lane.isOpen = isOpen
     },
 
     list: (webhook, { limit, olderThan, state }) => {

@@ -25,9 +25,8 @@ export const make = (state: State): Outbox["Service"] => ({
   settle: (claim, settlement) =>
     Effect.map(Clock.currentTimeMillis, (now) => {
       const webhook = state.deliveries.settle(claim, settlement, now)
-      if (webhook !== undefined && settlement._tag === "Gone") {
-        const disabled = { ...webhook, disabledAt: now }
-        state.findProject(webhook.projectId)?.webhooks.set(webhook.id, disabled)
+      if (webhook !== undefined && settlement._tag === "Disabled") {
+        state.disable(webhook, settlement.announcement, now)
       }
       if (settlement._tag === "Released") state.changed.openUnsafe()
       return webhook !== undefined

@@ -19,6 +19,8 @@ export interface State {
   readonly changed: Latch.Latch
   /** Adds a delivery of the event for each webhook of its project that is not disabled. */
   readonly publish: (project: Project, event: Event) => void
+  /** Disables a webhook that is enabled, and announces that to the others of its project. */
+  readonly disable: (webhook: Webhook, announcement: Event, now: number) => void
 }
 
 const isWanted = ({ eventTypes }: Webhook, { type }: Event): boolean =>
@@ -34,6 +36,14 @@ export const make = (kept: number): State => {
   const projects = new Map<ProjectId, Project>()
   const deliveries = Deliveries.make(kept)
   const changed = Latch.makeUnsafe()
+  const publish: State["publish"] = ({ webhooks }, event) => {
+    for (const webhook of webhooks.values()) {
+      if (webhook.disabledAt !== undefined || !isWanted(webhook, event)) continue
+      deliveries.add(event, webhook)
+      changed.openUnsafe()
+    }
+  }
+
   return {
     deliveries,
     changed,
@@ -47,12 +57,13 @@ export const make = (kept: number): State => {
         ? Effect.fail(new ProjectNotFound({ projectId }))
         : Effect.succeed(project)
     },
-    publish: ({ webhooks }, event) => {
-      for (const webhook of webhooks.values()) {
-        if (webhook.disabledAt !== undefined || !isWanted(webhook, event)) continue
-        deliveries.add(event, webhook)
-        changed.openUnsafe()
-      }
+    publish,
+    disable: (webhook, announcement, now) => {
+      const project = projects.get(webhook.projectId)
+      const current = project?.webhooks.get(webhook.id)
+      if (project === undefined || current === undefined || current.disabledAt !== undefined) return
+      project.webhooks.set(webhook.id, { ...current, disabledAt: now })
+      publish(project, announcement)
     },
   }
 }

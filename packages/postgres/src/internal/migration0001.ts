@@ -79,7 +79,12 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     -- The types of events that it gets; NULL for all.
     event_types text[],
     created_at  timestamptz NOT NULL,
-    disabled_at timestamptz
+    disabled_at timestamptz,
+    -- Attempts that have failed since one succeeded, and when the first of them did.
+    failures      integer NOT NULL DEFAULT 0,
+    failing_since timestamptz,
+    -- Until when the webhook is left alone.
+    held_until    timestamptz
   )
   `,
   `CREATE INDEX webhooks_of_project ON ${schema}.webhooks (project_id, position)`,

@@ -2,7 +2,7 @@
 
 import { type Event, EventId, EventType } from "@tenure/core/Event"
 import type { Attempt, Claim, Delivery, Outbox, Settlement } from "@tenure/core/Outbox"
-import { ProjectNotFound } from "@tenure/core/Project"
+import { ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import { WebhookDisabled, WebhookId, WebhookNotFound } from "@tenure/core/Webhook"
 import { Secret } from "@tenure/core/WebhookSignature"
 import * as Effect from "effect/Effect"
@@ -17,7 +17,10 @@ import { bigints, instant, instants, integer, text, texts, uuid, uuids } from ".
 interface ClaimRow {
   readonly event_id: string | null
   readonly body: string
+  readonly project_id: string
   readonly webhook_id: string
+  readonly failures: number
+  readonly failing_since: Date | null
   readonly url: string
   readonly secrets: ReadonlyArray<string>
   readonly claims: number
@@ -51,15 +54,23 @@ const outcomes = {
   Delivered: "delivered",
   Retry: "later",
   Failed: "failed",
-  Gone: "gone",
+  Disabled: "disabled",
   Released: "released",
 } as const
 
 const attemptOf = (settlement: Settlement): string | undefined =>
   settlement._tag === "Released" ? undefined : JSON.stringify(settlement.attempt)
 
-const delayOf = (settlement: Settlement): number =>
-  settlement._tag === "Retry" ? Math.ceil(settlement.delayMillis) : 0
+const delayOf = (settlement: Settlement): bigint =>
+  settlement._tag === "Retry" ? BigInt(Math.ceil(settlement.delayMillis)) : 0n
+
+const holdOf = (settlement: Settlement): bigint =>
+  settlement._tag === "Retry" || settlement._tag === "Failed"
+    ? BigInt(Math.ceil(settlement.holdMillis))
+    : 0n
+
+const announcementOf = (settlement: Settlement): Event | undefined =>
+  settlement._tag === "Disabled" ? settlement.announcement : undefined
 
 const toClaims = (rows: ReadonlyArray<ClaimRow>): ReadonlyArray<Claim> =>
   rows.flatMap((row) =>
@@ -69,9 +80,12 @@ const toClaims = (rows: ReadonlyArray<ClaimRow>): ReadonlyArray<Claim> =>
           {
             event: { id: EventId(row.event_id), body: row.body },
             webhook: {
-              id: WebhookId(row.webhook_id),
+              projectId: ProjectId(row.project_id),
+              webhookId: WebhookId(row.webhook_id),
               url: row.url,
               secrets: row.secrets.map(Secret),
+              failures: row.failures,
+              failingSince: row.failing_since === null ? undefined : Number(row.failing_since),
             },
             attempt: row.claims,
             lease: String(row.lease),
@@ -94,14 +108,21 @@ export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudg
   let lookedAt = "00000000-0000-0000-0000-000000000000"
 
   const settleMany = Effect.fnUntraced(function* (all: ReadonlyArray<Settled>) {
-    const rows = yield* database.query<{ readonly n: number }>(sql.settle, [
+    const announcements = all.map(({ settlement }) => announcementOf(settlement))
+    const rows = yield* database.query<{ n: number; deliveries: number }>(sql.settle, [
       uuids(all.map((one) => one.claim.event.id)),
-      uuids(all.map((one) => one.claim.webhook.id)),
+      uuids(all.map((one) => one.claim.webhook.webhookId)),
       bigints(all.map((one) => BigInt(one.claim.lease))),
       texts(all.map(({ settlement }) => outcomes[settlement._tag])),
       texts(all.map(({ settlement }) => attemptOf(settlement))),
-      bigints(all.map(({ settlement }) => BigInt(delayOf(settlement)))),
+      bigints(all.map(({ settlement }) => delayOf(settlement))),
+      bigints(all.map(({ settlement }) => holdOf(settlement))),
+      uuids(announcements.map((event) => event?.id)),
+      texts(announcements.map((event) => event?.type)),
+      instants(announcements.map((event) => event?.at)),
+      texts(announcements.map((event) => event?.body)),
     ])
+    if (rows.some(({ deliveries }) => deliveries > 0)) yield* nudge.tell
     const settled = new Set(rows.map(({ n }) => n))
     return all.map((_, index) => settled.has(index + 1))
   })
@@ -129,7 +150,7 @@ export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudg
 
   const settleGathered = yield* Gather.make({
     run: settleMany,
-    keyOf: (one: Settled) => `${one.claim.event.id} ${one.claim.webhook.id}`,
+    keyOf: (one: Settled) => `${one.claim.event.id} ${one.claim.webhook.webhookId}`,
     maxBatch: 256,
     maxInFlight: 2,
   })

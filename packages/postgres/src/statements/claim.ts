@@ -14,8 +14,8 @@ export const createClaim = (schema: string): string => `
   CREATE OR REPLACE FUNCTION ${schema}.claim(
     asked integer, per_webhook integer, lease_millis integer, last_webhook uuid, lanes integer
   ) RETURNS TABLE (
-    event_id uuid, body text, webhook_id uuid, url text, secrets text[], claims integer, lease bigint,
-    looked_at uuid, due_in double precision
+    event_id uuid, body text, project_id text, webhook_id uuid, url text, secrets text[],
+    failures integer, failing_since timestamptz, claims integer, lease bigint, looked_at uuid, due_in double precision
   ) LANGUAGE plpgsql AS $$
   #variable_conflict use_column
   DECLARE
@@ -63,11 +63,12 @@ export const createClaim = (schema: string): string => `
 
     RETURN QUERY
     WITH picked AS MATERIALIZED (
-      SELECT p.event_id, p.webhook_id, p.turn, s.n, w.url,
+      SELECT p.event_id, p.webhook_id, p.turn, s.n, w.project_id, w.url, w.failures, w.failing_since,
              CASE WHEN w.previous_until > now THEN ARRAY[w.secret, w.previous_secret]
              ELSE ARRAY[w.secret] END AS secrets
       FROM unnest(seen) WITH ORDINALITY s (id, n)
       JOIN ${schema}.webhooks w ON w.id = s.id AND w.disabled_at IS NULL
+        AND (w.held_until IS NULL OR w.held_until <= now)
       CROSS JOIN LATERAL (
         SELECT count(*) AS leased FROM ${schema}.deliveries d
         WHERE d.webhook_id = s.id AND d.state = 'leased'
@@ -91,7 +92,8 @@ export const createClaim = (schema: string): string => `
       WHERE d.event_id = p.event_id AND d.webhook_id = p.webhook_id
       RETURNING d.event_id, d.webhook_id, d.claims, d.lease
     )
-    SELECT c.event_id, e.body, c.webhook_id, p.url, p.secrets, c.claims, c.lease,
+    SELECT c.event_id, e.body, p.project_id, c.webhook_id, p.url, p.secrets, p.failures,
+           p.failing_since, c.claims, c.lease,
            coalesce(next, nobody), 0::double precision
     FROM claimed c
     JOIN picked p ON p.event_id = c.event_id AND p.webhook_id = c.webhook_id
@@ -99,11 +101,15 @@ export const createClaim = (schema: string): string => `
     ORDER BY p.turn, p.n;
 
     IF NOT FOUND THEN
-      RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::uuid, NULL::text, NULL::text[],
-        NULL::integer, NULL::bigint, coalesce(next, nobody),
+      RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::text, NULL::uuid, NULL::text,
+        NULL::text[], NULL::integer, NULL::timestamptz, NULL::integer, NULL::bigint, coalesce(next, nobody),
         CASE WHEN cardinality(seen) = lanes THEN 0
-        ELSE (SELECT extract(epoch FROM min(d.due_at) - now) * 1000 FROM ${schema}.deliveries d
-              WHERE d.state = 'later' OR d.state = 'leased')
+        ELSE extract(epoch FROM least(
+          (SELECT min(d.due_at) FROM ${schema}.deliveries d
+           WHERE d.state = 'later' OR d.state = 'leased'),
+          (SELECT min(w.held_until) FROM ${schema}.webhooks w
+           WHERE w.id = ANY (seen) AND w.held_until > now)
+        ) - now) * 1000
         END::double precision;
     END IF;
   END $$

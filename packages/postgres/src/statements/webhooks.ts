@@ -34,7 +34,7 @@ export const rotateSecret = (schema: string): string => `
 
 /** Enables a webhook. Gives a row if it exists. */
 export const enableWebhook = (schema: string): string => `
-  UPDATE ${schema}.webhooks SET disabled_at = NULL
+  UPDATE ${schema}.webhooks SET disabled_at = NULL, failures = 0, failing_since = NULL, held_until = NULL
   WHERE id = $2::uuid AND project_id = $1::text
   RETURNING id
 `
