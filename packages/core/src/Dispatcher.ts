@@ -50,7 +50,7 @@ const storeRetryMillis = 1000
 // A store that does not answer is not waited for any longer when all ends.
 const stopTimeoutMillis = 5000
 
-// A store may say that there is more to claim while another process holds it.
+// A store may say that there is more to claim while others hold it, or its webhooks are at their bound.
 const shortestPauseMillis = 50
 
 const longestDelay = 30 * 86_400_000
@@ -306,7 +306,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
     }
     claiming.succeeded()
     if (claims.length > 0) return 0
-    return nextDueMillis && Math.max(shortestPauseMillis, nextDueMillis)
+    return nextDueMillis === undefined ? undefined : Math.max(shortestPauseMillis, nextDueMillis)
   }).pipe(Effect.catchCause((cause) => Effect.as(claiming.failed(cause), storeRetryMillis)))
 
   const sleep = (millis: number | undefined): Effect.Effect<unknown> => {

@@ -49,7 +49,7 @@ export interface Options {
 export interface ConnectionOptions extends Options {
   /** Such as `postgres://user:password@host:5432/database`. */
   readonly url: string
-  /** Connections at the same time; 10 by default. One of them listens for news of deliveries. */
+  /** Connections at the same time; 10 by default. Another one listens for news of deliveries. */
   readonly maxConnections?: number | undefined
 }
 
@@ -121,7 +121,7 @@ export const postgres = ({
   ...options
 }: ConnectionOptions): Layer.Layer<Stores, Failure> =>
   Layer.unwrap(
-    Effect.map(Setting.count("maxConnections", maxConnections, { least: 2, most: 1000 }), (most) =>
+    Effect.map(Setting.count("maxConnections", maxConnections, { least: 1, most: 1000 }), (most) =>
       Layer.provide(
         layer(options),
         PgClient.layer({
@@ -129,6 +129,8 @@ export const postgres = ({
           maxConnections: most,
           connectTimeout: "2 seconds",
           applicationName: "tenure",
+          // What the statements are written for, whatever the database's default is.
+          startupParameters: { default_transaction_isolation: "read committed" },
         }),
       ),
     ),

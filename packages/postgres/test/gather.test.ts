@@ -15,10 +15,12 @@ const gated = Effect.fnUntraced(function* (options: { maxBatch?: number; maxInFl
         batches.push(items)
         yield* gate.await
         if (items.includes(13)) return yield* Effect.die("poison")
+        if (items.includes(7) && items.length > 1) return yield* Effect.fail("locked")
         if (items.includes(4)) return yield* Effect.fail("no luck")
         return items.map((item) => item * 10)
       }),
     keyOf: (item) => String(item % 100),
+    isOwn: (error) => error === "locked",
     maxBatch: options.maxBatch ?? 100,
     maxInFlight: options.maxInFlight ?? 1,
   })
@@ -89,6 +91,17 @@ describe("items that arrive", () => {
       const exits = yield* Effect.forEach(fibers, Fiber.join)
       expect(exits).toEqual([Exit.succeed(10), Exit.die("poison"), Exit.succeed(20)])
       expect(batches).toEqual([[1, 13, 2], [1], [13], [2]])
+    }),
+  )
+
+  it.live("with one among them whose failure may be its own are tried alone", () =>
+    Effect.gen(function* () {
+      const { batches, gate, start } = yield* gated({})
+      yield* gate.open
+      const fibers = yield* Effect.forEach([1, 7, 2], start)
+      const exits = yield* Effect.forEach(fibers, Fiber.join)
+      expect(exits).toEqual([10, 70, 20].map(Exit.succeed))
+      expect(batches).toEqual([[1, 7, 2], [1], [7], [2]])
     }),
   )
 

@@ -1,6 +1,7 @@
 /** The database as the stores see it: statements in, rows or `StoreUnavailable` out. */
 
 import type { PgClient } from "@effect/sql-pg/PgClient"
+import * as PgConnection from "@effect/sql-pg/PgConnection"
 import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -46,14 +47,25 @@ const isConflict = ({ reason }: SqlError): boolean =>
 const again = Schedule.exponential("2 millis").pipe(Schedule.jittered)
 const conflictRetries = 8
 
+/** Whether a server that refuses a connection is at work: it has too many of them. */
+const isCrowded = (error: SqlError): boolean => sqlStateOf(error)?.startsWith("53") === true
+
+/** Connects and asks something, apart from the pool, in which others may wait for one another. */
+const probe = (client: PgClient): Effect.Effect<unknown, SqlError> =>
+  Effect.scoped(
+    Effect.flatMap(PgConnection.make(client.config), (connection) =>
+      connection.query("SELECT 1", []),
+    ),
+  ).pipe(Effect.catchIf(isCrowded, () => Effect.void))
+
 /** Makes access to the tables of one schema. */
 export const make = Effect.fnUntraced(function* (client: PgClient, schema: string) {
   const sql = client.withoutTransforms()
-  const health = yield* Health.make(sql.unsafe("SELECT 1"))
+  const health = yield* Health.make(probe(client))
 
   const unavailable = (error: SqlError): Effect.Effect<never, StoreUnavailable> => {
     if (isFault(error)) return Effect.die(error)
-    health.suspect()
+    if (error.reason._tag !== "LockTimeoutError") health.suspect()
     return Effect.fail(new StoreUnavailable({ cause: error }))
   }
 
@@ -73,14 +85,18 @@ export const make = Effect.fnUntraced(function* (client: PgClient, schema: strin
 
   const isJoined = Effect.map(Effect.serviceOption(client.transactionService), Option.isSome)
 
+  /** Runs a statement with the caller's context, and so in its transaction. */
+  const inTransaction = <Row extends object>(text: string, params: ReadonlyArray<unknown>) =>
+    Effect.flatMap(Effect.context(), (context) =>
+      health.guard(Effect.provideContext(sql.unsafe<Row>(text, params), context)),
+    ).pipe(Effect.catchTag("SqlError", unavailable))
+
   const join: Database["join"] = <Row extends object>(
     text: string,
     params: ReadonlyArray<unknown>,
   ) =>
     Effect.flatMap(isJoined, (joined) =>
-      joined
-        ? Effect.catchTag(sql.unsafe<Row>(text, params), "SqlError", unavailable)
-        : query<Row>(text, params),
+      joined ? inTransaction<Row>(text, params) : query<Row>(text, params),
     )
 
   const database: Database = { schema, query, join, isJoined, afterCommit: client.afterCommit }

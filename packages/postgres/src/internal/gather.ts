@@ -8,6 +8,8 @@ import * as Exit from "effect/Exit"
 export interface Options<Item, Value, E> {
   /** Does the work of all items at once, and gives a value for each, in order. */
   readonly run: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<Value>, E>
+  /** Whether an error is one item's own, so that each of its batch is tried alone. */
+  readonly isOwn: (error: E) => boolean
   /** Items of the same key never go into the same batch, and keep their order. */
   readonly keyOf: (item: Item) => string
   readonly maxBatch: number
@@ -21,6 +23,12 @@ interface Waiting<Item, Value, E> {
 }
 
 const lost = Exit.die("a batch gave no value for one of its items")
+
+const isOwnFailure = <E>(exit: Exit.Exit<unknown, E>, isOwn: (error: E) => boolean): boolean =>
+  Exit.isFailure(exit) &&
+  exit.cause.reasons.some(
+    (reason) => Cause.isDieReason(reason) || (Cause.isFailReason(reason) && isOwn(reason.error)),
+  )
 
 /** The outcome of one item of a batch. */
 const exitOf = <Value, E>(
@@ -51,7 +59,8 @@ const nextBatch = <Item, Value, E>(
 /**
  * Makes a function that does the work of one item, together with that of others if there are any.
  * Nobody waits for company: an item that finds nothing under way goes at once. Where a batch ends in
- * a defect, each of its items is tried alone, so that one that is poison fails alone.
+ * a defect, or an error that may be one item's own, each of its items is tried alone: one that is
+ * poison fails alone, and one that has to wait for a lock waits alone.
  */
 export const make = Effect.fnUntraced(function* <Item, Value, E>(options: Options<Item, Value, E>) {
   // Outside of what the callers run in, such as a transaction of the host.
@@ -63,7 +72,7 @@ export const make = Effect.fnUntraced(function* <Item, Value, E>(options: Option
   const send = (batch: ReadonlyArray<Waiting<Item, Value, E>>, done: () => void): void => {
     fork(options.run(batch.map(({ item }) => item))).addObserver((exit) => {
       done()
-      if (Exit.isFailure(exit) && Cause.hasDies(exit.cause) && batch.length > 1) {
+      if (batch.length > 1 && isOwnFailure(exit, options.isOwn)) {
         for (const waiting of batch) send([waiting], () => {})
       } else {
         for (const [index, { resume }] of batch.entries()) resume(exitOf(exit, index))

@@ -11,7 +11,7 @@ import type * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 
 // A statement that takes longer makes the database suspect. Most take a millisecond; one that waits
-// for a lock may well take longer, which is what the probe is for.
+// for a lock or a connection may well take longer, which is what the probe is for.
 const suspicionMillis = 500
 
 const probeMillis = 500
@@ -24,8 +24,8 @@ const statementMillis = 30_000
 /** Runs what needs the database. */
 export interface Health {
   /**
-   * Runs a query in a fiber of its own, outside of any transaction of the caller's, for as long as
-   * the database is well.
+   * Runs a query in a fiber of its own for as long as the database is well. Its context is none of
+   * the caller's.
    */
   readonly guard: <A, E>(query: Effect.Effect<A, E>) => Effect.Effect<A, E | StoreUnavailable>
   /** Says that a connection broke, which may mean that the database is gone. */
@@ -35,7 +35,7 @@ export interface Health {
 /**
  * Watches over a database.
  *
- * @param probe - a query that any database that is well answers at once
+ * @param probe - what any database that is well answers at once, whatever else it has to do
  */
 export const make = Effect.fnUntraced(function* (
   probe: Effect.Effect<unknown, unknown>,
@@ -46,6 +46,7 @@ export const make = Effect.fnUntraced(function* (
   const timers = new Set<NodeJS.Timeout>()
   let down: StoreUnavailable | undefined
   let isProbing = false
+  let isClosed = false
 
   const after = (millis: number, run: () => void): NodeJS.Timeout => {
     const timer = setTimeout(() => {
@@ -84,13 +85,14 @@ export const make = Effect.fnUntraced(function* (
   }
 
   const markDown = (cause: unknown): void => {
+    if (isClosed) return
     down = new StoreUnavailable({ cause })
     for (const fail of pending) fail(cause)
     after(probeEveryMillis, suspect)
   }
 
   const suspect = (): void => {
-    if (isProbing) return
+    if (isProbing || isClosed) return
     isProbing = true
     run(probe, probeMillis, (exit) => {
       isProbing = false
@@ -101,6 +103,8 @@ export const make = Effect.fnUntraced(function* (
 
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
+      isClosed = true
+      for (const fail of pending) fail("closed")
       for (const timer of timers) clearTimeout(timer)
     }),
   )

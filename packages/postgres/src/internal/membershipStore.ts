@@ -5,7 +5,9 @@ import { EndDate } from "@tenure/core/EndDate"
 import { type Action, MembershipNotFound, UserId } from "@tenure/core/Membership"
 import type { Change, Grant, MembershipStore } from "@tenure/core/MembershipStore"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
+import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Effect from "effect/Effect"
+import { isSqlError } from "effect/sql/SqlError"
 import { end } from "../statements/end.ts"
 import { extend } from "../statements/extend.ts"
 import { extendAll, extendShorter } from "../statements/extendAll.ts"
@@ -42,6 +44,14 @@ const changeParams = ({ at, event, origin }: Change) => [
   text(event.type),
   text(event.body),
 ]
+
+// How long an extension waits for a lock, such as that of a transaction of the host's: together with
+// others a moment, so that they need not, and alone as long as a client may be asked to wait.
+const shortLockTimeout = "100ms"
+const longLockTimeout = "5s"
+
+const isLockTimeout = ({ cause }: StoreUnavailable): boolean =>
+  isSqlError(cause) && cause.reason._tag === "LockTimeoutError"
 
 const memberKey = ({ projectId, userId }: Grant): string => `${userId} ${projectId}`
 
@@ -82,7 +92,10 @@ export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudg
   })
 
   /** Extends memberships; tells of each whether it exists. */
-  const extendMany = Effect.fnUntraced(function* (extensions: ReadonlyArray<Grant>) {
+  const extendMany = Effect.fnUntraced(function* (
+    extensions: ReadonlyArray<Grant>,
+    lockTimeout: string | undefined,
+  ) {
     const rows = yield* database.join<Told & { readonly n: number }>(sql.extend, [
       texts(extensions.map(({ projectId }) => projectId)),
       texts(extensions.map(({ userId }) => userId)),
@@ -93,6 +106,7 @@ export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudg
       uuids(extensions.map(({ event }) => event.id)),
       texts(extensions.map(({ event }) => event.type)),
       texts(extensions.map(({ event }) => event.body)),
+      text(lockTimeout),
     ])
     yield* tell(rows)
     const found = new Set(rows.map(({ n }) => n))
@@ -100,8 +114,10 @@ export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudg
   })
 
   const extendGathered = yield* Gather.make({
-    run: extendMany,
+    run: (extensions) =>
+      extendMany(extensions, extensions.length > 1 ? shortLockTimeout : longLockTimeout),
     keyOf: memberKey,
+    isOwn: isLockTimeout,
     maxBatch: 256,
     maxInFlight: 2,
   })
@@ -124,7 +140,7 @@ export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudg
     extend: Effect.fnUntraced(function* (extension) {
       const { projectId, userId } = extension
       const isFound = (yield* database.isJoined)
-        ? (yield* extendMany([extension]))[0]
+        ? (yield* extendMany([extension], undefined))[0]
         : yield* extendGathered(extension)
       if (isFound !== true) return yield* new MembershipNotFound({ projectId, userId })
     }),

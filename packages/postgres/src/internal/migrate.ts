@@ -3,6 +3,7 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { migration0001 } from "./migration0001.ts"
 
@@ -19,7 +20,7 @@ const newest = migrations.length
 /** Any number, so long as it is the same wherever migrations run. */
 const migrationLock = 7_236_830_184n
 
-const tableExists = Effect.fnUntraced(function* (sql: PgClient, schema: string) {
+const tableExists = Effect.fnUntraced(function* (sql: SqlClient, schema: string) {
   const rows = yield* sql.unsafe<{ readonly exists: boolean }>(
     "SELECT to_regclass($1) IS NOT NULL AS exists",
     [`${schema}.migrations`],
@@ -27,7 +28,15 @@ const tableExists = Effect.fnUntraced(function* (sql: PgClient, schema: string) 
   return rows[0]?.exists === true
 })
 
-const appliedVersion = Effect.fnUntraced(function* (sql: PgClient, schema: string) {
+const schemaExists = Effect.fnUntraced(function* (sql: SqlClient, schema: string) {
+  const rows = yield* sql.unsafe<{ readonly exists: boolean }>(
+    "SELECT to_regnamespace($1) IS NOT NULL AS exists",
+    [schema],
+  )
+  return rows[0]?.exists === true
+})
+
+const appliedVersion = Effect.fnUntraced(function* (sql: SqlClient, schema: string) {
   if (!(yield* tableExists(sql, schema))) return 0
   const rows = yield* sql.unsafe<{ readonly version: number | null }>(
     `SELECT max(version) AS version FROM ${schema}.migrations`,
@@ -55,11 +64,14 @@ export const migrate = (
   client: PgClient,
   schema: string,
 ): Effect.Effect<ReadonlyArray<number>, SqlError | SchemaMismatch> => {
-  const sql = client
+  const sql = client.withoutTransforms()
   return sql.withTransaction(
     Effect.gen(function* () {
+      // What another process has done meanwhile is to be seen after the lock.
+      yield* sql.unsafe("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
       yield* sql.unsafe("SELECT pg_advisory_xact_lock($1)", [migrationLock])
-      yield* sql.unsafe(`CREATE SCHEMA IF NOT EXISTS ${schema}`)
+      // Whoever may not create schemas may still use one that is there.
+      if (!(yield* schemaExists(sql, schema))) yield* sql.unsafe(`CREATE SCHEMA ${schema}`)
       yield* sql.unsafe(`
         CREATE TABLE IF NOT EXISTS ${schema}.migrations (
           version    integer PRIMARY KEY,
@@ -81,7 +93,8 @@ export const migrate = (
 }
 
 /** Fails where the tables of a schema are not up to date. */
-export const check = Effect.fnUntraced(function* (sql: PgClient, schema: string) {
+export const check = Effect.fnUntraced(function* (client: PgClient, schema: string) {
+  const sql = client.withoutTransforms()
   const version = yield* appliedVersion(sql, schema)
   yield* refuseNewer(schema, version)
   if (version < newest) {

@@ -97,7 +97,7 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     body       text NOT NULL
   )
   `,
-  `CREATE INDEX events_by_age ON ${schema}.events USING brin (at)`,
+  `CREATE INDEX events_by_age ON ${schema}.events (at)`,
   `
   CREATE TABLE ${schema}.deliveries (
     event_id   uuid NOT NULL,

@@ -1,6 +1,7 @@
 /** Telling dispatchers, in this process and in others, that there is something to deliver. */
 
 import type { PgClient } from "@effect/sql-pg/PgClient"
+import * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Queue from "effect/Queue"
@@ -41,7 +42,9 @@ export const make = Effect.fnUntraced(function* (
 
   const listen = Effect.scoped(
     Effect.gen(function* () {
-      const notifications = yield* client.listen(channel)
+      // On a connection apart, so that it takes none of the host's.
+      const connection = yield* PgConnection.make(client.config)
+      const notifications = yield* connection.listen(channel)
       yield* Effect.forever(Effect.andThen(Queue.take(notifications), news.open))
     }),
   )

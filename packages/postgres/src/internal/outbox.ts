@@ -8,7 +8,7 @@ import { Secret } from "@tenure/core/WebhookSignature"
 import * as Effect from "effect/Effect"
 import { claim } from "../statements/claim.ts"
 import * as Statements from "../statements/outbox.ts"
-import { settle } from "../statements/settle.ts"
+import { giveUp, settle } from "../statements/settle.ts"
 import type { Database } from "./database.ts"
 import * as Gather from "./gather.ts"
 import type { Nudge } from "./nudge.ts"
@@ -58,8 +58,12 @@ const outcomes = {
   Released: "released",
 } as const
 
+/** Texts as PostgreSQL can keep them in JSON: without NUL, and with all surrogates in pairs. */
+const storable = (_key: string, value: unknown): unknown =>
+  typeof value === "string" ? value.toWellFormed().replaceAll("\0", "\ufffd") : value
+
 const attemptOf = (settlement: Settlement): string | undefined =>
-  settlement._tag === "Released" ? undefined : JSON.stringify(settlement.attempt)
+  settlement._tag === "Released" ? undefined : JSON.stringify(settlement.attempt, storable)
 
 const delayOf = (settlement: Settlement): bigint =>
   settlement._tag === "Retry" ? BigInt(Math.ceil(settlement.delayMillis)) : 0n
@@ -83,7 +87,7 @@ const toClaims = (rows: ReadonlyArray<ClaimRow>): ReadonlyArray<Claim> =>
               projectId: ProjectId(row.project_id),
               webhookId: WebhookId(row.webhook_id),
               url: row.url,
-              secrets: row.secrets.map(Secret),
+              secrets: row.secrets.filter(Secret.is),
               failures: row.failures,
               failingSince: row.failing_since === null ? undefined : Number(row.failing_since),
             },
@@ -103,8 +107,10 @@ export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudg
     replay: Statements.replay(schema),
     claim: claim(schema),
     settle: settle(schema),
+    giveUp: giveUp(schema),
   }
-  // The webhook that was looked at last.
+  // The webhook that was looked at last; if there was more to claim than asked for, the last of which
+  // something was.
   let lookedAt = "00000000-0000-0000-0000-000000000000"
 
   const settleMany = Effect.fnUntraced(function* (all: ReadonlyArray<Settled>) {
@@ -123,6 +129,10 @@ export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudg
       texts(announcements.map((event) => event?.body)),
     ])
     if (rows.some(({ deliveries }) => deliveries > 0)) yield* nudge.tell
+    const disabled = all.filter(({ settlement }) => settlement._tag === "Disabled")
+    if (disabled.length > 0) {
+      yield* database.query(sql.giveUp, [uuids(disabled.map((one) => one.claim.webhook.webhookId))])
+    }
     const settled = new Set(rows.map(({ n }) => n))
     return all.map((_, index) => settled.has(index + 1))
   })
@@ -144,12 +154,14 @@ export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudg
   const publishGathered = yield* Gather.make({
     run: publishMany,
     keyOf: (event: Event) => event.id,
+    isOwn: () => false,
     maxBatch: 256,
     maxInFlight: 2,
   })
 
   const settleGathered = yield* Gather.make({
     run: settleMany,
+    isOwn: () => false,
     keyOf: (one: Settled) => `${one.claim.event.id} ${one.claim.webhook.webhookId}`,
     maxBatch: 256,
     maxInFlight: 2,
@@ -186,9 +198,13 @@ export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudg
         integer(lanes),
       ])
       const [first] = rows
-      if (first !== undefined) lookedAt = first.looked_at
+      const last = rows.length === limit ? rows.at(-1)?.webhook_id : first?.looked_at
+      lookedAt = last ?? lookedAt
       const dueIn = first?.due_in ?? undefined
-      return { claims: toClaims(rows), nextDueMillis: dueIn && Math.max(1, Math.ceil(dueIn)) }
+      return {
+        claims: toClaims(rows),
+        nextDueMillis: dueIn === undefined ? undefined : Math.max(0, Math.ceil(dueIn)),
+      }
     }),
 
     settle: Effect.fnUntraced(function* (claimed, settlement) {

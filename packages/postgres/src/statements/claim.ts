@@ -54,12 +54,18 @@ export const createClaim = (schema: string): string => `
       END IF;
     END LOOP;
 
-    -- Deliveries to a webhook that is gone or disabled have ended.
-    UPDATE ${schema}.deliveries d
-    SET state = CASE WHEN w.id IS NULL THEN 'cancelled' ELSE 'failed' END
+    -- Deliveries to a webhook that is gone or disabled have ended: of each some at a time.
+    UPDATE ${schema}.deliveries d SET state = over.state
     FROM unnest(seen) s (id)
     LEFT JOIN ${schema}.webhooks w ON w.id = s.id
-    WHERE d.webhook_id = s.id AND d.state = 'ready' AND (w.id IS NULL OR w.disabled_at IS NOT NULL);
+    CROSS JOIN LATERAL (
+      SELECT e.event_id, CASE WHEN w.id IS NULL THEN 'cancelled' ELSE 'failed' END AS state
+      FROM ${schema}.deliveries e
+      WHERE e.webhook_id = s.id AND e.state = 'ready'
+      ORDER BY e.due_at, e.position LIMIT 1000
+    ) over
+    WHERE (w.id IS NULL OR w.disabled_at IS NOT NULL)
+      AND d.webhook_id = s.id AND d.event_id = over.event_id AND d.state = 'ready';
 
     RETURN QUERY
     WITH picked AS MATERIALIZED (

@@ -2,7 +2,7 @@ import { auditing, publishing } from "./publish.ts"
 
 /**
  * Sets the end dates of memberships: one element of each array for each membership. Gives the
- * positions, from 1, of those that exist.
+ * positions, from 1, of those that exist. `$10` is how long to wait for a lock.
  *
  * A membership takes the greater of its own seq and the project's: were it overtaken by a bulk
  * extension and then by another change, it would otherwise lose what that change has made of it.
@@ -13,8 +13,10 @@ export const extend = (schema: string): string => `
                          $5::text[], $6::text[], $7::uuid[], $8::text[], $9::text[])
     WITH ORDINALITY
     AS a (project_id, user_id, to_date, at, request_id, key_id, event_id, event_type, body, n)
+    -- For this transaction alone, and not for one of the host's.
+    WHERE $10::text IS NULL OR set_config('lock_timeout', $10::text, true) IS NOT NULL
     -- Everybody locks in the same order.
-    ORDER BY project_id, user_id
+    ORDER BY project_id COLLATE "C", user_id COLLATE "C"
   ),
   changed AS (
     UPDATE ${schema}.memberships m

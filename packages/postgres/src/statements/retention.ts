@@ -10,6 +10,7 @@ export const forgetEvents = (schema: string): string => `
         SELECT FROM ${schema}.deliveries d
         WHERE d.event_id = e.id AND d.state IN ('ready', 'later', 'leased')
       )
+    ORDER BY e.at
     LIMIT 1000
   ),
   forgotten AS (

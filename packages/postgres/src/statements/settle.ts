@@ -57,16 +57,18 @@ export const settle = (schema: string): string => `
     ) s
     WHERE w.id = s.webhook_id AND (s.failed > 0 OR s.succeeded AND w.failures > 0)
   ),
-  given_up AS (
-    UPDATE ${schema}.deliveries d SET state = 'failed'
-    WHERE d.webhook_id IN (SELECT webhook_id FROM settled WHERE outcome = 'disabled')
-      AND d.state IN ('ready', 'later')
-      AND (d.event_id, d.webhook_id) NOT IN (SELECT delivered_id, webhook_id FROM asked)
-  ),
   announced AS (
     SELECT DISTINCT ON (webhook_id) * FROM settled
     WHERE outcome = 'disabled' AND disabled_at IS NULL
     ORDER BY webhook_id, n
   ),${publishing(schema, "announced", "w.id <> s.webhook_id")}
   SELECT n::integer, (SELECT count(*) FROM delivered)::integer AS deliveries FROM settled
+`
+
+/** Ends what waits for webhooks that are disabled. */
+export const giveUp = (schema: string): string => `
+  UPDATE ${schema}.deliveries d SET state = 'failed'
+  FROM ${schema}.webhooks w
+  WHERE w.id = ANY ($1::uuid[]) AND w.disabled_at IS NOT NULL AND d.webhook_id = w.id
+    AND d.state IN ('ready', 'later')
 `

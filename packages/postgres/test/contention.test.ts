@@ -1,0 +1,190 @@
+/** A database that is well, on which some have to wait for others. */
+
+import { PgClient } from "@effect/sql-pg"
+import { beforeEach, describe, expect, it } from "@effect/vitest"
+import type { EventId } from "@tenure/core/Event"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { type Claim, Outbox } from "@tenure/core/Outbox"
+import type { Stores } from "@tenure/core/Tenure"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import { layer, migrate } from "@tenure/postgres"
+import { Fixture } from "@tenure/testing"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import { clientLayer, execute } from "./harness.ts"
+
+const schema = "contention"
+const { in2027, in2028, p1, p2, u1, u2 } = Fixture
+
+beforeEach(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)))
+
+/** Runs a test on stores, with two projects that have two members each. */
+const onStores = <A, E>(
+  name: string,
+  test: Effect.Effect<A, E, Stores | PgClient.PgClient>,
+  options: Parameters<typeof clientLayer>[0] = {},
+) =>
+  it.live(name, () =>
+    Effect.gen(function* () {
+      const store = yield* MembershipStore
+      for (const projectId of [p1, p2]) {
+        yield* store.createProject(projectId)
+        for (const userId of [u1, u2]) {
+          yield* store.grant({ ...Fixture.change(projectId), userId, endDate: in2027 })
+        }
+      }
+      return yield* test
+    }).pipe(
+      Effect.provide(Layer.provideMerge(Layer.fresh(layer({ schema })), clientLayer(options))),
+    ),
+  )
+
+/** Holds locks in a transaction of its own while something is done. */
+const holding = <A, E, R>(sql: string, meanwhile: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const client = yield* PgClient.PgClient
+    const services = yield* Effect.context<R>()
+    return yield* client.withTransaction(
+      Effect.gen(function* () {
+        yield* client.unsafe(sql)
+        // In a fiber of its own, which is in no transaction.
+        return yield* Effect.promise(() => Effect.runPromiseWith(services)(meanwhile))
+      }),
+    )
+  }).pipe(Effect.provide(clientLayer()))
+
+const extend = (projectId = p1, userId = u1) =>
+  Effect.flatMap(MembershipStore, (store) =>
+    store.extend({ ...Fixture.change(projectId), userId, endDate: in2028 }),
+  )
+
+const find = (projectId = p1, userId = u1) =>
+  Effect.flatMap(MembershipStore, (store) => store.find(projectId, userId))
+
+describe("a member that somebody has locked", () => {
+  onStores(
+    "holds up nobody else's extension, and is extended when it is free",
+    Effect.gen(function* () {
+      const waiting = yield* holding(
+        `SELECT 1 FROM ${schema}.memberships WHERE project_id = 'p1' AND user_id = '1001' FOR UPDATE`,
+        Effect.gen(function* () {
+          const locked = yield* Effect.forEach([1, 2, 3], () => Effect.forkDetach(extend()))
+          yield* Effect.all([extend(p1, u2), extend(p2, u1), extend(p2, u2)], {
+            concurrency: "unbounded",
+          })
+          // These were not held up, while the others are.
+          expect(locked.map((fiber) => fiber.pollUnsafe())).toEqual([
+            undefined,
+            undefined,
+            undefined,
+          ])
+          return locked
+        }),
+      )
+      yield* Effect.forEach(waiting, Fiber.join)
+      expect((yield* find()).endDate).toBe(in2028)
+    }),
+  )
+})
+
+describe("a pool of which all connections wait", () => {
+  onStores(
+    "is no outage: nobody is refused, and all is done when the lock is free",
+    Effect.gen(function* () {
+      const store = yield* MembershipStore
+      const waiting = yield* holding(
+        `SELECT 1 FROM ${schema}.projects WHERE id = 'p1' FOR UPDATE`,
+        Effect.gen(function* () {
+          const all = yield* Effect.forEach([1, 2, 3, 4], () =>
+            Effect.forkDetach(store.grant({ ...Fixture.change(p1), userId: u1, endDate: in2028 })),
+          )
+          const reading = yield* Effect.forkDetach(Effect.asVoid(find(p2)))
+          // Longer than it takes to suspect the database.
+          yield* Effect.sleep(1200)
+          return { all, reading }
+        }),
+      )
+      yield* Effect.forEach(waiting.all, (fiber) => Fiber.join(fiber))
+      yield* Fiber.join(waiting.reading)
+      expect((yield* find()).endDate).toBe(in2028)
+    }),
+    { maxConnections: 2 },
+  )
+
+  onStores(
+    "may be one of a single connection",
+    Effect.gen(function* () {
+      yield* Effect.all([extend(), extend(p2), find(), find(p2)], { concurrency: "unbounded" })
+    }),
+    { maxConnections: 1 },
+  )
+})
+
+describe("webhooks that all have something ready", () => {
+  onStores(
+    "take turns, however few are claimed at a time",
+    Effect.gen(function* () {
+      const store = yield* WebhookStore
+      const outbox = yield* Outbox
+      yield* Effect.forEach(Array.from({ length: 40 }), () => store.add(Fixture.webhook(p1), 100))
+      yield* outbox.publish(Fixture.event(p1))
+      yield* outbox.publish(Fixture.event(p1))
+      const claims: Array<Claim> = []
+      for (let round = 0; round < 8; round++) {
+        const options = { limit: 5, perWebhook: 4, leaseMillis: 60_000 }
+        claims.push(...(yield* outbox.claim(options)).claims)
+      }
+      expect(new Set(claims.map(({ webhook }) => webhook.webhookId)).size).toBe(40)
+    }),
+  )
+})
+
+describe("what cannot be kept as it is", () => {
+  onStores(
+    "is kept as nearly as can be: an attempt is recorded whatever was answered",
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const webhook = Fixture.webhook(p1)
+      yield* (yield* WebhookStore).add(webhook, 50)
+      yield* outbox.publish(Fixture.event(p1))
+      const { claims } = yield* outbox.claim({ limit: 1, perWebhook: 4, leaseMillis: 60_000 })
+      const [claim] = claims
+      const result = { _tag: "Answered", status: 200, body: "a\0b\ud800" } as const
+      const attempt = { at: 0, durationMillis: 1, result }
+      expect(claim && (yield* outbox.settle(claim, { _tag: "Delivered", attempt }))).toBe(true)
+      const ids: ReadonlyArray<EventId> = claims.map(({ event }) => event.id)
+      const of = { projectId: p1, webhookId: webhook.id }
+      expect(yield* outbox.deliveries(of, { limit: 1 })).toMatchObject([
+        { eventId: ids[0], attempts: [{ result: { body: "a\ufffdb\ufffd" } }] },
+      ])
+    }),
+  )
+})
+
+describe("a client of the host's", () => {
+  onStores(
+    "may change the names of columns",
+    Effect.gen(function* () {
+      yield* extend()
+      expect((yield* find()).endDate).toBe(in2028)
+    }),
+    {
+      transformResultNames: (name) => name.toUpperCase(),
+      transformQueryNames: (name) => name.toLowerCase(),
+    },
+  )
+
+  it.live("may isolate its transactions further, and start several processes at once", () =>
+    Effect.gen(function* () {
+      const isolated = clientLayer({
+        startupParameters: { default_transaction_isolation: "repeatable read" },
+      })
+      const applied = yield* Effect.all(
+        Array.from({ length: 6 }, () => Effect.provide(migrate({ schema }), isolated)),
+        { concurrency: "unbounded" },
+      )
+      expect(applied.flat()).toEqual([1])
+    }),
+  )
+})
