@@ -266,7 +266,7 @@ export const outboxSuite = (name: string, harness: StoreHarness): void => {
           yield* outbox.publish(event(p1))
           const rest = yield* claims()
           // Two events, and the announcement between them.
-          expect(rest.map((one) => JSON.parse(one.event.body).type)).toEqual([
+          expect(rest.map((again) => JSON.parse(again.event.body).type)).toEqual([
             "test.happened",
             "webhook.disabled",
             "test.happened",

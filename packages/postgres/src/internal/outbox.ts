@@ -60,7 +60,7 @@ const outcomes = {
 
 /** Texts as PostgreSQL can keep them in JSON: without NUL, and with all surrogates in pairs. */
 const storable = (_key: string, value: unknown): unknown =>
-  typeof value === "string" ? value.toWellFormed().replaceAll("\0", "\ufffd") : value
+  typeof value === "string" ? value.replace(/[\0\p{Cs}]/gu, "\ufffd") : value
 
 const attemptOf = (settlement: Settlement): string | undefined =>
   settlement._tag === "Released" ? undefined : JSON.stringify(settlement.attempt, storable)
