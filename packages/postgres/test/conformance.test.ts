@@ -7,9 +7,14 @@ import {
   replaySuite,
   webhookStoreSuite,
 } from "@tenure/testing"
-import { harnessOn } from "./harness.ts"
+import * as Effect from "effect/Effect"
+import { beforeAll } from "vitest"
+import { execute, harnessOn } from "./harness.ts"
 
 const harness = harnessOn("conformance")
+
+// A database that was given may know the schema from earlier.
+beforeAll(() => Effect.runPromise(execute("DROP SCHEMA IF EXISTS conformance CASCADE")))
 
 membershipStoreSuite("postgres", harness)
 webhookStoreSuite("postgres", harness)
