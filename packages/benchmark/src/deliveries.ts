@@ -1,90 +1,152 @@
 /** Deliveries from one process to another, over an outbox on PostgreSQL. */
 
-import { fork } from "node:child_process"
+import { type ChildProcess, fork } from "node:child_process"
 import { once } from "node:events"
 import { fileURLToPath } from "node:url"
-import * as Tenure from "@tenure/core/Tenure"
-import { nodeTransport } from "@tenure/node-http"
+import * as Event from "@tenure/core/Event"
+import { Outbox } from "@tenure/core/Outbox"
+import { ProjectId } from "@tenure/core/Project"
+import type { Tenure } from "@tenure/core/Tenure"
 import { postgres } from "@tenure/postgres"
+import * as Effect from "effect/Effect"
+import { schema, startTenure } from "./database.ts"
 import type { Arrivals } from "./receiver.ts"
+import { quantile } from "./rounds.ts"
 
-const webhookCount = 20
+// Each project has one webhook: an event is one delivery.
+const projectCount = 20
+
+const longestWaitMillis = 120_000
 
 const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis))
 
-const quantile = (values: ReadonlyArray<number>, share: number): number =>
-  values.toSorted((one, other) => one - other)[Math.floor(share * (values.length - 1))] ?? NaN
+const projectOf = (index: number): string => `deliveries-${index % projectCount}`
 
-/** Measures how fast and how late notifications arrive. */
-export const measureDeliveries = async (url: string, seconds: number): Promise<void> => {
-  const receiver = fork(fileURLToPath(new URL("./receiver.ts", import.meta.url)), {
+const data = () => ({ at: Date.now(), padding: "x".repeat(200) })
+
+/** The process that receives, and what it has received. */
+const startReceiver = async () => {
+  const child: ChildProcess = fork(fileURLToPath(new URL("./receiver.ts", import.meta.url)), {
     execArgv: ["-C", "@tenure/source"],
   })
-  const [port] = await once(receiver, "message")
+  const [port] = await once(child, "message")
   const report = async (): Promise<Arrivals> => {
-    receiver.send("report")
-    const [arrivals] = await once(receiver, "message")
+    child.send("report")
+    const [arrivals] = await once(child, "message")
     return arrivals
   }
-  const tenure = await Tenure.make({
-    stores: postgres({ url, schema: "benchmark" }),
-    transport: nodeTransport,
-    webhooks: { allowedNetworks: ["127.0.0.0/8"] },
-  })
-  await tenure.memberships.createProject("w")
-  // Each project has one webhook: an event is one delivery.
-  for (let index = 0; index < webhookCount; index++) {
-    await tenure.memberships.createProject(`w${index}`)
-    const { secret } = await tenure.webhooks.create({
-      projectId: `w${index}`,
-      url: `http://127.0.0.1:${port}/${index}`,
-    })
-    receiver.send({ register: [`/${index}`, secret] })
+  return {
+    report,
+    /** Waits until so many different notifications have arrived. */
+    until: async (count: number): Promise<Arrivals> => {
+      const start = performance.now()
+      for (;;) {
+        const arrivals = await report()
+        if (arrivals.distinct >= count || performance.now() - start > longestWaitMillis) {
+          return arrivals
+        }
+        await pause(50)
+      }
+    },
+    register: async (tenure: Tenure): Promise<void> => {
+      for (let index = 0; index < projectCount; index++) {
+        const projectId = projectOf(index)
+        await tenure.memberships.createProject(projectId)
+        const url = `http://127.0.0.1:${port}/${index}`
+        const { secret } = await tenure.webhooks.create({ projectId, url })
+        child.send({ register: [`/${index}`, secret] })
+      }
+    },
+    stop: () => child.kill(),
   }
-  let published = 0
-  const publish = () =>
-    tenure.events.publish({
-      projectId: `w${published++ % webhookCount}`,
-      type: "benchmark",
-      data: { at: Date.now(), padding: "x".repeat(200) },
-    })
-  /** Waits until all that was published has arrived, half a minute at most. */
-  const drained = async (): Promise<Arrivals> => {
-    for (let tries = 0; ; tries++) {
-      const arrivals = await report()
-      if (arrivals.distinct >= published || tries > 300) return arrivals
-      await pause(100)
-    }
-  }
+}
 
-  // A steady trickle.
-  await report()
+type Receiver = Awaited<ReturnType<typeof startReceiver>>
+
+/** Publishes events while nobody delivers. */
+const fillBacklog = (url: string, count: number): Promise<void> =>
+  Effect.runPromise(
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const publish = (index: number) =>
+        outbox.publish(
+          Event.make({
+            id: Event.EventId(crypto.randomUUID()),
+            projectId: ProjectId(projectOf(index)),
+            type: Event.EventType("benchmark"),
+            at: Date.now(),
+            data: data(),
+          }),
+        )
+      const indexes = Array.from({ length: count }, (_, index) => index)
+      yield* Effect.forEach(indexes, publish, { concurrency: 512, discard: true })
+    }).pipe(Effect.provide(postgres({ url, schema }))),
+  )
+
+/** A steady trickle: how late do notifications arrive? */
+const measureLatency = async (
+  receiver: Receiver,
+  publish: () => Promise<unknown>,
+  seconds: number,
+): Promise<number> => {
+  let published = 0
+  await receiver.report()
   for (let tick = 0; tick < 50 * seconds; tick++) {
-    for (let count = 0; count < 4; count++) void publish()
+    for (let count = 0; count < 4; count++, published++) void publish()
     await pause(20)
   }
-  const { latencies } = await drained()
-  console.log(
-    `\nDeliveries, 200 events a second: p50 ${quantile(latencies, 0.5)} ms, p99 ${quantile(latencies, 0.99)} ms`,
-  )
+  const { latencies } = await receiver.until(published)
+  const [half, most] = [quantile(latencies, 0.5), quantile(latencies, 0.99)]
+  console.log(`\nDeliveries at 200 events a second: p50 ${half} ms, p99 ${most} ms`)
+  return published
+}
 
-  // As fast as it goes.
+/** As many as go, with never more than 4,000 under way. */
+const measureSustained = async (
+  receiver: Receiver,
+  publish: () => Promise<unknown>,
+  seconds: number,
+): Promise<number> => {
+  const before = (await receiver.report()).total
   const start = performance.now()
-  const before = (await report()).total
+  let published = 0
   while (performance.now() - start < 1000 * seconds) {
-    if (published - (await report()).total < 4000) {
+    if (published - ((await receiver.report()).total - before) > 4000) await pause(10)
+    else {
       await Promise.all(Array.from({ length: 500 }, publish))
-    } else await pause(10)
+      published += 500
+    }
   }
-  const sustained = (await report()).total - before
-  const elapsed = (performance.now() - start) / 1000
-  console.log(
-    `Deliveries, sustained: ${Math.round(sustained / elapsed)}/s over ${elapsed.toFixed(0)} s`,
-  )
-  const end = await drained()
-  console.log(
-    `Published ${published}, lost ${published - end.distinct}, duplicates ${end.total - end.distinct}, not verified ${end.unverified}`,
-  )
+  const rate = ((await receiver.report()).total - before) / ((performance.now() - start) / 1000)
+  console.log(`Deliveries sustained for ${seconds} s: ${Math.round(rate)}/s`)
+  return published
+}
+
+/** Measures how fast and how late notifications arrive, and that none is lost. */
+export const measureDeliveries = async (
+  url: string,
+  { backlog, seconds }: { readonly backlog: number; readonly seconds: number },
+): Promise<void> => {
+  const receiver = await startReceiver()
+  const tenure = await startTenure(url)
+  await receiver.register(tenure)
+  let index = 0
+  const publish = () =>
+    tenure.events.publish({ projectId: projectOf(index++), type: "benchmark", data: data() })
+  let published = await measureLatency(receiver, publish, seconds)
+  published += await measureSustained(receiver, publish, seconds)
+  await receiver.until(published)
   await tenure.close()
-  receiver.kill()
+
+  await fillBacklog(url, backlog)
+  const start = performance.now()
+  const draining = await startTenure(url)
+  const { distinct, total, unverified } = await receiver.until(published + backlog)
+  const rate = (distinct - published) / ((performance.now() - start) / 1000)
+  console.log(
+    `Deliveries of a backlog of ${backlog.toLocaleString("en")}: ${Math.round(rate)}/s
+Published ${published + backlog}, lost ${published + backlog - distinct}, duplicates ${total - distinct}, not verified ${unverified}`,
+  )
+  await draining.close()
+  receiver.stop()
 }

@@ -14,13 +14,11 @@ export interface Score {
   readonly rate: number
 }
 
-export const median = (values: ReadonlyArray<number>): number => {
-  const sorted = values.toSorted((one, other) => one - other)
-  const middle = sorted.length >> 1
-  return sorted.length % 2 === 1
-    ? (sorted[middle] ?? NaN)
-    : ((sorted[middle - 1] ?? NaN) + (sorted[middle] ?? NaN)) / 2
-}
+/** The value below which a share of the values lies. */
+export const quantile = (values: ReadonlyArray<number>, share: number): number =>
+  values.toSorted((one, other) => one - other)[Math.floor(share * (values.length - 1))] ?? NaN
+
+export const median = (values: ReadonlyArray<number>): number => quantile(values, 0.5)
 
 /** Lets the contestants take turns. The machine may be noisy; it is so for all of them. */
 export const compare = async (

@@ -1,0 +1,76 @@
+/** The database that everything is measured on. */
+
+import { PgClient } from "@effect/sql-pg"
+import * as Tenure from "@tenure/core/Tenure"
+import { nodeTransport } from "@tenure/node-http"
+import { postgres } from "@tenure/postgres"
+import * as Effect from "effect/Effect"
+import * as ManagedRuntime from "effect/ManagedRuntime"
+import * as Redacted from "effect/Redacted"
+
+/** Where Tenure keeps everything meanwhile. */
+export const schema = "benchmark"
+
+/** Clients at the same time. */
+export const clients = 64
+
+/** Connections to the database. */
+export interface Database {
+  readonly url: string
+  readonly sql: (text: string, params?: ReadonlyArray<unknown>) => Promise<unknown>
+  /** Runs statements as one transaction. */
+  readonly transaction: (
+    texts: ReadonlyArray<string>,
+    params: ReadonlyArray<unknown>,
+  ) => Promise<unknown>
+  readonly close: () => Promise<void>
+}
+
+/** Connects. */
+export const connect = (url: string): Database => {
+  const runtime = ManagedRuntime.make(
+    PgClient.layer({ url: Redacted.make(url), maxConnections: clients }),
+  )
+  return {
+    url,
+    sql: (text, params = []) =>
+      runtime.runPromise(
+        Effect.flatMap(PgClient.PgClient, (client) => client.unsafe(text, params)),
+      ),
+    transaction: (texts, params) =>
+      runtime.runPromise(
+        Effect.flatMap(PgClient.PgClient, (client) =>
+          client.withTransaction(Effect.forEach(texts, (text) => client.unsafe(text, params))),
+        ),
+      ),
+    close: () => runtime.dispose(),
+  }
+}
+
+/** Starts a Tenure, which delivers to this machine too. */
+export const startTenure = (url: string): Promise<Tenure.Tenure> =>
+  Tenure.make({
+    stores: postgres({ url, schema }),
+    transport: nodeTransport,
+    webhooks: { allowedNetworks: ["127.0.0.0/8"] },
+  })
+
+/** Makes a project with so many members, put there at once. */
+export const fill = async (
+  { sql }: Database,
+  tenure: Tenure.Tenure,
+  projectId: string,
+  size: number,
+): Promise<void> => {
+  await tenure.memberships.createProject(projectId)
+  await sql(
+    `INSERT INTO ${schema}.memberships (project_id, user_id, end_date, seq)
+     SELECT $1, n::text, now(), 0 FROM generate_series(1, $2::int) n`,
+    [projectId, size],
+  )
+  await sql(`UPDATE ${schema}.projects SET members = $2::bigint WHERE id = $1`, [
+    projectId,
+    BigInt(size),
+  ])
+  await sql(`VACUUM ANALYZE ${schema}.memberships`)
+}
