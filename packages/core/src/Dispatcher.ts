@@ -61,7 +61,7 @@ export class Dispatcher extends Context.Service<
   {
     /**
      * Aborts the attempts in flight for a webhook that has been removed. Afterwards none starts in
-     * this process, not even one that has been claimed.
+     * this process, not even one that has been claimed. Others learn of it from the outbox.
      */
     readonly cancel: (webhookId: WebhookId) => Effect.Effect<void>
   }
@@ -286,6 +286,11 @@ const make = Effect.fnUntraced(function* (options: Options) {
     })
   }
 
+  const abort = (webhookId: WebhookId): void => {
+    cancelledMeanwhile.add(webhookId)
+    for (const fiber of inFlight.get(webhookId) ?? []) fiber.interruptUnsafe()
+  }
+
   /** Claims what is due and starts it; gives the time until there may be more, 0 if at once. */
   const round = Effect.gen(function* () {
     wake.closeUnsafe()
@@ -315,8 +320,9 @@ const make = Effect.fnUntraced(function* (options: Options) {
   }
 
   const watch = outbox.changes.pipe(
-    Effect.map(() => {
+    Effect.map((change) => {
       watching.succeeded()
+      if (change._tag === "Removed") abort(change.webhookId)
       wake.openUnsafe()
     }),
     Effect.catchCause((cause) =>
@@ -339,10 +345,6 @@ const make = Effect.fnUntraced(function* (options: Options) {
   )
 
   return Dispatcher.of({
-    cancel: (webhookId) =>
-      Effect.sync(() => {
-        cancelledMeanwhile.add(webhookId)
-        for (const fiber of inFlight.get(webhookId) ?? []) fiber.interruptUnsafe()
-      }),
+    cancel: (webhookId) => Effect.sync(() => abort(webhookId)),
   })
 })

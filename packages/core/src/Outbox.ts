@@ -97,6 +97,13 @@ export interface Claimed {
   readonly nextDueMillis: number | undefined
 }
 
+/** What a dispatcher has to know of. */
+export type Change =
+  /** A delivery may be due earlier than the last claim foretold: published, released or replayed. */
+  | { readonly _tag: "Due" }
+  /** A webhook was removed, by another process perhaps: attempts that are in flight are aborted. */
+  | { readonly _tag: "Removed"; readonly webhookId: WebhookId }
+
 /**
  * Keeps events until they are delivered.
  *
@@ -141,11 +148,11 @@ export class Outbox extends Context.Service<
     ) => Effect.Effect<boolean, StoreUnavailable>
 
     /**
-     * Completes when a delivery may be due earlier than the last claim foretold (published, or
-     * released); at once, if that has happened since the last time. A store that cannot know of all
-     * changes also completes every few seconds.
+     * Gives the next change that a dispatcher has to know of; at once, if there was one since the
+     * last time. A store that cannot know of all changes also says every few seconds that there may
+     * be deliveries.
      */
-    readonly changes: Effect.Effect<void, StoreUnavailable>
+    readonly changes: Effect.Effect<Change, StoreUnavailable>
 
     /**
      * Reads up to `limit` deliveries of a webhook, newest first: those in the given state, those

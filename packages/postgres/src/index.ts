@@ -96,7 +96,7 @@ export const layer = (options: Options = {}): Layer.Layer<Stores, Failure, PgCli
       yield* regularly("10 minutes", forget)
       const nudge = yield* Nudge.make(client, database, `${schema}.deliveries`)
       return Context.make(MembershipStore, yield* Memberships.make(database, nudge)).pipe(
-        Context.add(WebhookStore, Webhooks.make(database)),
+        Context.add(WebhookStore, Webhooks.make(database, nudge)),
         Context.add(ApiKeyStore, ApiKeys.make(database)),
         Context.add(Outbox, yield* PostgresOutbox.make(database, nudge)),
         Context.add(RateLimitStore, yield* RateLimits.make(database)),

@@ -1,5 +1,6 @@
 /** Several processes on one database. Each is a Tenure, or a set of stores, with connections of its own. */
 
+import { once } from "node:events"
 import { PgClient } from "@effect/sql-pg"
 import { afterEach, describe, expect, it } from "@effect/vitest"
 import { ApiKeyId } from "@tenure/core/ApiKey"
@@ -11,7 +12,7 @@ import * as TokenBucket from "@tenure/core/TokenBucket"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import { nodeTransport } from "@tenure/node-http"
 import { layer, postgres } from "@tenure/postgres"
-import { Fixture, type Receiver, startReceiver } from "@tenure/testing"
+import { type Answer, Fixture, type Receiver, startReceiver } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
@@ -52,8 +53,8 @@ const startTenure = async (options: Tenure.Options = {}): Promise<Tenure.Tenure>
   return tenure
 }
 
-const receiving = async (): Promise<Receiver> => {
-  const receiver = await startReceiver()
+const receiving = async (answer?: Answer): Promise<Receiver> => {
+  const receiver = await startReceiver(answer)
   closing.push(async () => receiver.close())
   return receiver
 }
@@ -251,6 +252,23 @@ describe("deliveries", () => {
     await one.events.publish({ projectId, type: "test", data: 3 })
     await sentinel.until(1)
     expect(receiver.received).toHaveLength(1)
+  })
+})
+
+describe("an attempt in flight", () => {
+  it("is aborted when another process deletes the webhook", async () => {
+    const closed: Array<Promise<unknown>> = []
+    const receiver = await receiving((response) => void closed.push(once(response, "close")))
+    const sending = await startTenure()
+    await sending.memberships.createProject(projectId)
+    const { id } = await sending.webhooks.create({ projectId, url: receiver.url })
+    await sending.events.publish({ projectId, type: "test", data: 1 })
+    await receiver.until(1)
+    const other = await startTenure()
+    await other.webhooks.delete({ projectId, webhookId: id })
+    await closed[0]
+    const deliveries = await other.webhooks.deliveries({ projectId, webhookId: id })
+    expect(deliveries.map(({ state }) => state)).toEqual(["cancelled"])
   })
 })
 

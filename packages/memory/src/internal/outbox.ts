@@ -32,10 +32,10 @@ export const make = (state: State): Outbox["Service"] => ({
       return webhook !== undefined
     }),
 
-  changes: Effect.andThen(
-    state.changed.await,
-    Effect.sync(() => state.changed.closeUnsafe()),
-  ),
+  changes: Effect.map(state.changed.await, () => {
+    state.changed.closeUnsafe()
+    return { _tag: "Due" } as const
+  }),
 
   deliveries: (webhook, page) => Effect.sync(() => state.deliveries.list(webhook, page)),
 

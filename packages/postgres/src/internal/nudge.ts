@@ -2,6 +2,8 @@
 
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as PgConnection from "@effect/sql-pg/PgConnection"
+import type { Change } from "@tenure/core/Outbox"
+import { WebhookId } from "@tenure/core/Webhook"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Queue from "effect/Queue"
@@ -18,11 +20,15 @@ const retryMillis = 1000
 
 /** The news of deliveries. */
 export interface Nudge {
-  /** Tells everybody. */
+  /** Where they are spread. The payload is empty, or the id of a webhook that was removed. */
+  readonly channel: string
+  /** Tells everybody that something may be due. */
   readonly tell: Effect.Effect<void>
-  /** Completes when somebody has told, or a second has passed. */
-  readonly heard: Effect.Effect<void>
+  /** Gives what somebody has told, or after a second that something may be due. */
+  readonly heard: Effect.Effect<Change>
 }
+
+const due: Change = { _tag: "Due" }
 
 /** Makes the news of one schema, which are spread for as long as the scope lives. */
 export const make = Effect.fnUntraced(function* (
@@ -32,6 +38,19 @@ export const make = Effect.fnUntraced(function* (
 ) {
   const news = yield* Latch.make()
   const outgoing = yield* Latch.make()
+
+  const removed: Array<WebhookId> = []
+
+  const hear = (payload: string): void => {
+    if (WebhookId.is(payload)) removed.push(payload)
+    news.openUnsafe()
+  }
+
+  const heard = Effect.map(Effect.timeoutOption(news.await, pollMillis), (): Change => {
+    const webhookId = removed.shift()
+    if (removed.length === 0) news.closeUnsafe()
+    return webhookId === undefined ? due : { _tag: "Removed", webhookId }
+  })
 
   const send = Effect.gen(function* () {
     yield* outgoing.await
@@ -45,7 +64,7 @@ export const make = Effect.fnUntraced(function* (
       // On a connection apart, so that it takes none of the host's.
       const connection = yield* PgConnection.make(client.config)
       const notifications = yield* connection.listen(channel)
-      yield* Effect.forever(Effect.andThen(Queue.take(notifications), news.open))
+      yield* Effect.forever(Effect.map(Queue.take(notifications), ({ payload }) => hear(payload)))
     }),
   )
 
@@ -55,8 +74,9 @@ export const make = Effect.fnUntraced(function* (
   )
 
   const nudge: Nudge = {
+    channel,
     tell: Effect.andThen(news.open, outgoing.open),
-    heard: Effect.andThen(Effect.timeoutOption(news.await, pollMillis), news.close),
+    heard,
   }
   return nudge
 })

@@ -8,6 +8,7 @@ import type { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
 import * as Statements from "../statements/webhooks.ts"
 import type { Database } from "./database.ts"
+import type { Nudge } from "./nudge.ts"
 import { instant, integer, text, texts, uuid } from "./parameters.ts"
 
 interface WebhookRow {
@@ -38,7 +39,7 @@ const toWebhook = (projectId: ProjectId, id: string, row: WebhookRow): Webhook =
 })
 
 /** Makes the store. */
-export const make = (database: Database): WebhookStore["Service"] => {
+export const make = (database: Database, nudge: Nudge): WebhookStore["Service"] => {
   const { schema } = database
   const sql = {
     add: Statements.addWebhook(schema),
@@ -89,7 +90,11 @@ export const make = (database: Database): WebhookStore["Service"] => {
     }),
 
     remove: Effect.fnUntraced(function* (projectId, webhookId) {
-      const rows = yield* database.join(sql.remove, [text(projectId), uuid(webhookId)])
+      const rows = yield* database.join(sql.remove, [
+        text(projectId),
+        uuid(webhookId),
+        text(nudge.channel),
+      ])
       if (rows.length === 0) return yield* new WebhookNotFound({ webhookId })
     }),
   }

@@ -39,7 +39,10 @@ export const enableWebhook = (schema: string): string => `
   RETURNING id
 `
 
-/** Removes a webhook. Its deliveries are cancelled with it: what is open is claimed by nobody. */
+/**
+ * Removes a webhook, and tells the channel `$3` of it. Its deliveries are cancelled with it: what is
+ * open is claimed by nobody.
+ */
 export const removeWebhook = (schema: string): string => `
   WITH removed AS (
     DELETE FROM ${schema}.webhooks WHERE id = $2::uuid AND project_id = $1::text
@@ -49,5 +52,5 @@ export const removeWebhook = (schema: string): string => `
     UPDATE ${schema}.projects SET webhooks = webhooks - 1
     WHERE id = $1::text AND EXISTS (SELECT FROM removed)
   )
-  SELECT id FROM removed
+  SELECT id, pg_notify($3::text, id::text) FROM removed
 `
