@@ -73,8 +73,12 @@ export class Dispatcher extends Context.Service<
 }
 
 /** The request of one attempt, signed at `now` (milliseconds since the epoch). */
-const outgoing = ({ event, webhook }: Claim, now: number): Outgoing => {
+const outgoing = Effect.fnUntraced(function* ({ event, webhook }: Claim, now: number) {
   const message = { id: event.id, timestamp: Math.floor(now / 1000), body: event.body }
+  const signatures = webhook.secrets.map((secret) => WebhookSignature.sign(message, secret))
+  if (webhook.signingKey !== undefined) {
+    signatures.push(yield* WebhookSignature.signAsymmetric(message, webhook.signingKey))
+  }
   return {
     url: webhook.url,
     headers: {
@@ -82,13 +86,11 @@ const outgoing = ({ event, webhook }: Claim, now: number): Outgoing => {
       "user-agent": "Tenure",
       "webhook-id": message.id,
       "webhook-timestamp": String(message.timestamp),
-      "webhook-signature": webhook.secrets
-        .map((secret) => WebhookSignature.sign(message, secret))
-        .join(" "),
+      "webhook-signature": signatures.join(" "),
     },
     body: event.body,
-  }
-}
+  } satisfies Outgoing
+})
 
 /** Reads a `Retry-After` field, which is a number of seconds or a date (RFC 9110, 10.2.3). */
 const retryAfterMillis = (field: string | undefined, now: number): number => {
@@ -175,7 +177,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
 
   /** One request; a defect of the transport is one of the ways in which it can fail. */
   const post = (claim: Claim, at: number): Effect.Effect<Answer, TransportError> =>
-    Effect.suspend(() => transport.send(outgoing(claim, at))).pipe(
+    Effect.flatMap(outgoing(claim, at), transport.send).pipe(
       Effect.timeoutOrElse({
         duration: timeout,
         orElse: () => Effect.fail(new TransportError({ reason: "Timeout" })),

@@ -6,7 +6,7 @@ import type { Event, EventId, EventType } from "./Event.ts"
 import type { ProjectId, ProjectNotFound } from "./Project.ts"
 import type { StoreUnavailable } from "./StoreUnavailable.ts"
 import type { WebhookDisabled, WebhookId, WebhookNotFound } from "./Webhook.ts"
-import type { Secret } from "./WebhookSignature.ts"
+import type { Secret, SigningKey } from "./WebhookSignature.ts"
 
 /** Where a delivery stands: all but the first are its end, until it is replayed. */
 export type DeliveryState = "waiting" | "delivered" | "failed" | "cancelled"
@@ -53,6 +53,7 @@ export interface Claim {
     readonly url: string
     /** All that sign: two during a rotation. */
     readonly secrets: ReadonlyArray<Secret>
+    readonly signingKey: SigningKey | undefined
     /** Attempts that have failed since one succeeded. */
     readonly failures: number
     /** When the first of them did, in milliseconds since the epoch. */

@@ -128,6 +128,7 @@ export const promises: Effect.Effect<Promises, never, Services> = Effect.gen(fun
       list: lift(webhooks.list),
       delete: lift(webhooks.delete),
       rotateSecret: lift(webhooks.rotateSecret),
+      verificationKey: lift(webhooks.verificationKey),
       enable: lift(webhooks.enable),
       ping: lift(webhooks.ping),
       deliveries: lift(webhooks.deliveries),

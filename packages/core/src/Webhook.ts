@@ -6,7 +6,7 @@ import type { EventType } from "./Event.ts"
 import { refined } from "./internal/refined.ts"
 import { isUuid } from "./internal/uuid.ts"
 import type { ProjectId } from "./Project.ts"
-import type { Secret } from "./WebhookSignature.ts"
+import type { Secret, SigningKey } from "./WebhookSignature.ts"
 
 /** Identifier of a webhook: a UUID in lower case. */
 export type WebhookId = Branded<string, "@tenure/core/WebhookId">
@@ -22,6 +22,8 @@ export interface Webhook {
   readonly secret: Secret
   /** The secret before the last rotation, which signs as well until that instant. */
   readonly previous: { readonly secret: Secret; readonly until: number } | undefined
+  /** The key that signs besides the secret, where one was asked for. */
+  readonly signingKey: SigningKey | undefined
   /** The types of events that it gets; `undefined` for all. */
   readonly eventTypes: ReadonlyArray<EventType> | undefined
   /** Milliseconds since the epoch. */

@@ -52,6 +52,30 @@ export const VerificationKey = refined<string, VerificationKey>("verification ke
 export const secretFromBytes = (bytes: Uint8Array): Secret =>
   Secret(`whsec_${Base64.encode(bytes)}`)
 
+/** Makes a signing key from the seed and the public key of an Ed25519 key pair, 32 bytes each. */
+const signingKeyFromBytes = (seed: Uint8Array, publicKey: Uint8Array): SigningKey =>
+  SigningKey(`whsk_${Base64.encode(Uint8Array.of(...seed, ...publicKey))}`)
+
+/** Makes a signing key at random. */
+export const generateSigningKey: Effect.Effect<SigningKey> = Effect.gen(function* () {
+  const { subtle } = yield* WebCrypto
+  return yield* Effect.promise(async () => {
+    const pair = await subtle.generateKey("Ed25519", true, ["sign", "verify"])
+    if (!("privateKey" in pair)) throw new TypeError("Ed25519 has key pairs")
+    const [pkcs8, raw] = await Promise.all([
+      subtle.exportKey("pkcs8", pair.privateKey),
+      subtle.exportKey("raw", pair.publicKey),
+    ])
+    return signingKeyFromBytes(new Uint8Array(pkcs8).subarray(-32), new Uint8Array(raw))
+  })
+})
+
+/** The key that verifies what a signing key has signed. */
+export const verificationKeyOf = (key: SigningKey): VerificationKey =>
+  VerificationKey(
+    `whpk_${Base64.encode(Base64.decodeUnsafe(key.slice("whsk_".length)).subarray(32))}`,
+  )
+
 /** What is signed. */
 export interface Message {
   /** The `webhook-id` header. */

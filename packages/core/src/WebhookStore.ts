@@ -5,7 +5,7 @@ import type * as Effect from "effect/Effect"
 import type { ProjectId, ProjectNotFound } from "./Project.ts"
 import type { StoreUnavailable } from "./StoreUnavailable.ts"
 import type { Webhook, WebhookId, WebhookLimitReached, WebhookNotFound } from "./Webhook.ts"
-import type { Secret } from "./WebhookSignature.ts"
+import type { Secret, SigningKey } from "./WebhookSignature.ts"
 
 /** Keeps the webhooks of projects. */
 export class WebhookStore extends Context.Service<
@@ -34,6 +34,13 @@ export class WebhookStore extends Context.Service<
       webhookId: WebhookId,
       rotation: { readonly secret: Secret; readonly previousUntil: number },
     ) => Effect.Effect<void, WebhookNotFound | StoreUnavailable>
+
+    /** Gives a webhook a signing key, unless it has one; gives the one that it has. */
+    readonly sign: (
+      projectId: ProjectId,
+      webhookId: WebhookId,
+      key: SigningKey,
+    ) => Effect.Effect<SigningKey, WebhookNotFound | StoreUnavailable>
 
     /** Enables a webhook that was disabled; does nothing if it was not. */
     readonly enable: (

@@ -78,6 +78,14 @@ export class Webhooks extends Context.Service<
       webhook: WebhookIds & { readonly keepOldFor?: Duration.Input | undefined },
     ) => Effect.Effect<WebhookSignature.Secret, Failure | WebhookNotFound>
 
+    /**
+     * Has a webhook sign with a key pair besides its secret (`v1a`), from now on; gives the key that
+     * verifies, the same each time.
+     */
+    readonly verificationKey: (
+      webhook: WebhookIds,
+    ) => Effect.Effect<WebhookSignature.VerificationKey, Failure | WebhookNotFound>
+
     /** Enables a webhook that was disabled. What has failed meanwhile can be replayed. */
     readonly enable: (webhook: WebhookIds) => Effect.Effect<void, Failure | WebhookNotFound>
 
@@ -185,6 +193,7 @@ const make = Effect.fnUntraced(function* ({ requireHttps = false, ...options }: 
         url: yield* checkUrl(input.url),
         secret: freshSecret(),
         previous: undefined,
+        signingKey: undefined,
         eventTypes: input.eventTypes && (yield* Effect.forEach(input.eventTypes, Input.eventType)),
         createdAt: yield* Clock.currentTimeMillis,
         disabledAt: undefined,
@@ -212,6 +221,12 @@ const make = Effect.fnUntraced(function* ({ requireHttps = false, ...options }: 
       const previousUntil = (yield* Clock.currentTimeMillis) + kept
       yield* store.rotate(projectId, webhookId, { secret, previousUntil })
       return secret
+    }),
+
+    verificationKey: Effect.fnUntraced(function* (ids) {
+      const { projectId, webhookId } = yield* refOf(ids)
+      const fresh = yield* WebhookSignature.generateSigningKey
+      return WebhookSignature.verificationKeyOf(yield* store.sign(projectId, webhookId, fresh))
     }),
 
     enable: Effect.fnUntraced(function* (ids) {

@@ -628,6 +628,32 @@ describe("rotating the secret", () => {
   )
 })
 
+describe("a key pair", () => {
+  it.effect("signs besides the secret, from when it is asked for", () =>
+    dispatching({}, ({ sent }) =>
+      Effect.gen(function* () {
+        const webhooks = yield* Webhooks
+        const { id, secret } = yield* addWebhook()
+        const ids = { projectId, webhookId: id }
+        const key = yield* webhooks.verificationKey(ids)
+        expect(yield* webhooks.verificationKey(ids)).toBe(key)
+        yield* publish
+        yield* Effect.repeat(
+          Effect.promise(() => new Promise(setImmediate)),
+          {
+            until: () => sent.length > 0,
+          },
+        )
+        const { body = "", headers = {} } = sent[0] ?? {}
+        const notification = { headers, body, now: yield* Clock.currentTimeMillis }
+        expect(Result.isSuccess(WebhookSignature.verify(notification, [secret]))).toBe(true)
+        const { id: eventId } = yield* WebhookSignature.verifyAsymmetric(notification, [key])
+        expect(eventId).toBe(headers["webhook-id"])
+      }),
+    ),
+  )
+})
+
 describe("a ping", () => {
   it.effect("goes to one webhook alone", () =>
     dispatching({}, ({ sent }) =>

@@ -50,6 +50,7 @@ export const webhook = (projectId: ProjectId): Webhook => {
     url: `https://receiver.example/${id}`,
     secret: secretFromBytes(crypto.getRandomValues(new Uint8Array(32))),
     previous: undefined,
+    signingKey: undefined,
     eventTypes: undefined,
     createdAt: 0,
     disabledAt: undefined,

@@ -52,6 +52,7 @@ export const outboxSuite = (name: string, harness: StoreHarness): void => {
                 webhookId: id,
                 url,
                 secrets: [secret],
+                signingKey: undefined,
                 failures: 0,
                 failingSince: undefined,
               },

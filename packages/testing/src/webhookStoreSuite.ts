@@ -6,6 +6,7 @@ import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
 import { WebhookId } from "@tenure/core/Webhook"
+import * as WebhookSignature from "@tenure/core/WebhookSignature"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -81,6 +82,23 @@ export const webhookStoreSuite = (name: string, harness: StoreHarness): void => 
         yield* store.rotate(p1, webhook.id, { secret: webhook.secret, previousUntil: now })
         expect(yield* signing).toEqual([[webhook.secret]])
         const foreign = yield* Effect.flip(store.rotate(p2, webhook.id, rotation))
+        expect(foreign._tag).toBe("WebhookNotFound")
+      }))
+
+    test("gives a webhook one signing key, which signs from then on", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const webhook = Fixture.webhook(p1)
+        yield* store.add(webhook, 50)
+        const key = yield* WebhookSignature.generateSigningKey
+        const other = yield* WebhookSignature.generateSigningKey
+        expect(yield* store.sign(p1, webhook.id, key)).toBe(key)
+        expect(yield* store.sign(p1, webhook.id, other)).toBe(key)
+        expect((yield* store.list(p1))[0]?.signingKey).toBe(key)
+        yield* (yield* Outbox).publish(Fixture.event(p1))
+        const { claims } = yield* claimable
+        expect(claims.map((claim) => claim.webhook.signingKey)).toEqual([key])
+        const foreign = yield* Effect.flip(store.sign(p2, webhook.id, key))
         expect(foreign._tag).toBe("WebhookNotFound")
       }))
 

@@ -220,7 +220,7 @@ export const make = (kept: number): Deliveries => {
     job.tries++
     job.lease = { token, until: now + leaseMillis }
     job.lane.leased.add(job)
-    const { id, previous, projectId, secret, url } = job.lane.webhook
+    const { id, previous, projectId, secret, signingKey, url } = job.lane.webhook
     const isRotating = previous !== undefined && previous.until > now
     return {
       event: { id: job.event.id, body: job.event.body },
@@ -229,6 +229,7 @@ export const make = (kept: number): Deliveries => {
         webhookId: id,
         url,
         secrets: isRotating ? [secret, previous.secret] : [secret],
+        signingKey,
         failures: job.lane.failures,
         failingSince: job.lane.failingSince,
       },

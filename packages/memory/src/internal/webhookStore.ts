@@ -18,7 +18,7 @@ export const make = (state: State): WebhookStore["Service"] => {
     projectId: ProjectId,
     webhookId: WebhookId,
     update: (webhook: Webhook) => Webhook,
-  ): Effect.Effect<void, WebhookNotFound> =>
+  ): Effect.Effect<Webhook, WebhookNotFound> =>
     Effect.suspend(() => {
       const webhooks = state.findProject(projectId)?.webhooks
       const webhook = webhooks?.get(webhookId)
@@ -26,7 +26,7 @@ export const make = (state: State): WebhookStore["Service"] => {
       const changed = update(webhook)
       webhooks?.set(webhookId, changed)
       state.deliveries.update(changed)
-      return Effect.void
+      return Effect.succeed(changed)
     })
 
   return {
@@ -41,14 +41,27 @@ export const make = (state: State): WebhookStore["Service"] => {
       Effect.map(state.project(projectId), ({ webhooks }) => [...webhooks.values()]),
 
     rotate: (projectId, webhookId, { previousUntil, secret }) =>
-      change(projectId, webhookId, (webhook) => ({
-        ...webhook,
-        secret,
-        previous: { secret: webhook.secret, until: previousUntil },
-      })),
+      Effect.asVoid(
+        change(projectId, webhookId, (webhook) => ({
+          ...webhook,
+          secret,
+          previous: { secret: webhook.secret, until: previousUntil },
+        })),
+      ),
+
+    sign: (projectId, webhookId, key) =>
+      Effect.map(
+        change(projectId, webhookId, (webhook) => ({
+          ...webhook,
+          signingKey: webhook.signingKey ?? key,
+        })),
+        ({ signingKey }) => signingKey ?? key,
+      ),
 
     enable: (projectId, webhookId) =>
-      change(projectId, webhookId, (webhook) => ({ ...webhook, disabledAt: undefined })),
+      Effect.asVoid(
+        change(projectId, webhookId, (webhook) => ({ ...webhook, disabledAt: undefined })),
+      ),
 
     remove: (projectId, webhookId) =>
       Effect.suspend(() => {

@@ -76,6 +76,8 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     -- The secret before the last rotation, which signs as well until then.
     previous_secret text,
     previous_until  timestamptz,
+    -- The key that signs besides the secret, where one was asked for.
+    signing_key text,
     -- The types of events that it gets; NULL for all.
     event_types text[],
     created_at  timestamptz NOT NULL,

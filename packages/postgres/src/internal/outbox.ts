@@ -4,7 +4,7 @@ import { type Event, EventId, EventType } from "@tenure/core/Event"
 import type { Attempt, Claim, Delivery, Outbox, Settlement } from "@tenure/core/Outbox"
 import { ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import { WebhookDisabled, WebhookId, WebhookNotFound } from "@tenure/core/Webhook"
-import { Secret } from "@tenure/core/WebhookSignature"
+import { Secret, SigningKey } from "@tenure/core/WebhookSignature"
 import * as Effect from "effect/Effect"
 import { claim } from "../statements/claim.ts"
 import * as Statements from "../statements/outbox.ts"
@@ -23,6 +23,7 @@ interface ClaimRow {
   readonly failing_since: Date | null
   readonly url: string
   readonly secrets: ReadonlyArray<string>
+  readonly signing_key: string | null
   readonly claims: number
   readonly lease: bigint
   readonly looked_at: string
@@ -88,6 +89,7 @@ const toClaims = (rows: ReadonlyArray<ClaimRow>): ReadonlyArray<Claim> =>
               webhookId: WebhookId(row.webhook_id),
               url: row.url,
               secrets: row.secrets.filter(Secret.is),
+              signingKey: row.signing_key === null ? undefined : SigningKey(row.signing_key),
               failures: row.failures,
               failingSince: row.failing_since === null ? undefined : Number(row.failing_since),
             },

@@ -3,7 +3,7 @@
 import { EventType } from "@tenure/core/Event"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import { type Webhook, WebhookId, WebhookLimitReached, WebhookNotFound } from "@tenure/core/Webhook"
-import { Secret } from "@tenure/core/WebhookSignature"
+import { Secret, SigningKey } from "@tenure/core/WebhookSignature"
 import type { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
 import * as Statements from "../statements/webhooks.ts"
@@ -17,6 +17,7 @@ interface WebhookRow {
   readonly secret: string
   readonly previous_secret: string | null
   readonly previous_until: Date | null
+  readonly signing_key: string | null
   readonly event_types: ReadonlyArray<string> | null
   readonly created_at: Date
   readonly disabled_at: Date | null
@@ -33,6 +34,7 @@ const toWebhook = (projectId: ProjectId, id: string, row: WebhookRow): Webhook =
   url: row.url,
   secret: Secret(row.secret),
   previous: previousOf(row),
+  signingKey: row.signing_key === null ? undefined : SigningKey(row.signing_key),
   eventTypes: row.event_types?.map(EventType),
   createdAt: Number(row.created_at),
   disabledAt: row.disabled_at === null ? undefined : Number(row.disabled_at),
@@ -45,6 +47,7 @@ export const make = (database: Database, nudge: Nudge): WebhookStore["Service"] 
     add: Statements.addWebhook(schema),
     list: Statements.listWebhooks(schema),
     rotate: Statements.rotateSecret(schema),
+    sign: Statements.signWebhook(schema),
     enable: Statements.enableWebhook(schema),
     remove: Statements.removeWebhook(schema),
   }
@@ -82,6 +85,17 @@ export const make = (database: Database, nudge: Nudge): WebhookStore["Service"] 
         instant(previousUntil),
       ])
       if (rows.length === 0) return yield* new WebhookNotFound({ webhookId })
+    }),
+
+    sign: Effect.fnUntraced(function* (projectId, webhookId, key) {
+      const [row] = yield* database.join<{ readonly signing_key: string }>(sql.sign, [
+        text(projectId),
+        uuid(webhookId),
+        text(key),
+      ])
+      return row === undefined
+        ? yield* new WebhookNotFound({ webhookId })
+        : SigningKey(row.signing_key)
     }),
 
     enable: Effect.fnUntraced(function* (projectId, webhookId) {

@@ -15,7 +15,7 @@ export const createClaim = (schema: string): string => `
     asked integer, per_webhook integer, lease_millis integer, last_webhook uuid, lanes integer
   ) RETURNS TABLE (
     event_id uuid, body text, project_id text, webhook_id uuid, url text, secrets text[],
-    failures integer, failing_since timestamptz, claims integer, lease bigint, looked_at uuid, due_in double precision
+    signing_key text, failures integer, failing_since timestamptz, claims integer, lease bigint, looked_at uuid, due_in double precision
   ) LANGUAGE plpgsql AS $$
   #variable_conflict use_column
   DECLARE
@@ -71,7 +71,7 @@ export const createClaim = (schema: string): string => `
     WITH picked AS MATERIALIZED (
       SELECT p.event_id, p.webhook_id, p.turn, s.n, w.project_id, w.url, w.failures, w.failing_since,
              CASE WHEN w.previous_until > now THEN ARRAY[w.secret, w.previous_secret]
-             ELSE ARRAY[w.secret] END AS secrets
+             ELSE ARRAY[w.secret] END AS secrets, w.signing_key
       FROM unnest(seen) WITH ORDINALITY s (id, n)
       JOIN ${schema}.webhooks w ON w.id = s.id AND w.disabled_at IS NULL
         AND (w.held_until IS NULL OR w.held_until <= now)
@@ -98,7 +98,7 @@ export const createClaim = (schema: string): string => `
       WHERE d.event_id = p.event_id AND d.webhook_id = p.webhook_id
       RETURNING d.event_id, d.webhook_id, d.claims, d.lease
     )
-    SELECT c.event_id, e.body, p.project_id, c.webhook_id, p.url, p.secrets, p.failures,
+    SELECT c.event_id, e.body, p.project_id, c.webhook_id, p.url, p.secrets, p.signing_key, p.failures,
            p.failing_since, c.claims, c.lease,
            coalesce(next, nobody), 0::double precision
     FROM claimed c
@@ -108,7 +108,7 @@ export const createClaim = (schema: string): string => `
 
     IF NOT FOUND THEN
       RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::text, NULL::uuid, NULL::text,
-        NULL::text[], NULL::integer, NULL::timestamptz, NULL::integer, NULL::bigint, coalesce(next, nobody),
+        NULL::text[], NULL::text, NULL::integer, NULL::timestamptz, NULL::integer, NULL::bigint, coalesce(next, nobody),
         CASE WHEN cardinality(seen) = lanes THEN 0
         ELSE extract(epoch FROM least(
           (SELECT min(d.due_at) FROM ${schema}.deliveries d

@@ -16,7 +16,7 @@ export const addWebhook = (schema: string): string => `
 
 /** Reads the webhooks of a project, oldest first: one empty row if it has none, none if there is no project. */
 export const listWebhooks = (schema: string): string => `
-  SELECT w.id, w.url, w.secret, w.previous_secret, w.previous_until, w.event_types,
+  SELECT w.id, w.url, w.secret, w.previous_secret, w.previous_until, w.signing_key, w.event_types,
          w.created_at, w.disabled_at
   FROM ${schema}.projects p
   LEFT JOIN ${schema}.webhooks w ON w.project_id = p.id
@@ -30,6 +30,13 @@ export const rotateSecret = (schema: string): string => `
   SET secret = $3::text, previous_secret = secret, previous_until = $4::timestamptz
   WHERE id = $2::uuid AND project_id = $1::text
   RETURNING id
+`
+
+/** Gives a webhook a signing key, unless it has one. Gives the one that it has. */
+export const signWebhook = (schema: string): string => `
+  UPDATE ${schema}.webhooks SET signing_key = coalesce(signing_key, $3::text)
+  WHERE id = $2::uuid AND project_id = $1::text
+  RETURNING signing_key
 `
 
 /** Enables a webhook. Gives a row if it exists. */
