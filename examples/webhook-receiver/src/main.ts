@@ -1,9 +1,8 @@
 /** A receiver of webhooks: verifies each notification, and prints it. */
 
-import { createServer, type IncomingMessage } from "node:http"
-import { buffer } from "node:stream/consumers"
+import { createServer } from "node:http"
 import * as WebhookSignature from "@tenure/core/WebhookSignature"
-import * as Result from "effect/Result"
+import { verifyWebhook } from "@tenure/node-http"
 
 const { PORT = "4000", WEBHOOK_SECRET = "" } = process.env
 
@@ -15,19 +14,15 @@ const secrets = [WEBHOOK_SECRET]
 
 const print = (text: string) => process.stdout.write(`${text}\n`)
 
-/** Verifies and prints a notification; gives the status to answer. */
-const receive = async (request: IncomingMessage): Promise<number> => {
-  const body = await buffer(request)
-  const notification = { headers: request.headers, body, now: Date.now() }
-  const verdict = WebhookSignature.verify(notification, secrets)
-  print(Result.isSuccess(verdict) ? body.toString() : `refused: ${verdict.failure.message}`)
-  return Result.isSuccess(verdict) ? 204 : 400
-}
-
 createServer(async (request, response) => {
-  // A request that breaks off rejects.
-  const status = await receive(request).catch(() => 400)
-  response.writeHead(status).end()
+  try {
+    const { body } = await verifyWebhook(request, secrets)
+    print(body.toString())
+    response.writeHead(204).end()
+  } catch (error) {
+    print(`refused: ${error instanceof Error ? error.message : String(error)}`)
+    response.writeHead(400).end()
+  }
 }).listen(Number(PORT), "127.0.0.1", () =>
   print(`The receiver listens on http://127.0.0.1:${PORT}`),
 )

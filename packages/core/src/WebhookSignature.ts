@@ -140,6 +140,9 @@ export class VerificationError extends Data.TaggedError("VerificationError")<{
     | "TimestampTooOld"
     | "TimestampTooNew"
     | "NoMatchingSignature"
+    /** A body parser has read the body before. */
+    | "BodyConsumed"
+    | "BodyTooLarge"
   readonly message: string
 }> {}
 

@@ -2,3 +2,4 @@
 export { type Mountable, type NodeHandler, toNodeHandler } from "./handler.ts"
 export { serve, type Server, type ServerOptions } from "./server.ts"
 export { nodeTransport } from "./transport.ts"
+export { type Verified, verifyWebhook, type VerifyOptions } from "./verifyWebhook.ts"

@@ -1,0 +1,130 @@
+import { createServer, type IncomingMessage } from "node:http"
+import { text } from "node:stream/consumers"
+import * as WebhookSignature from "@tenure/core/WebhookSignature"
+import { type Verified, verifyWebhook, type VerifyOptions } from "@tenure/node-http"
+import { exchange, send } from "@tenure/testing"
+import { describe, expect, it } from "vitest"
+
+const secret = WebhookSignature.secretFromBytes(new Uint8Array(32).fill(7))
+const other = WebhookSignature.secretFromBytes(new Uint8Array(32).fill(8))
+const body = '{"type":"test","data":"ü"}'
+
+const signed = (by = secret, at = Date.now()) => {
+  const message = { id: "msg_1", timestamp: Math.floor(at / 1000), body }
+  return {
+    "webhook-id": message.id,
+    "webhook-timestamp": String(message.timestamp),
+    "webhook-signature": WebhookSignature.sign(message, by),
+  }
+}
+
+/** Runs a test with a server that verifies what it gets; gives what came of each request. */
+const verifying = async (
+  test: (url: string, outcomes: ReadonlyArray<Verified | string>) => Promise<unknown>,
+  before: (request: IncomingMessage & { body?: unknown }) => Promise<unknown> = async () => {},
+  options?: VerifyOptions,
+): Promise<void> => {
+  const outcomes: Array<Verified | string> = []
+  const server = createServer(async (request, response) => {
+    await before(request)
+    outcomes.push(
+      await verifyWebhook(request, [other, secret], options).catch((error: unknown) =>
+        error instanceof WebhookSignature.VerificationError ? error.reason : "broken",
+      ),
+    )
+    response.end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const address = server.address()
+  const port = typeof address === "object" ? address?.port : undefined
+  try {
+    await test(`http://127.0.0.1:${port}`, outcomes)
+  } finally {
+    server.close()
+    server.closeAllConnections()
+  }
+}
+
+const post = (url: string, headers: Readonly<Record<string, string>>, content = body) =>
+  send(url, { method: "POST", path: "/", headers, body: content })
+
+describe("a notification", () => {
+  it("that is genuine is given with its id and its raw body", () =>
+    verifying(async (url, outcomes) => {
+      await post(url, signed())
+      await post(url, signed(other))
+      expect(outcomes).toMatchObject([{ id: "msg_1" }, { id: "msg_1" }])
+      expect(String(Object(outcomes[0]).body)).toBe(body)
+    }))
+
+  it.each([
+    ["NoMatchingSignature", signed(WebhookSignature.secretFromBytes(new Uint8Array(32)))],
+    ["TimestampTooOld", signed(secret, Date.now() - 400_000)],
+    ["TimestampTooNew", signed(secret, Date.now() + 400_000)],
+    ["MissingHeader", {}],
+    ["MalformedTimestamp", { ...signed(), "webhook-timestamp": "1614265330junk" }],
+  ])("is refused with the reason: %s", (reason, headers) =>
+    verifying(async (url, outcomes) => {
+      await post(url, headers)
+      expect(outcomes).toEqual([reason])
+    }),
+  )
+
+  it("with a header twice is refused", () =>
+    verifying(async (url, outcomes) => {
+      const headers = Object.entries(signed()).map(([name, value]) => `${name}: ${value}`)
+      const head = [
+        "POST / HTTP/1.1",
+        "Host: a",
+        "Connection: close",
+        ...headers,
+        "webhook-id: msg_1",
+        `Content-Length: ${Buffer.byteLength(body)}`,
+      ]
+      await exchange(url, `${head.join("\r\n")}\r\n\r\n${body}`)
+      expect(outcomes).toEqual(["RepeatedHeader"])
+    }))
+
+  it("that is too long is refused", () =>
+    verifying(
+      async (url, outcomes) => {
+        await post(url, signed())
+        expect(outcomes).toEqual(["BodyTooLarge"])
+      },
+      undefined,
+      { maxBodyBytes: 10 },
+    ))
+})
+
+describe("a body parser before", () => {
+  it("that has read the stream is named as the cause", () =>
+    verifying(
+      async (url, outcomes) => {
+        await post(url, signed())
+        expect(outcomes).toEqual(["BodyConsumed"])
+      },
+      (request) => text(request),
+    ))
+
+  it("that has left an object is named as the cause", () =>
+    verifying(
+      async (url, outcomes) => {
+        await post(url, signed())
+        expect(outcomes).toEqual(["BodyConsumed"])
+      },
+      async (request) => {
+        request.body = JSON.parse(await text(request))
+      },
+    ))
+
+  it("that has left the raw bytes does no harm", () =>
+    verifying(
+      async (url, outcomes) => {
+        await post(url, signed())
+        expect(outcomes).toMatchObject([{ id: "msg_1" }])
+      },
+      async (request) => {
+        request.body = Buffer.from(await text(request))
+      },
+    ))
+})
