@@ -89,6 +89,7 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     held_until    timestamptz
   )
   `,
+  `CREATE INDEX webhooks_held ON ${schema}.webhooks (held_until) WHERE held_until IS NOT NULL`,
   `CREATE INDEX webhooks_of_project ON ${schema}.webhooks (project_id, position)`,
   `
   CREATE TABLE ${schema}.events (

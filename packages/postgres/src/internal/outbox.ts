@@ -48,7 +48,7 @@ interface Settled {
   readonly settlement: Settlement
 }
 
-// How many webhooks a claim looks at. Were they all, those that hang would slow down every claim.
+// How many webhooks a claim takes from, so that it does not take long.
 const lanes = 256
 
 const outcomes = {

@@ -5,8 +5,8 @@
  * statements has a snapshot of its own, taken after the lock. Only one claims at a time; several at
  * once could not tell how many attempts a webhook has in flight.
  *
- * Webhooks that have something ready are looked at in the order of their ids, `lanes` of them at
- * most, going on after the one that was looked at last; of each, one delivery is taken before any
+ * Webhooks that have something ready are gone through in the order of their ids, as far as `lanes`
+ * of which something can be taken, going on after the one that was looked at last; of each, one delivery is taken before any
  * other webhook's second. Gives a row for each claim, or one without an event if there is none, with
  * the milliseconds until there may be one.
  */
@@ -22,7 +22,10 @@ export const createClaim = (schema: string): string => `
     now timestamptz;
     nobody CONSTANT uuid := '00000000-0000-0000-0000-000000000000';
     next uuid := last_webhook;
+    busy uuid[];
     seen uuid[] := '{}';
+    steps integer := 0;
+    most_steps CONSTANT integer := 16 * lanes;
     is_second_half boolean := false;
   BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('${schema}.claim', 0));
@@ -40,8 +43,17 @@ export const createClaim = (schema: string): string => `
     ) due
     WHERE d.event_id = due.event_id AND d.webhook_id = due.webhook_id;
 
+    -- Webhooks that may have no more attempts in flight, or are left alone.
+    busy := ARRAY(
+      SELECT d.webhook_id FROM ${schema}.deliveries d WHERE d.state = 'leased'
+      GROUP BY d.webhook_id HAVING count(*) >= per_webhook
+      UNION ALL
+      SELECT w.id FROM ${schema}.webhooks w WHERE w.held_until > now
+    );
+
     -- From one webhook to the next in the index, past the last one on to the first.
-    WHILE cardinality(seen) < lanes LOOP
+    WHILE cardinality(seen) < lanes AND steps < most_steps LOOP
+      steps := steps + 1;
       next := (SELECT d.webhook_id FROM ${schema}.deliveries d
                WHERE d.state = 'ready' AND d.webhook_id > next
                ORDER BY d.webhook_id LIMIT 1);
@@ -49,7 +61,7 @@ export const createClaim = (schema: string): string => `
       IF next IS NULL THEN
         is_second_half := true;
         next := nobody;
-      ELSE
+      ELSIF next <> ALL (busy) THEN
         seen := seen || next;
       END IF;
     END LOOP;
@@ -74,7 +86,6 @@ export const createClaim = (schema: string): string => `
              ELSE ARRAY[w.secret] END AS secrets, w.signing_key
       FROM unnest(seen) WITH ORDINALITY s (id, n)
       JOIN ${schema}.webhooks w ON w.id = s.id AND w.disabled_at IS NULL
-        AND (w.held_until IS NULL OR w.held_until <= now)
       CROSS JOIN LATERAL (
         SELECT count(*) AS leased FROM ${schema}.deliveries d
         WHERE d.webhook_id = s.id AND d.state = 'leased'
@@ -109,12 +120,11 @@ export const createClaim = (schema: string): string => `
     IF NOT FOUND THEN
       RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::text, NULL::uuid, NULL::text,
         NULL::text[], NULL::text, NULL::integer, NULL::timestamptz, NULL::integer, NULL::bigint, coalesce(next, nobody),
-        CASE WHEN cardinality(seen) = lanes THEN 0
+        CASE WHEN cardinality(seen) = lanes OR steps = most_steps THEN 0
         ELSE extract(epoch FROM least(
           (SELECT min(d.due_at) FROM ${schema}.deliveries d
            WHERE d.state = 'later' OR d.state = 'leased'),
-          (SELECT min(w.held_until) FROM ${schema}.webhooks w
-           WHERE w.id = ANY (seen) AND w.held_until > now)
+          (SELECT min(w.held_until) FROM ${schema}.webhooks w WHERE w.held_until > now)
         ) - now) * 1000
         END::double precision;
     END IF;

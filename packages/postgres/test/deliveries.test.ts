@@ -1,0 +1,19 @@
+import { nodeTransport } from "@tenure/node-http"
+import { postgres } from "@tenure/postgres"
+import { deliverySuite } from "@tenure/testing"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { inject } from "vitest"
+import { execute } from "./harness.ts"
+
+const schema = "deliveries"
+
+deliverySuite("postgres", {
+  stores: () =>
+    Layer.unwrap(
+      Effect.map(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`), () =>
+        postgres({ url: inject("databaseUrl"), schema }),
+      ),
+    ),
+  transport: nodeTransport,
+})
