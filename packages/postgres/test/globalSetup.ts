@@ -1,7 +1,8 @@
 /** A PostgreSQL for the tests: the one of `DATABASE_URL`, or one that is started for them. */
 
-import { startPostgres } from "@tenure/testing/PostgresServer"
 import type { TestProject } from "vitest/node"
+// By its path: the global setup is loaded without the conditions that tests are resolved with.
+import { startPostgres } from "../../testing/src/PostgresServer.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
