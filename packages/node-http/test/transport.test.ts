@@ -1,3 +1,4 @@
+import * as Tls from "node:tls"
 import { type Receiver, startReceiver } from "@tenure/testing"
 import { describe, expect, it } from "vitest"
 import { rawServer, send } from "./sending.ts"
@@ -32,6 +33,28 @@ describe("the node transport", () => {
     withReceiver(async (receiver) => {
       expect(await send(receiver.url.replace("127.0.0.1", "localhost"))).toBe(204)
     }))
+
+  it("keeps the name of what it dials, for the handshake and for the header", async () => {
+    await withReceiver(async (receiver) => {
+      await send(receiver.url.replace("127.0.0.1", "app.localhost"))
+      const { port } = new URL(receiver.url)
+      expect(receiver.received[0]?.headers["host"]).toBe(`app.localhost:${port}`)
+    })
+    const names: Array<string> = []
+    const server = Tls.createServer({
+      SNICallback: (name, done) => {
+        names.push(name)
+        done(new Error("no certificate"))
+      },
+    })
+    server.on("tlsClientError", () => {})
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+    const address = server.address()
+    const port = typeof address === "object" ? address?.port : undefined
+    expect(await send(`https://app.localhost:${port}/`)).toEqual(expect.any(String))
+    expect(names).toEqual(["app.localhost"])
+    server.close()
+  })
 
   it("tells what went wrong", async () => {
     const closed = await rawServer(() => {})
