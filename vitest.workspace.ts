@@ -14,6 +14,7 @@ export default defineConfig({
     globalSetup: ["packages/postgres/test/globalSetup.ts"],
     projects: [
       "packages/core",
+      "packages/express",
       "packages/memory",
       "packages/node-http",
       "packages/postgres",

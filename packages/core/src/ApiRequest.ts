@@ -23,6 +23,8 @@ export interface ApiRequest {
   readonly method: string
   /** The path as on the wire, percent-encoded, without the query. */
   readonly path: string
+  /** What of the path comes before the base path, where the host has mounted the API. */
+  readonly mountPath?: string | undefined
   readonly headers: HeaderFields
   readonly body: Body
   /** The address of the socket's other end; `undefined` where it has none. */

@@ -160,7 +160,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
 
   /** What a request comes to that is within its limits. */
   const outcomeOf = (request: ApiRequest, requestId: string, caller: Caller) => {
-    const route = Route.match(request.path, basePath)
+    const route = Route.match(request.path, `${request.mountPath ?? ""}${basePath}`)
     if (request.body._tag === "Unreadable") return Effect.fail(request.body.error)
     if (route === undefined) return Effect.fail({ _tag: "RouteNotFound" } as const)
     return caller._tag === "Known"

@@ -40,6 +40,21 @@ export const toApiRequest = (request: IncomingMessage, body: Body): ApiRequest =
   remoteAddress: request.socket.remoteAddress,
 })
 
+/** What an adapter knows better than a request of node:http does. */
+export type Known = Partial<Pick<ApiRequest, "path" | "mountPath" | "remoteAddress">>
+
+/** Reads a request, has it answered, and sends the response. */
+export const handle = (
+  tenure: Mountable,
+  request: IncomingMessage,
+  response: ServerResponse,
+  known: Known = {},
+): void =>
+  readBody(request, tenure.maxBodyBytes, (body) => {
+    const apiRequest = { ...toApiRequest(request, body), ...known }
+    void answer(tenure, apiRequest, (reply) => send(response, reply))
+  })
+
 const defective: ApiResponse = { status: 500, headers: { Connection: "close" }, body: "" }
 
 /**
@@ -95,7 +110,5 @@ export const toNodeHandler =
   (tenure: Mountable): NodeHandler =>
   (request, response, next) => {
     if (next !== undefined && !tenure.owns(pathOf(request.url ?? ""))) return next()
-    readBody(request, tenure.maxBodyBytes, (body) => {
-      void answer(tenure, toApiRequest(request, body), (reply) => send(response, reply))
-    })
+    handle(tenure, request, response)
   }

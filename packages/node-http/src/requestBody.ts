@@ -21,9 +21,31 @@ const unknownCoding: Body = {
 const hasUnknownCoding = ({ headers }: IncomingMessage): boolean =>
   headers["transfer-encoding"] !== undefined && !/^chunked$/i.test(headers["transfer-encoding"])
 
+const utf8 = new TextEncoder()
+
+// Without it the request would wait for ever for what has been read.
+const consumed: Body = {
+  _tag: "Unreadable",
+  error: {
+    _tag: "MalformedRequest",
+    message: "The body was read before it came to the API, and nothing of it was kept.",
+  },
+}
+
+/** The body that a parser has left, if one has read it. */
+const parsedBody = (request: IncomingMessage & { readonly body?: unknown }): Body | undefined => {
+  if (!request.readableDidRead) return undefined
+  const { body } = request
+  if (body === undefined) return consumed
+  if (body instanceof Uint8Array) return { _tag: "Bytes", bytes: body }
+  if (typeof body === "string") return { _tag: "Bytes", bytes: utf8.encode(body) }
+  return { _tag: "Parsed", value: body }
+}
+
 /**
  * Reads a request's body and calls `done` with it: not at all if the connection breaks before the
- * end, and with `TooLarge` as soon as there is no doubt of that. What is not read is discarded.
+ * end, and with `TooLarge` as soon as there is no doubt of that. What is not read is discarded. What
+ * a body parser has read before is taken as that left it.
  */
 export const readBody = (
   request: IncomingMessage,
@@ -31,6 +53,8 @@ export const readBody = (
   done: (body: Body) => void,
 ): void => {
   if (!hasBody(request)) return done(emptyBody)
+  const parsed = parsedBody(request)
+  if (parsed !== undefined) return done(parsed)
   if (hasUnknownCoding(request)) {
     request.resume()
     return done(unknownCoding)

@@ -18,15 +18,23 @@ export interface Incoming {
   readonly headers: Readonly<Record<string, string | undefined>>
   /** The body as it came. */
   readonly text: string
-  /** The body parsed as JSON; `undefined` where there is none. */
+  /** The body parsed as JSON; `undefined` where it is none. */
   readonly body: unknown
+}
+
+const parse = (body: string): unknown => {
+  try {
+    return JSON.parse(body)
+  } catch {
+    return undefined
+  }
 }
 
 const incoming = (
   status: number,
   headers: Readonly<Record<string, string | undefined>>,
   body: string,
-): Incoming => ({ status, headers, text: body, body: body === "" ? undefined : JSON.parse(body) })
+): Incoming => ({ status, headers, text: body, body: parse(body) })
 
 const plain = (headers: Http.IncomingHttpHeaders): Record<string, string | undefined> =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value?.toString()]))

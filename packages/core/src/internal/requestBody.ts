@@ -4,7 +4,7 @@ import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import type { RequestError } from "../ApiError.ts"
 import type { ApiRequest } from "../ApiRequest.ts"
-import { type HeaderFields, single } from "../HeaderFields.ts"
+import { type HeaderFields, type Single, single } from "../HeaderFields.ts"
 
 /** A JSON object, to be read by own properties only. */
 export type JsonObject = Readonly<Record<string, unknown>>
@@ -20,7 +20,12 @@ const unsupported = (message: string): Result.Result<never, RequestError> =>
 
 const jsonType = /^application\/json[ \t]*(;|$)/i
 
-/** Why the body is not plain JSON by its header fields. A charset says nothing (RFC 8259, 11). */
+const notJson = "The content type must be application/json."
+
+/** Whether the body is JSON by its content type. A charset says nothing (RFC 8259, 11). */
+const isJson = (type: Single): boolean => type._tag === "Value" && jsonType.test(type.value)
+
+/** Why the body is not plain JSON by its header fields. */
 const mediaFault = (headers: HeaderFields): string | undefined => {
   const encoding = single(headers, "content-encoding")
   if (
@@ -29,10 +34,7 @@ const mediaFault = (headers: HeaderFields): string | undefined => {
   ) {
     return "The body must be sent without a content encoding."
   }
-  const type = single(headers, "content-type")
-  return type._tag === "Value" && jsonType.test(type.value)
-    ? undefined
-    : "The content type must be application/json."
+  return isJson(single(headers, "content-type")) ? undefined : notJson
 }
 
 const parse = (bytes: Uint8Array): unknown => {
@@ -60,8 +62,11 @@ export const read = (
       return Result.fail({ _tag: "PayloadTooLarge", limit })
     case "Unreadable":
       return Result.fail(body.error)
-    case "Parsed":
-      return asObject(body.value)
+    case "Parsed": {
+      // A host may parse other types as well, such as forms.
+      const type = single(headers, "content-type")
+      return type._tag === "Absent" || isJson(type) ? asObject(body.value) : unsupported(notJson)
+    }
     case "Bytes": {
       if (body.bytes.length > limit) return Result.fail({ _tag: "PayloadTooLarge", limit })
       if (body.bytes.length === 0) return malformed("The request has no body.")

@@ -1,0 +1,46 @@
+/** Tenure as a middleware of Express 4 and 5. */
+
+import { pathOf } from "@tenure/core/ApiRequest"
+import { handle, type Mountable } from "@tenure/node-http"
+import type { RequestHandler } from "express"
+
+export { type Verified, verifyWebhook, type VerifyOptions } from "@tenure/node-http"
+
+/** Options of the middleware. */
+export interface Options {
+  /**
+   * Whether the client's address is the one that Express gives as `req.ip`, by its own setting
+   * `trust proxy`; the socket's by default, and proxies as `trustedProxies` of Tenure says.
+   */
+  readonly useExpressIp?: boolean | undefined
+}
+
+/**
+ * Makes a middleware that answers what is the API's, and passes everything else on.
+ *
+ * It may come before `express.json()` or after it, and be mounted under a path of its own.
+ *
+ * @example
+ * ```ts
+ * import * as Tenure from "@tenure/core/Tenure"
+ * import { membershipMiddleware } from "@tenure/express"
+ * import { memory } from "@tenure/memory"
+ * import { nodeTransport } from "@tenure/node-http"
+ * import express from "express"
+ *
+ * const tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })
+ * const app = express()
+ * app.use("/members", membershipMiddleware(tenure))
+ * app.listen(3000)
+ * ```
+ */
+export const membershipMiddleware =
+  (tenure: Mountable, { useExpressIp = false }: Options = {}): RequestHandler =>
+  (request, response, next) => {
+    if (!tenure.owns(pathOf(request.url))) return next()
+    handle(tenure, request, response, {
+      path: pathOf(request.originalUrl),
+      mountPath: request.baseUrl,
+      ...(useExpressIp && { remoteAddress: request.ip }),
+    })
+  }

@@ -1,0 +1,139 @@
+import * as Tenure from "@tenure/core/Tenure"
+import { membershipMiddleware } from "@tenure/express"
+import { memory } from "@tenure/memory"
+import { nodeTransport, serve, toNodeHandler } from "@tenure/node-http"
+import { adapterSuite, send } from "@tenure/testing"
+import express5, { type Express } from "express"
+import express4 from "express4"
+import { describe, expect, it } from "vitest"
+
+const versions: ReadonlyArray<readonly [string, typeof express5]> = [
+  ["Express 4", express4],
+  ["Express 5", express5],
+]
+
+/** Starts a server of an Express app. */
+const start = async (options: Tenure.Options, use: (app: Tenure.Tenure) => Express) => {
+  const tenure = await Tenure.make({ ...options, stores: memory(), transport: nodeTransport })
+  const server = await serve(tenure, { listener: use(tenure) })
+  const close = async () => {
+    await server.close()
+    await tenure.close()
+  }
+  return { url: server.url, tenure, close }
+}
+
+for (const [name, express] of versions) {
+  adapterSuite(name, {
+    start: (options) =>
+      start(options, (tenure) => {
+        const app = express()
+        app.use(membershipMiddleware(tenure))
+        // What is not the API's is answered by Tenure standing alone.
+        const alone = toNodeHandler(tenure)
+        app.use((request, response) => alone(request, response))
+        return app
+      }),
+  })
+
+  describe(`${name}: in a backend`, () => {
+    const extend = "2099-01-01T00:00:00.000Z"
+    const path = "/v2/projects/p1/memberships/1001/extend"
+
+    /** Runs a test with a backend of its own, in which there is a member. */
+    const inBackend = async (
+      use: (app: Express, tenure: Tenure.Tenure) => void,
+      test: (
+        call: (to: string, content?: string, type?: string) => ReturnType<typeof send>,
+      ) => Promise<void>,
+    ): Promise<void> => {
+      const server = await start({}, (tenure) => {
+        const app = express()
+        use(app, tenure)
+        return app
+      })
+      const { apiKeys, memberships } = server.tenure
+      await memberships.createProject("p1")
+      await memberships.grant({ projectId: "p1", userId: "1001", endDate: extend })
+      const { token } = await apiKeys.issue({ projects: ["p1"] })
+      try {
+        await test((to, content = JSON.stringify({ extend }), type = "application/json") =>
+          send(server.url, {
+            method: "PATCH",
+            path: to,
+            headers: { authorization: `Bearer ${token}`, "content-type": type },
+            body: content,
+          }),
+        )
+      } finally {
+        await server.close()
+      }
+    }
+
+    it.each([
+      ["express.json()", express.json()],
+      ["express.raw()", express.raw({ type: "*/*" })],
+      ["express.text()", express.text({ type: "*/*" })],
+      ["express.urlencoded()", express.urlencoded({ extended: false })],
+    ] as const)("after %s bodies are read as ever", (_name, parser) =>
+      inBackend(
+        (app, tenure) => {
+          app.use(parser)
+          app.use(membershipMiddleware(tenure))
+        },
+        async (call) => {
+          expect((await call(path)).status).toBe(200)
+          expect((await call(path, "{}")).status).toBe(422)
+          const form = await call(path, `extend=${extend}`, "application/x-www-form-urlencoded")
+          expect(form.status).toBe(415)
+        },
+      ),
+    )
+
+    it("a body that is gone is a clear error, and nothing hangs", () =>
+      inBackend(
+        (app, tenure) => {
+          app.use((request, _response, next) => {
+            request.resume().on("end", () => next())
+          })
+          app.use(membershipMiddleware(tenure))
+        },
+        async (call) => {
+          const response = await call(path)
+          expect(response.status).toBe(400)
+          expect(response.text).toContain("read before")
+        },
+      ))
+
+    it("under a mount path it is reached there alone, and says the whole path", () =>
+      inBackend(
+        (app, tenure) => {
+          app.use("/members", membershipMiddleware(tenure))
+        },
+        async (call) => {
+          const response = await call(`/members${path}`)
+          expect(response.body).toMatchObject({ code: 200, path: `/members${path}` })
+          expect((await call(path)).text).not.toContain("request_id")
+        },
+      ))
+
+    it("what is not the API's goes on to the backend, errors to its handler", () =>
+      inBackend(
+        (app, tenure) => {
+          app.use(membershipMiddleware(tenure))
+          app.patch("/own", (_request, response) => void response.json({ own: true }))
+          app.patch("/broken", () => {
+            throw new Error("the backend's own")
+          })
+          app.use(((error, _request, response, _next) => {
+            response.status(418).send(String(error))
+          }) satisfies express5.ErrorRequestHandler)
+        },
+        async (call) => {
+          expect((await call("/own")).body).toEqual({ own: true })
+          expect((await call("/broken")).status).toBe(418)
+          expect((await call(path)).status).toBe(200)
+        },
+      ))
+  })
+}
