@@ -1,5 +1,6 @@
 /** Deliveries over real connections, from any stores: what receivers do, and what comes of it. */
 
+import { once } from "node:events"
 import * as Net from "node:net"
 import { describe, expect, it } from "@effect/vitest"
 import * as Tenure from "@tenure/core/Tenure"
@@ -48,6 +49,7 @@ export const deliverySuite = (name: string, { stores, transport }: DeliveryHarne
   const start = async (
     timeout: Duration.Input = "15 seconds",
     retrySchedule: ReadonlyArray<Duration.Input> = ["1 hour"],
+    options: Tenure.WebhookOptions = {},
   ) => {
     const tenure = await Tenure.make({
       stores: stores(),
@@ -57,6 +59,7 @@ export const deliverySuite = (name: string, { stores, transport }: DeliveryHarne
         maxPerProject: 2000,
         timeout,
         retrySchedule,
+        ...options,
       },
     })
     closing.push(tenure.close)
@@ -200,6 +203,99 @@ export const deliverySuite = (name: string, { stores, transport }: DeliveryHarne
       expect(results?.at(0)).toEqual({ _tag: "Answered", status: 500, body: "not now" })
       expect(results?.at(-1)).toEqual({ _tag: "Answered", status: 204, body: "" })
       expect(new Set(receiver.received.map(({ headers }) => headers["webhook-id"])).size).toBe(1)
+    })
+
+    it("wait for a webhook that has asked for time, all of them", async () => {
+      const receiver = await receiving((response) => {
+        const isFirst = receiver.received.length === 1
+        response.writeHead(isFirst ? 429 : 204, { "retry-after": "1" }).end()
+      })
+      const { publish, webhookTo } = await start("15 seconds", [50, "2 seconds"])
+      await webhookTo(receiver.url)
+      await publish()
+      await receiver.until(1)
+      // What was claimed before the answer was recorded would not have to wait.
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      await publish()
+      await receiver.until(3)
+      const [first, ...others] = receiver.received
+      for (const { at } of others) expect(at - (first?.at ?? 0)).toBeGreaterThan(900)
+    })
+
+    it("are tried but now and then where a webhook does nothing but fail", async () => {
+      const receiver = await receiving((response) => void response.writeHead(500).end())
+      const { publish, webhookTo } = await start("15 seconds", ["30 seconds"])
+      await webhookTo(receiver.url)
+      for (let count = 0; count < 60; count++) await publish()
+      await receiver.until(10)
+      await new Promise((resolve) => setTimeout(resolve, 1000))
+      expect(receiver.received.length).toBeLessThan(20)
+    })
+
+    it("end with a webhook that has failed for too long, of which the host is told", async () => {
+      const told: Array<string> = []
+      const other = await receiving()
+      const failing = await receiving((response) => void response.writeHead(500).end())
+      const { publish, webhooks, webhookTo } = await start(
+        "15 seconds",
+        [200, 200, 200, 200, 200],
+        {
+          disableAfter: 500,
+          onDisabled: ({ webhookId }) => void told.push(webhookId),
+        },
+      )
+      await webhookTo(other.url)
+      const { id } = await webhookTo(failing.url)
+      await publish()
+      await other.until(2)
+      expect(JSON.parse(other.received[1]?.body ?? "")).toMatchObject({
+        type: "webhook.disabled",
+        data: { webhook_id: id, reason: "failing" },
+      })
+      await eventually(async () => told.length === 1)
+      expect(told).toEqual([id])
+      await webhooks.enable({ projectId, webhookId: id })
+      expect(await webhooks.replayFailed({ projectId, webhookId: id, since: 0 })).toBe(1)
+    })
+
+    it("end at once with a webhook that is deleted: in flight and waiting", async () => {
+      const closed: Array<Promise<unknown>> = []
+      const receiver = await receiving((response) => void closed.push(once(response, "close")))
+      const { publish, webhooks, webhookTo } = await start()
+      const { id } = await webhookTo(receiver.url)
+      for (let count = 0; count < 10; count++) await publish()
+      await receiver.until(4)
+      await webhooks.delete({ projectId, webhookId: id })
+      await Promise.all(closed)
+      const sentinel = await receiving()
+      await webhookTo(sentinel.url)
+      await publish()
+      await sentinel.until(1)
+      expect(receiver.received).toHaveLength(4)
+      const all = await webhooks.deliveries({ projectId, webhookId: id })
+      expect(new Set(all.map(({ state }) => state))).toEqual(new Set(["cancelled"]))
+      expect(all).toHaveLength(10)
+    })
+
+    it("are of the types alone that a webhook gets, and are replayed with the same id", async () => {
+      const receiver = await receiving()
+      const { events, publish, webhooks } = await start()
+      const eventTypes = ["payment.completed"]
+      const { id } = await webhooks.create({ projectId, url: receiver.url, eventTypes })
+      await publish()
+      const eventId = await events.publish({ projectId, type: "payment.completed", data: 1 })
+      await receiver.until(1)
+      const webhook = { projectId, webhookId: id }
+      await eventually(async () => {
+        const [delivery] = await webhooks.deliveries({ ...webhook, state: "delivered" })
+        return delivery?.eventId === eventId
+      })
+      expect(await webhooks.replay({ ...webhook, eventId })).toBe(true)
+      await receiver.until(2)
+      expect(receiver.received.map(({ headers }) => headers["webhook-id"])).toEqual([
+        eventId,
+        eventId,
+      ])
     })
 
     it("end with a webhook that is gone, which the others are told of", async () => {
