@@ -114,6 +114,30 @@ describe("a store that fails", () => {
   })
 })
 
+describe("with nothing due", () => {
+  it.effect("the outbox is not asked, until something is published", () => {
+    const faults = noFaults()
+    let asked = 0
+    faults.claim = Effect.sync(() => void asked++)
+    return dispatching(
+      {},
+      ({ sent }) =>
+        Effect.gen(function* () {
+          yield* addWebhook()
+          yield* pass("1 minute")
+          const before = asked
+          yield* pass("1 hour")
+          expect(asked).toBe(before)
+          yield* publish
+          yield* settled
+          expect(sent).toHaveLength(1)
+        }),
+      {},
+      storesWith(faults),
+    )
+  })
+})
+
 describe("when the dispatcher ends", () => {
   it.effect("what is in flight is aborted and given back, to be claimed by another at once", () =>
     Effect.gen(function* () {

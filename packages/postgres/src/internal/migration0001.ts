@@ -114,7 +114,8 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     claims     integer NOT NULL DEFAULT 0,
     attempts   jsonb NOT NULL DEFAULT '[]',
     PRIMARY KEY (event_id, webhook_id)
-  ) WITH (fillfactor = 70)
+    -- Most rows change twice soon after they were made: vacuum has to come often.
+  ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01)
   `,
   `CREATE INDEX deliveries_of_webhook ON ${schema}.deliveries (webhook_id, position)`,
   `
