@@ -26,7 +26,7 @@ import { type Answer, type Outgoing, TransportError, WebhookTransport } from "./
 export interface Options {
   /** Delays after the first failed attempt, the second, and so on; `RetrySchedule.standard` by default. */
   readonly retrySchedule?: ReadonlyArray<Duration.Input> | undefined
-  /** The time for one attempt, from the look-up of the name to the end of the response; 15 s by default. */
+  /** The time for one attempt, from the look-up of the name to the end of the response, an hour at most; 15 s by default. */
   readonly timeout?: Duration.Input | undefined
   /** How long a webhook may do nothing but fail before it is disabled; 5 days by default. */
   readonly disableAfter?: Duration.Input | undefined
@@ -157,7 +157,10 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const schedule = yield* Effect.forEach(options.retrySchedule ?? RetrySchedule.standard, (delay) =>
     Setting.millis("webhooks.retrySchedule", delay, { least: 0, most: longestDelay }),
   )
-  const timeout = yield* Setting.millis("webhooks.timeout", options.timeout ?? "15 seconds")
+  const timeout = yield* Setting.millis("webhooks.timeout", options.timeout ?? "15 seconds", {
+    least: 1,
+    most: 3_600_000,
+  })
   const disableAfter = yield* Setting.millis(
     "webhooks.disableAfter",
     options.disableAfter ?? "5 days",

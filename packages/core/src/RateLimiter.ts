@@ -8,7 +8,7 @@ import * as Layer from "effect/Layer"
 import type { ApiKeyId } from "./ApiKey.ts"
 import * as BucketTable from "./BucketTable.ts"
 import * as ExhaustedBuckets from "./internal/exhaustedBuckets.ts"
-import type { InvalidInput } from "./InvalidInput.ts"
+import { InvalidInput } from "./InvalidInput.ts"
 import { type Bucket, RateLimitStore, type Take } from "./RateLimitStore.ts"
 import * as Setting from "./Setting.ts"
 import { StoreUnavailable } from "./StoreUnavailable.ts"
@@ -91,7 +91,7 @@ export class RateLimiter extends Context.Service<
 
 const seconds = (micros: number): number => Math.ceil(micros / 1_000_000)
 
-const longestSpanMillis = 366 * 86_400_000
+const longestSpan = 366 * 86_400_000_000
 
 const policyOf = Effect.fnUntraced(function* (name: string, given: Limit) {
   const field = `rateLimits.${name}`
@@ -101,10 +101,12 @@ const policyOf = Effect.fnUntraced(function* (name: string, given: Limit) {
     capacity: yield* Setting.count(`${field}.capacity`, given.capacity ?? given.limit),
   })
   // Later instants could not be kept in whole microseconds.
-  yield* Setting.millis(`${field}: the time to fill`, TokenBucket.span(policy) / 1000, {
-    least: 0,
-    most: longestSpanMillis,
-  })
+  if (TokenBucket.span(policy) > longestSpan) {
+    return yield* new InvalidInput({
+      field: `${field}.capacity`,
+      message: `${field}.capacity: an empty bucket has to be full again within 366 days`,
+    })
+  }
   return policy
 })
 

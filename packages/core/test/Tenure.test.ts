@@ -161,6 +161,11 @@ describe("options", () => {
   it.each<readonly [Tenure.Options, string]>([
     [{ basePath: "api" }, "basePath"],
     [{ basePath: "/a b" }, "basePath"],
+    [{ webhooks: { timeout: "2 hours" } }, "webhooks.timeout"],
+    [
+      { rateLimits: { perKey: { limit: 1, window: "366 days", capacity: 2 } } },
+      "rateLimits.perKey.capacity",
+    ],
     [{ basePath: "/a/../b" }, "basePath"],
     [{ basePath: "/%61" }, "basePath"],
     [{ basePath: "/a?b" }, "basePath"],

@@ -5,6 +5,7 @@ import { type ApiRequest, type Body, pathOf } from "@tenure/core/ApiRequest"
 import type { ApiResponse } from "@tenure/core/Envelope"
 import type { HeaderFields } from "@tenure/core/HeaderFields"
 import type { Promises } from "@tenure/core/Tenure"
+import { valuesOf } from "./rawHeaders.ts"
 import { readBody } from "./requestBody.ts"
 
 /** What a handler needs of Tenure. */
@@ -17,18 +18,13 @@ export type NodeHandler = (
   next?: () => void,
 ) => void
 
-// Fields of which node keeps the first and drops the others.
-const single = new Set(["authorization", "content-type"])
-
 /** The fields by name; of those that may occur once, all that were sent. */
 const headersOf = ({ headers, rawHeaders }: IncomingMessage): HeaderFields => {
-  const seen = new Map<string, ReadonlyArray<string>>()
-  for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index]?.toLowerCase() ?? ""
-    if (single.has(name)) seen.set(name, [...(seen.get(name) ?? []), rawHeaders[index + 1] ?? ""])
-  }
-  const isRepeated = [...seen.values()].some((values) => values.length > 1)
-  return isRepeated ? { ...headers, ...Object.fromEntries(seen) } : headers
+  const authorization = valuesOf(rawHeaders, "authorization")
+  const contentType = valuesOf(rawHeaders, "content-type")
+  return authorization.length > 1 || contentType.length > 1
+    ? { ...headers, authorization, "content-type": contentType }
+    : headers
 }
 
 /** A request whose body is known, as the core takes it. */

@@ -5,6 +5,7 @@ import type { Body } from "@tenure/core/ApiRequest"
 import { trackConnections } from "./connections.ts"
 import { answerFaults } from "./faults.ts"
 import { answer, type Mountable, send, toApiRequest, toNodeHandler } from "./handler.ts"
+import { valuesOf } from "./rawHeaders.ts"
 import { announcesMore } from "./requestBody.ts"
 
 /** Options of a server. */
@@ -48,13 +49,9 @@ const hostFault: Body = {
 }
 
 /** Whether a request names its host, once (RFC 9112, 3.2). */
-const hasHost = ({ headers, httpVersion, rawHeaders }: Http.IncomingMessage): boolean => {
-  if (headers.host === undefined) return httpVersion !== "1.1"
-  let count = 0
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    if (rawHeaders[index]?.toLowerCase() === "host") count++
-  }
-  return count === 1
+const hasHost = ({ httpVersion, rawHeaders }: Http.IncomingMessage): boolean => {
+  const { length } = valuesOf(rawHeaders, "host")
+  return length === 1 || (length === 0 && httpVersion !== "1.1")
 }
 
 const listen = (server: Http.Server, host: string, port: number): Promise<string> =>

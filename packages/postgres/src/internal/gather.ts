@@ -106,3 +106,12 @@ export const make = Effect.fnUntraced(function* <Item, Value, E>(options: Option
       })
     })
 })
+
+/** Tells of each item whether there is a row of its position, from 1. */
+export const isAmong = (
+  items: ReadonlyArray<unknown>,
+  rows: ReadonlyArray<{ readonly n: number }>,
+): ReadonlyArray<boolean> => {
+  const positions = new Set(rows.map(({ n }) => n))
+  return items.map((_, index) => positions.has(index + 1))
+}

@@ -35,8 +35,15 @@ interface AuditRow {
 const endDateOf = (date: Date | null): EndDate | undefined =>
   date === null ? undefined : EndDate(Number(date))
 
-/** The parameters of the columns `at` to `body`, which every change has. */
-const changeParams = ({ at, event, origin }: Change) => [
+/** The parameters of a change, of one user's membership or of all. */
+const changeParams = (
+  { at, event, origin, projectId }: Change,
+  userId: UserId | undefined,
+  endDate: EndDate | undefined,
+) => [
+  text(projectId),
+  text(userId),
+  instant(endDate),
   instant(at),
   text(origin.requestId),
   text(origin.keyId),
@@ -109,8 +116,7 @@ export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudg
       text(lockTimeout),
     ])
     yield* tell(rows)
-    const found = new Set(rows.map(({ n }) => n))
-    return extensions.map((_, index) => found.has(index + 1))
+    return Gather.isAmong(extensions, rows)
   })
 
   const extendGathered = yield* Gather.make({
@@ -128,12 +134,7 @@ export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudg
 
     grant: Effect.fnUntraced(function* (granted) {
       const { endDate, projectId, userId } = granted
-      const row = yield* change(sql.grant, [
-        text(projectId),
-        text(userId),
-        instant(endDate),
-        ...changeParams(granted),
-      ])
+      const row = yield* change(sql.grant, changeParams(granted, userId, endDate))
       if (row === undefined) return yield* new ProjectNotFound({ projectId })
     }),
 
@@ -147,17 +148,16 @@ export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudg
 
     extendAll: Effect.fnUntraced(function* (extension) {
       const { endDate, mode, projectId } = extension
-      const row = yield* change<Told & { readonly total: bigint }>(sql.extendAll[mode], [
-        text(projectId),
-        instant(endDate),
-        ...changeParams(extension),
-      ])
+      const row = yield* change<Told & { readonly total: bigint }>(
+        sql.extendAll[mode],
+        changeParams(extension, undefined, endDate),
+      )
       return row === undefined ? yield* new ProjectNotFound({ projectId }) : Number(row.total)
     }),
 
     end: Effect.fnUntraced(function* (ending) {
       const { projectId, userId } = ending
-      const row = yield* change(sql.end, [text(projectId), text(userId), ...changeParams(ending)])
+      const row = yield* change(sql.end, changeParams(ending, userId, undefined))
       if (row === undefined) return yield* new MembershipNotFound({ projectId, userId })
     }),
 

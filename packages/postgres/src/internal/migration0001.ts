@@ -1,6 +1,6 @@
 /** The first tables. */
 
-import { createClaim } from "../statements/claim.ts"
+import { createClaim } from "./migration0001Claim.ts"
 
 export const migration0001 = (schema: string): ReadonlyArray<string> => [
   `

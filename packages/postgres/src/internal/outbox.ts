@@ -135,8 +135,7 @@ export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudg
     if (disabled.length > 0) {
       yield* database.query(sql.giveUp, [uuids(disabled.map((one) => one.claim.webhook.webhookId))])
     }
-    const settled = new Set(rows.map(({ n }) => n))
-    return all.map((_, index) => settled.has(index + 1))
+    return Gather.isAmong(all, rows)
   })
 
   /** Publishes events; tells of each whether its project exists. */
@@ -149,8 +148,7 @@ export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudg
       texts(events.map(({ body }) => body)),
     ])
     if (rows.some(({ deliveries }) => deliveries > 0)) yield* database.afterCommit(nudge.tell)
-    const found = new Set(rows.map(({ n }) => n))
-    return events.map((_, index) => found.has(index + 1))
+    return Gather.isAmong(events, rows)
   })
 
   const publishGathered = yield* Gather.make({
@@ -195,7 +193,7 @@ export const make = Effect.fnUntraced(function* (database: Database, nudge: Nudg
       const rows = yield* database.query<ClaimRow>(sql.claim, [
         integer(limit),
         integer(perWebhook),
-        integer(leaseMillis),
+        integer(Math.ceil(leaseMillis)),
         uuid(lookedAt),
         integer(lanes),
       ])

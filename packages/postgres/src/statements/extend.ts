@@ -1,3 +1,4 @@
+import { current } from "./change.ts"
 import { auditing, publishing } from "./publish.ts"
 
 /**
@@ -22,8 +23,7 @@ export const extend = (schema: string): string => `
     UPDATE ${schema}.memberships m
     SET end_date = a.to_date,
         seq = greatest(m.seq, p.bulk_seq),
-        previous_end_date =
-          CASE WHEN m.seq >= p.bulk_seq THEN m.end_date ELSE p.bulk_end_date END
+        previous_end_date = ${current}
     FROM asked a
     JOIN ${schema}.projects p ON p.id = a.project_id
     WHERE m.project_id = a.project_id AND m.user_id = a.user_id

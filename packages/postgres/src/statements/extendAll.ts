@@ -1,11 +1,5 @@
+import { asked, current, lockedProject } from "./change.ts"
 import { auditing, publishing } from "./publish.ts"
-
-const asked = `
-  asked AS (
-    SELECT $1::text AS project_id, NULL::text AS user_id, $2::timestamptz AS to_date,
-           $3::timestamptz AS at, $4::text AS request_id, $5::text AS key_id,
-           $6::uuid AS event_id, $7::text AS event_type, $8::text AS body, 1 AS n
-  )`
 
 /**
  * Sets the end date of all memberships of a project, in the time that one row takes. Gives a row
@@ -14,7 +8,7 @@ const asked = `
 export const extendAll = (schema: string): string => `
   WITH ${asked},
   project AS (
-    UPDATE ${schema}.projects SET bulk_end_date = $2, bulk_seq = bulk_seq + 1 WHERE id = $1
+    UPDATE ${schema}.projects SET bulk_end_date = $3, bulk_seq = bulk_seq + 1 WHERE id = $1
     RETURNING members
   ),
   changed AS (SELECT a.*, NULL::timestamptz AS from_date, p.members AS total FROM asked a, project p),
@@ -28,24 +22,19 @@ export const extendAll = (schema: string): string => `
  */
 export const extendShorter = (schema: string): string => `
   WITH ${asked},
-  project AS MATERIALIZED (
-    SELECT id, bulk_seq, bulk_end_date FROM ${schema}.projects WHERE id = $1
-    FOR NO KEY UPDATE
-  ),
+  ${lockedProject(schema)},
   -- Everybody locks in the same order.
   shorter AS MATERIALIZED (
     SELECT m.user_id FROM ${schema}.memberships m, project p
-    WHERE m.project_id = p.id
-      AND CASE WHEN m.seq >= p.bulk_seq THEN m.end_date ELSE p.bulk_end_date END < $2
+    WHERE m.project_id = p.id AND ${current} < $3
     ORDER BY m.user_id
     FOR UPDATE OF m
   ),
   extended AS (
     UPDATE ${schema}.memberships m
-    SET end_date = $2,
+    SET end_date = $3,
         seq = greatest(m.seq, p.bulk_seq),
-        previous_end_date =
-          CASE WHEN m.seq >= p.bulk_seq THEN m.end_date ELSE p.bulk_end_date END
+        previous_end_date = ${current}
     FROM project p, shorter s
     WHERE m.project_id = p.id AND m.user_id = s.user_id
     RETURNING m.user_id

@@ -1,3 +1,4 @@
+import { asked, lockedProject } from "./change.ts"
 import { auditing, publishing } from "./publish.ts"
 
 /**
@@ -5,15 +6,8 @@ import { auditing, publishing } from "./publish.ts"
  * that its members can be counted.
  */
 export const grant = (schema: string): string => `
-  WITH asked AS (
-    SELECT $1::text AS project_id, $2::text AS user_id, $3::timestamptz AS to_date,
-           $4::timestamptz AS at, $5::text AS request_id, $6::text AS key_id,
-           $7::uuid AS event_id, $8::text AS event_type, $9::text AS body, 1 AS n
-  ),
-  project AS MATERIALIZED (
-    SELECT id, bulk_seq, bulk_end_date FROM ${schema}.projects WHERE id = $1
-    FOR NO KEY UPDATE
-  ),
+  WITH ${asked},
+  ${lockedProject(schema)},
   granted AS (
     INSERT INTO ${schema}.memberships AS m (project_id, user_id, end_date, seq)
     SELECT p.id, a.user_id, a.to_date, p.bulk_seq FROM asked a, project p
