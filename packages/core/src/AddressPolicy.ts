@@ -71,7 +71,7 @@ export const hostOf = (hostname: string): Host => {
 
 /** Options of the policy. */
 export interface Options {
-  /** Networks that webhooks may reach although they are not public, in CIDR notation. */
+  /** Networks that webhooks may reach although they are not public, in CIDR notation; none by default. */
   readonly allowedNetworks?: ReadonlyArray<string> | undefined
 }
 
@@ -86,9 +86,7 @@ export class AddressPolicy extends Context.Service<
     Layer.effect(
       AddressPolicy,
       Effect.map(
-        Effect.fromResult(
-          Networks.parse("webhooks.allowedNetworks", options.allowedNetworks ?? []),
-        ),
+        Networks.parse("webhooks.allowedNetworks", options.allowedNetworks ?? []),
         (allowed) => ({
           permits: (address) =>
             isPublic(address) || Networks.includes(allowed, NetAddress.toCanonical(address)),

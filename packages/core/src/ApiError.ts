@@ -50,7 +50,7 @@ export type ApiError =
   | Pick<ProjectNotFound, "_tag">
   | Pick<MembershipNotFound, "_tag">
   | WebhookNotFound
-  | Pick<StoreUnavailable, "_tag">
+  | Pick<StoreUnavailable, "_tag" | "cause">
 
 /** What the envelope says of a failure. */
 export interface Failure {

@@ -2,6 +2,7 @@
 
 import type { MalformedRequest, RequestHeadersTooLarge, RequestTimeout } from "./ApiError.ts"
 import type { HeaderFields } from "./HeaderFields.ts"
+import type { Authenticate } from "./Identity.ts"
 
 /** The body, or why there is none. */
 export type Body =
@@ -29,6 +30,8 @@ export interface ApiRequest {
   readonly body: Body
   /** The address of the socket's other end; `undefined` where it has none. */
   readonly remoteAddress: string | undefined
+  /** Tells whose the request is in place of API keys, by what the host knows of it. */
+  readonly authenticate?: Authenticate<void> | undefined
 }
 
 /** A body of no bytes. */

@@ -1,6 +1,6 @@
 /** The dispatcher: claims deliveries that are due, sends them, and settles them. */
 
-import type * as Cause from "effect/Cause"
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
@@ -13,6 +13,8 @@ import * as Random from "effect/Random"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import * as Event from "./Event.ts"
+import { Hooks } from "./Hooks.ts"
+import * as Callback from "./internal/callback.ts"
 import * as Uuid from "./internal/uuid.ts"
 import type { InvalidInput } from "./InvalidInput.ts"
 import { type Attempt, type Claim, Outbox, type Settlement, type WebhookRef } from "./Outbox.ts"
@@ -30,7 +32,7 @@ export interface Options {
   readonly timeout?: Duration.Input | undefined
   /** How long a webhook may do nothing but fail before it is disabled; 5 days by default. */
   readonly disableAfter?: Duration.Input | undefined
-  /** Called with a webhook that was disabled; what it throws is logged and otherwise ignored. */
+  /** Called with a webhook that was disabled; what it throws is logged and otherwise ignored. None by default. */
   readonly onDisabled?: ((webhook: WebhookRef) => void) | undefined
   /** Attempts in flight at the same time, over all webhooks; 1,024 by default. */
   readonly maxInFlight?: number | undefined
@@ -137,7 +139,7 @@ const holdMillis = (
 }
 
 /** Says that something does not work: once, until it has worked again. */
-const complaint = (message: string) => {
+const complaint = (hooks: Hooks, message: string) => {
   let isSaid = false
   return {
     succeeded: (): void => {
@@ -146,15 +148,23 @@ const complaint = (message: string) => {
     failed: (cause: Cause.Cause<unknown>): Effect.Effect<void> => {
       if (isSaid) return Effect.void
       isSaid = true
-      return Effect.logWarning(message, cause)
+      return Effect.andThen(
+        Effect.logWarning(message, cause),
+        hooks.failure(message, Cause.squash(cause)),
+      )
     },
   }
 }
 
 const make = Effect.fnUntraced(function* (options: Options) {
   const outbox = yield* Outbox
+  const hooks = yield* Hooks
   const transport = yield* WebhookTransport
-  const schedule = yield* Effect.forEach(options.retrySchedule ?? RetrySchedule.standard, (delay) =>
+  const delays = yield* Setting.list(
+    "webhooks.retrySchedule",
+    options.retrySchedule ?? RetrySchedule.standard,
+  )
+  const schedule = yield* Effect.forEach(delays, (delay) =>
     Setting.millis("webhooks.retrySchedule", delay, { least: 0, most: longestDelay }),
   )
   const timeout = yield* Setting.millis("webhooks.timeout", options.timeout ?? "15 seconds", {
@@ -167,10 +177,11 @@ const make = Effect.fnUntraced(function* (options: Options) {
   )
   const crypto = yield* WebCrypto
   const maxInFlight = yield* Setting.count("webhooks.maxInFlight", options.maxInFlight ?? 1024)
+  const onDisabled = yield* Setting.callback("webhooks.onDisabled", options.onDisabled)
   const fork = Effect.runForkWith(yield* Effect.context())
 
-  const claiming = complaint("Deliveries cannot be claimed")
-  const watching = complaint("Changes of the outbox cannot be watched")
+  const claiming = complaint(hooks, "Deliveries cannot be claimed")
+  const watching = complaint(hooks, "Changes of the outbox cannot be watched")
   const wake = yield* Latch.make()
   const inFlight = new Map<WebhookId, Set<Fiber.Fiber<void>>>()
   let attempts = 0
@@ -187,7 +198,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
       }),
       Effect.catchDefect((defect) =>
         Effect.andThen(
-          Effect.logError("A delivery attempt ended in a defect", defect),
+          hooks.defect("A delivery attempt ended in a defect", Cause.die(defect)),
           Effect.fail(new TransportError({ reason: "Defect" })),
         ),
       ),
@@ -242,10 +253,10 @@ const make = Effect.fnUntraced(function* (options: Options) {
   })
 
   /** Tells the host of a webhook that was disabled. */
-  const tell = ({ projectId, webhookId }: WebhookRef): Effect.Effect<void> =>
-    Effect.catchDefect(
-      Effect.sync(() => options.onDisabled?.({ projectId, webhookId })),
-      (defect) => Effect.logError("onDisabled threw", defect),
+  const tell = ({ projectId, webhookId }: WebhookRef, announcement: Event.Event) =>
+    Effect.andThen(
+      hooks.event(announcement),
+      Callback.call("onDisabled", onDisabled, { projectId, webhookId }),
     )
 
   /** Settles for as long as the lease may last; after that the delivery is claimed anew anyway. */
@@ -257,7 +268,9 @@ const make = Effect.fnUntraced(function* (options: Options) {
         while: () => !isStopping,
       }),
       Effect.tap((isSettled) =>
-        isSettled && settlement._tag === "Disabled" ? tell(claim.webhook) : Effect.void,
+        isSettled && settlement._tag === "Disabled"
+          ? tell(claim.webhook, settlement.announcement)
+          : Effect.void,
       ),
       Effect.catch((error) => Effect.logWarning("An attempt cannot be recorded", error.cause)),
     )
@@ -271,7 +284,9 @@ const make = Effect.fnUntraced(function* (options: Options) {
       restore(send(claim)).pipe(
         Effect.onInterrupt(() => release(claim)),
         Effect.flatMap((settlement) => settle(claim, settlement)),
-        Effect.catchDefect((defect) => Effect.logError("A delivery cannot be settled", defect)),
+        Effect.catchDefect((defect) =>
+          hooks.defect("A delivery cannot be settled", Cause.die(defect)),
+        ),
         Effect.asVoid,
       ),
     )

@@ -6,6 +6,7 @@ import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Event from "./Event.ts"
+import { Hooks } from "./Hooks.ts"
 import * as Input from "./internal/input.ts"
 import * as Uuid from "./internal/uuid.ts"
 import { InvalidInput } from "./InvalidInput.ts"
@@ -36,6 +37,7 @@ export class Events extends Context.Service<
     Events,
     Effect.gen(function* () {
       const outbox = yield* Outbox
+      const hooks = yield* Hooks
       const crypto = yield* WebCrypto
       return {
         publish: Effect.fnUntraced(function* ({ data, ...publication }) {
@@ -49,6 +51,7 @@ export class Events extends Context.Service<
               new InvalidInput({ field: "data", message: `data: not JSON: ${String(cause)}` }),
           })
           yield* outbox.publish(event)
+          yield* hooks.event(event)
           return event.id
         }),
       }

@@ -5,12 +5,16 @@ import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Predicate from "effect/Predicate"
 import * as ApiError from "./ApiError.ts"
-import type { ApiKey, ApiKeyId } from "./ApiKey.ts"
+import type { ApiKeyId } from "./ApiKey.ts"
 import { ApiKeys } from "./ApiKeys.ts"
 import type { ApiRequest } from "./ApiRequest.ts"
 import * as Envelope from "./Envelope.ts"
 import { single } from "./HeaderFields.ts"
+import { Hooks } from "./Hooks.ts"
+import * as Identity from "./Identity.ts"
+import * as Callback from "./internal/callback.ts"
 import * as ClientAddress from "./internal/clientAddress.ts"
 import * as Networks from "./internal/networks.ts"
 import * as Operations from "./internal/operations.ts"
@@ -28,7 +32,7 @@ export interface AccessRecord {
   readonly path: string
   readonly status: number
   readonly durationMillis: number
-  /** The key the request came with, if that is valid. */
+  /** The key the request came with, if that is valid, or what the host's authentication gave for it. */
   readonly keyId: ApiKeyId | undefined
 }
 
@@ -40,7 +44,12 @@ export interface Options {
   readonly trustedProxies?: ReadonlyArray<string> | undefined
   /** The longest request body, in bytes; 65,536 by default. */
   readonly maxBodyBytes?: number | undefined
-  /** Called with a record of every response; what it throws is logged and otherwise ignored. */
+  /**
+   * The host's own authentication in place of API keys, which are not looked at then; none by default.
+   * An adapter may have one of its own, that is given the host's request, and comes before this.
+   */
+  readonly authenticate?: Identity.Authenticate<ApiRequest> | undefined
+  /** Called with a record of every response; what it throws is logged and otherwise ignored. None by default. */
   readonly onResponse?: ((record: AccessRecord) => void) | undefined
 }
 
@@ -67,12 +76,17 @@ export class Handler extends Context.Service<
 
 /** Whose a request is, or why that cannot be said. */
 type Caller =
-  | { readonly _tag: "Known"; readonly key: ApiKey }
+  | { readonly _tag: "Known"; readonly client: Identity.Client }
   | { readonly _tag: "Unknown"; readonly error: ApiError.ApiError }
 
 const unknown = (error: ApiError.ApiError): Caller => ({ _tag: "Unknown", error })
 
+const known = (client: Identity.Client): Caller => ({ _tag: "Known", client })
+
 const unauthorized = unknown({ _tag: "Unauthorized" })
+
+const keyIdOf = (caller: Caller): ApiKeyId | undefined =>
+  caller._tag === "Known" ? caller.client.keyId : undefined
 
 // The scheme is case-insensitive (RFC 9110, 11.1).
 const bearer = /^bearer +(.*[^ ]) *$/i
@@ -113,40 +127,50 @@ const parseBasePath = (text: string): Effect.Effect<string, InvalidInput> => {
       )
 }
 
-/** Turns what went wrong into what the client is told; of a defect, that is nothing. */
-const recover = <A, B>(
-  effect: Effect.Effect<A, ApiError.ApiError>,
-  failed: (error: ApiError.ApiError) => B,
-): Effect.Effect<A | B> =>
-  effect.pipe(
-    Effect.catch((error) => Effect.succeed(failed(error))),
-    Effect.catchCause((cause) =>
-      Effect.as(
-        Effect.logError("A request ended in a defect", cause),
-        failed({ _tag: "InternalError" }),
-      ),
+/** Asks a host whose a request is. What it throws is a defect of the host's. */
+const ask = (authenticate: Identity.Authenticate<void>): Effect.Effect<Caller> =>
+  Effect.suspend(() => {
+    const answer = authenticate()
+    return Predicate.isPromiseLike(answer) ? Effect.promise(() => answer) : Effect.succeed(answer)
+  }).pipe(
+    Effect.map((identity) =>
+      Predicate.isNullish(identity) ? unauthorized : known(Identity.toClient(identity)),
     ),
   )
 
-const observe = (observer: (record: AccessRecord) => void, record: AccessRecord) =>
-  Effect.catchCause(
-    Effect.sync(() => observer(record)),
-    (cause) => Effect.logError("onResponse threw", cause),
-  )
-
 const make = Effect.fnUntraced(function* (options: Options) {
-  const { onResponse } = options
+  const onResponse = yield* Setting.callback("onResponse", options.onResponse)
+  const hostAuthenticate = yield* Setting.callback("authenticate", options.authenticate)
+  const hooks = yield* Hooks
   const maxBodyBytes = yield* Setting.count("maxBodyBytes", options.maxBodyBytes ?? 65_536)
   const crypto = yield* WebCrypto
   const apiKeys = yield* ApiKeys
   const limiter = yield* RateLimiter
   const perform = yield* Operations.make(maxBodyBytes)
   const basePath = yield* parseBasePath(options.basePath ?? "")
-  const proxies = Networks.parse("trustedProxies", options.trustedProxies ?? [])
-  const addressOf = ClientAddress.make(yield* Effect.fromResult(proxies))
+  const proxies = yield* Networks.parse("trustedProxies", options.trustedProxies ?? [])
+  const addressOf = ClientAddress.make(proxies)
 
-  const authenticate = Effect.fnUntraced(function* ({ body, headers }: ApiRequest) {
-    if (body._tag === "Unreadable") return unknown(body.error)
+  /** Turns what went wrong into what the client is told; of a defect, that is nothing. */
+  const recover = <A, B>(
+    effect: Effect.Effect<A, ApiError.ApiError>,
+    failed: (error: ApiError.ApiError) => B,
+  ): Effect.Effect<A | B> =>
+    effect.pipe(
+      Effect.catch((error) =>
+        error._tag === "StoreUnavailable"
+          ? Effect.as(hooks.failure("The store does not answer", error.cause), failed(error))
+          : Effect.succeed(failed(error)),
+      ),
+      Effect.catchCause((cause) =>
+        Effect.as(
+          hooks.defect("A request ended in a defect", cause),
+          failed({ _tag: "InternalError" }),
+        ),
+      ),
+    )
+
+  const byToken = Effect.fnUntraced(function* ({ headers }: ApiRequest) {
     const field = single(headers, "authorization")
     if (field._tag === "Repeated") {
       const message = "The Authorization header was sent more than once."
@@ -155,8 +179,15 @@ const make = Effect.fnUntraced(function* (options: Options) {
     const token = field._tag === "Value" ? bearer.exec(field.value)?.[1] : undefined
     if (token === undefined) return unauthorized
     const key = yield* apiKeys.authenticate(token)
-    return key === undefined ? unauthorized : ({ _tag: "Known", key } satisfies Caller)
+    return key === undefined ? unauthorized : known({ keyId: key.id, projects: key.projects })
   })
+
+  const authenticate = (request: ApiRequest) => {
+    if (request.body._tag === "Unreadable") return Effect.succeed(unknown(request.body.error))
+    if (request.authenticate !== undefined) return ask(request.authenticate)
+    if (hostAuthenticate !== undefined) return ask(() => hostAuthenticate(request))
+    return byToken(request)
+  }
 
   /** What a request comes to that is within its limits. */
   const outcomeOf = (request: ApiRequest, requestId: string, caller: Caller) => {
@@ -164,7 +195,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
     if (request.body._tag === "Unreadable") return Effect.fail(request.body.error)
     if (route === undefined) return Effect.fail({ _tag: "RouteNotFound" } as const)
     return caller._tag === "Known"
-      ? perform({ request, requestId, key: caller.key, route })
+      ? perform({ request, requestId, client: caller.client, route })
       : Effect.fail(caller.error)
   }
 
@@ -173,7 +204,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
     requestId: string,
     caller: Caller,
   ) {
-    const keyId = caller._tag === "Known" ? caller.key.id : undefined
+    const keyId = keyIdOf(caller)
     const decision = yield* limiter.take({ address: addressOf(request), keyId })
     const subject = { requestId, method: request.method, path: request.path }
     switch (decision._tag) {
@@ -182,7 +213,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
         return respond(subject, report, { _tag: "RateLimited", retryAfter })
       }
       case "Unavailable":
-        return respond(subject, decision.report, { _tag: "StoreUnavailable" })
+        return respond(subject, decision.report, { _tag: "StoreUnavailable", cause: undefined })
       case "Admitted": {
         const outcome = yield* recover(outcomeOf(request, requestId, caller), (error) => error)
         return respond(subject, decision.report, outcome)
@@ -196,13 +227,13 @@ const make = Effect.fnUntraced(function* (options: Options) {
     const caller = yield* recover(authenticate(request), unknown)
     const response = yield* answer(request, requestId, caller)
     if (onResponse !== undefined) {
-      yield* observe(onResponse, {
+      yield* Callback.call("onResponse", onResponse, {
         requestId,
         method: request.method,
         path: request.path,
         status: response.status,
         durationMillis: Number((yield* Clock.monotonicTimeNanos) - start) / 1_000_000,
-        keyId: caller._tag === "Known" ? caller.key.id : undefined,
+        keyId: keyIdOf(caller),
       })
     }
     return response

@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as EndDate from "./EndDate.ts"
 import * as Event from "./Event.ts"
+import { Hooks } from "./Hooks.ts"
 import * as Input from "./internal/input.ts"
 import * as Uuid from "./internal/uuid.ts"
 import type { InvalidInput } from "./InvalidInput.ts"
@@ -14,6 +15,7 @@ import type { AuditRow, Membership, MembershipNotFound } from "./Membership.ts"
 import { MembershipStore } from "./MembershipStore.ts"
 import * as Origin from "./Origin.ts"
 import type { ProjectId, ProjectNotFound } from "./Project.ts"
+import * as Setting from "./Setting.ts"
 import type { StoreUnavailable } from "./StoreUnavailable.ts"
 
 /** A user of a project. */
@@ -99,10 +101,13 @@ export class Memberships extends Context.Service<
 >()("@tenure/core/Memberships") {
   static readonly layer = (
     options: Options = {},
-  ): Layer.Layer<Memberships, never, MembershipStore> => Layer.effect(Memberships, make(options))
+  ): Layer.Layer<Memberships, InvalidInput, MembershipStore> =>
+    Layer.effect(Memberships, make(options))
 }
 
-const make = Effect.fnUntraced(function* ({ bulk = "set" }: Options) {
+const make = Effect.fnUntraced(function* (options: Options) {
+  const mode = yield* Setting.oneOf("bulk", options.bulk ?? "set", ["set", "neverShorten"])
+  const hooks = yield* Hooks
   const store = yield* MembershipStore
   const crypto = yield* WebCrypto
 
@@ -140,11 +145,9 @@ const make = Effect.fnUntraced(function* ({ bulk = "set" }: Options) {
       const at = yield* Clock.currentTimeMillis
       const endDate = yield* Effect.fromResult(EndDate.decode(grant.endDate))
       const data = { user_id: userId, new_end_date: EndDate.format(endDate) }
-      yield* store.grant({
-        ...change(projectId, Origin.host, at, Event.types.granted, data),
-        userId,
-        endDate,
-      })
+      const changed = change(projectId, Origin.host, at, Event.types.granted, data)
+      yield* store.grant({ ...changed, userId, endDate })
+      yield* hooks.event(changed.event)
       return { projectId, userId, endDate }
     }),
 
@@ -153,11 +156,9 @@ const make = Effect.fnUntraced(function* ({ bulk = "set" }: Options) {
       const endDate = yield* Effect.fromResult(EndDate.decodeFuture(extension.endDate, at))
       const { projectId, userId } = yield* member(extension)
       const data = { user_id: userId, new_end_date: EndDate.format(endDate) }
-      yield* store.extend({
-        ...change(projectId, origin, at, Event.types.extended, data),
-        userId,
-        endDate,
-      })
+      const changed = change(projectId, origin, at, Event.types.extended, data)
+      yield* store.extend({ ...changed, userId, endDate })
+      yield* hooks.event(changed.event)
       return { projectId, userId, endDate }
     }),
 
@@ -166,21 +167,19 @@ const make = Effect.fnUntraced(function* ({ bulk = "set" }: Options) {
       const at = yield* Clock.currentTimeMillis
       const endDate = yield* Effect.fromResult(EndDate.decodeFuture(extension.endDate, at))
       const data = { new_end_date: EndDate.format(endDate) }
-      const total = yield* store.extendAll({
-        ...change(projectId, origin, at, Event.types.bulkExtended, data),
-        endDate,
-        mode: bulk,
-      })
+      const changed = change(projectId, origin, at, Event.types.bulkExtended, data)
+      const total = yield* store.extendAll({ ...changed, endDate, mode })
+      yield* hooks.event(changed.event)
       return { endDate, total }
     }),
 
     end: Effect.fnUntraced(function* (ids) {
       const { projectId, userId } = yield* member(ids)
       const at = yield* Clock.currentTimeMillis
-      yield* store.end({
-        ...change(projectId, Origin.host, at, Event.types.ended, { user_id: userId }),
-        userId,
-      })
+      const data = { user_id: userId }
+      const changed = change(projectId, Origin.host, at, Event.types.ended, data)
+      yield* store.end({ ...changed, userId })
+      yield* hooks.event(changed.event)
     }),
 
     find: Effect.fnUntraced(function* (ids) {

@@ -1,5 +1,6 @@
 /** Rate limits: which buckets a request draws on, what is reported, and suspension. */
 
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
@@ -7,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { ApiKeyId } from "./ApiKey.ts"
 import * as BucketTable from "./BucketTable.ts"
+import { Hooks } from "./Hooks.ts"
 import * as ExhaustedBuckets from "./internal/exhaustedBuckets.ts"
 import { InvalidInput } from "./InvalidInput.ts"
 import { type Bucket, RateLimitStore, type Take } from "./RateLimitStore.ts"
@@ -39,7 +41,7 @@ export interface Options {
   readonly perAddress?: Limit | undefined
   /** For each API key in a short time; 20 in a second by default. */
   readonly burst?: Limit | undefined
-  /** When a key that keeps running into limits is suspended, or `false` for never. */
+  /** When a key that keeps running into limits is suspended, or `false` for never; after 50 refusals in 10 minutes by default. */
   readonly suspension?: Suspension.Options | false | undefined
   /**
    * What happens while the store is down: limits are kept in this process alone (`"local"`, the
@@ -152,6 +154,12 @@ const report = ({ primary, secondary }: Draw, { now, tats }: Take): Report => {
 
 const make = Effect.fnUntraced(function* (options: Options) {
   const store = yield* RateLimitStore
+  const hooks = yield* Hooks
+  const onStoreFailure = yield* Setting.oneOf(
+    "rateLimits.onStoreFailure",
+    options.onStoreFailure ?? "local",
+    ["local", "open", "closed"],
+  )
   const perKey = yield* policyOf("perKey", options.perKey ?? { limit: 100, window: "1 minute" })
   const perAddress = yield* policyOf(
     "perAddress",
@@ -209,7 +217,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const withoutStore = (draw: Draw, keyId: ApiKeyId | undefined, now: number): Decision => {
     const { capacity, limit } = draw.primary.policy
     const reset = seconds(now)
-    switch (options.onStoreFailure ?? "local") {
+    switch (onStoreFailure) {
       case "local":
         return judge(draw, local.take(draw.all, now), keyId, now)
       case "open":
@@ -230,13 +238,17 @@ const make = Effect.fnUntraced(function* (options: Options) {
     return yield* store.take(draw.all).pipe(
       Effect.catchDefect((defect) =>
         Effect.andThen(
-          Effect.logError("The limits' store has a defect", defect),
+          hooks.defect("The limits' store has a defect", Cause.die(defect)),
           Effect.fail(new StoreUnavailable({ cause: defect })),
         ),
       ),
-      Effect.match({
-        onSuccess: (taken) => judge(draw, taken, keyId, now),
-        onFailure: () => withoutStore(draw, keyId, now),
+      Effect.matchEffect({
+        onSuccess: (taken) => Effect.succeed(judge(draw, taken, keyId, now)),
+        onFailure: ({ cause }) =>
+          Effect.as(
+            hooks.failure("The limits' store does not answer", cause),
+            withoutStore(draw, keyId, now),
+          ),
       }),
     )
   })

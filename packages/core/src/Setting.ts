@@ -2,6 +2,7 @@
 
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { InvalidInput } from "./InvalidInput.ts"
 
@@ -13,6 +14,9 @@ export interface Range {
 
 const day = 86_400_000
 
+const refuse = (field: string, expected: string): Effect.Effect<never, InvalidInput> =>
+  Effect.fail(new InvalidInput({ field, message: `${field}: expected ${expected}` }))
+
 const inRange = (
   field: string,
   value: number,
@@ -21,9 +25,58 @@ const inRange = (
 ): Effect.Effect<number, InvalidInput> =>
   value >= least && value <= most
     ? Effect.succeed(value)
-    : Effect.fail(
-        new InvalidInput({ field, message: `${field}: expected ${what} from ${least} to ${most}` }),
-      )
+    : refuse(field, `${what} from ${least} to ${most}`)
+
+/** One of a few words. */
+export const oneOf = <const Word extends string>(
+  field: string,
+  value: Word,
+  words: ReadonlyArray<Word>,
+): Effect.Effect<Word, InvalidInput> =>
+  words.includes(value) ? Effect.succeed(value) : refuse(field, `one of ${words.join(", ")}`)
+
+/** Yes or no. */
+export const flag = (field: string, value: boolean): Effect.Effect<boolean, InvalidInput> =>
+  typeof value === "boolean" ? Effect.succeed(value) : refuse(field, "true or false")
+
+/** Several values. */
+export const list = <A>(
+  field: string,
+  values: ReadonlyArray<A>,
+): Effect.Effect<ReadonlyArray<A>, InvalidInput> =>
+  Array.isArray(values) ? Effect.succeed(values) : refuse(field, "an array")
+
+/** A layer, such as the stores. */
+export const layer = <L extends Layer.Any>(
+  field: string,
+  value: L,
+): Effect.Effect<L, InvalidInput> =>
+  Layer.isLayer(value) ? Effect.succeed(value) : refuse(field, "a layer")
+
+/** A function, or none. */
+export const callback = <F extends (...args: never) => unknown>(
+  field: string,
+  value: F | undefined,
+): Effect.Effect<F | undefined, InvalidInput> =>
+  value === undefined || typeof value === "function"
+    ? Effect.succeed(value)
+    : refuse(field, "a function")
+
+/**
+ * Refuses options that there are none of: a name with a typing error would go unnoticed otherwise.
+ *
+ * @param prefix - what precedes the names in errors, such as `webhooks.`
+ */
+export const known = <Options extends object>(
+  prefix: string,
+  options: Options,
+  names: Readonly<Record<keyof Options, true>>,
+): Effect.Effect<void, InvalidInput> => {
+  const stranger = Object.keys(options).find((name) => !Object.hasOwn(names, name))
+  return stranger === undefined
+    ? Effect.void
+    : refuse(`${prefix}${stranger}`, `an option, which are ${Object.keys(names).join(", ")}`)
+}
 
 /** A whole number; 1 to 1,000,000,000 by default. */
 export const count = (

@@ -11,12 +11,15 @@ import * as Dispatcher from "./Dispatcher.ts"
 import type { ApiResponse } from "./Envelope.ts"
 import { Events } from "./Events.ts"
 import * as Handler from "./Handler.ts"
+import * as Hooks from "./Hooks.ts"
+import * as Draining from "./internal/draining.ts"
 import type { InvalidInput } from "./InvalidInput.ts"
 import * as Memberships from "./Memberships.ts"
 import type { MembershipStore } from "./MembershipStore.ts"
 import type { Outbox } from "./Outbox.ts"
 import * as RateLimiter from "./RateLimiter.ts"
 import type { RateLimitStore } from "./RateLimitStore.ts"
+import * as Setting from "./Setting.ts"
 import * as Webhooks from "./Webhooks.ts"
 import type { WebhookStore } from "./WebhookStore.ts"
 import { WebhookTransport } from "./WebhookTransport.ts"
@@ -34,8 +37,11 @@ export type Services =
   | Handler.Handler
 
 /** Options of the whole. Each has a default. */
-export interface Options extends Handler.Options, Memberships.Options, ApiKeys.Options {
+export interface Options
+  extends Handler.Options, Memberships.Options, ApiKeys.Options, Hooks.Options {
+  /** How many requests are answered; 100 a minute for each key and 300 for each address by default. */
   readonly rateLimits?: RateLimiter.Options | undefined
+  /** Webhooks and their delivery: which are taken, how long and how often they are tried. */
   readonly webhooks?: WebhookOptions | undefined
   /** How notifications are sent; by the runtime's `fetch` by default. */
   readonly transport?: Layer.Layer<WebhookTransport, never, AddressPolicy.AddressPolicy> | undefined
@@ -45,24 +51,69 @@ export interface Options extends Handler.Options, Memberships.Options, ApiKeys.O
 export interface WebhookOptions
   extends Webhooks.Options, AddressPolicy.Options, Dispatcher.Options {}
 
+const optionNames: Readonly<Record<keyof Options, true>> = {
+  authenticate: true,
+  basePath: true,
+  bulk: true,
+  keyCacheLife: true,
+  maxBodyBytes: true,
+  onError: true,
+  onEvent: true,
+  onResponse: true,
+  rateLimits: true,
+  transport: true,
+  trustedProxies: true,
+  webhooks: true,
+}
+
+const webhookOptionNames: Readonly<Record<keyof WebhookOptions, true>> = {
+  allowedNetworks: true,
+  disableAfter: true,
+  maxInFlight: true,
+  maxPerProject: true,
+  onDisabled: true,
+  requireHttps: true,
+  retrySchedule: true,
+  timeout: true,
+}
+
+const rateLimitOptionNames: Readonly<Record<keyof RateLimiter.Options, true>> = {
+  burst: true,
+  onStoreFailure: true,
+  perAddress: true,
+  perKey: true,
+  suspension: true,
+}
+
+const checkNames = ({ rateLimits = {}, webhooks = {}, ...options }: Options) =>
+  Effect.all([
+    Setting.known("", options, optionNames),
+    Setting.known("webhooks.", webhooks, webhookOptionNames),
+    Setting.known("rateLimits.", rateLimits, rateLimitOptionNames),
+  ])
+
 /**
  * The services on the given stores. Deliveries are dispatched for as long as the layer lives. Fails
  * with `InvalidInput`, which names the option, where an option is not what it has to be.
  */
 export const layer = (options: Options = {}): Layer.Layer<Services, InvalidInput, Stores> => {
+  const { transport = WebhookTransport.layerFetch } = options
   const operations = Layer.mergeAll(
     Memberships.Memberships.layer(options),
     Webhooks.Webhooks.layer(options.webhooks),
     ApiKeys.ApiKeys.layer(options),
     Events.layer,
   )
-  return Handler.Handler.layer(options).pipe(
+  const services = Handler.Handler.layer(options).pipe(
     Layer.provideMerge(RateLimiter.RateLimiter.layer(options.rateLimits)),
     Layer.provideMerge(operations),
     Layer.provide(Dispatcher.Dispatcher.layer(options.webhooks)),
-    Layer.provide(options.transport ?? WebhookTransport.layerFetch),
+    Layer.provide(transport),
     Layer.provide(AddressPolicy.AddressPolicy.layer(options.webhooks)),
+    Layer.provide(Hooks.layer(options)),
   )
+  const check = Effect.andThen(checkNames(options), Setting.layer("transport", transport))
+  return Layer.unwrap(Effect.as(check, services))
 }
 
 /** A service with promises in the place of effects. */
@@ -100,9 +151,7 @@ const isReady = (memberships: Memberships.Memberships["Service"]): Effect.Effect
     Effect.catchDefect(() => Effect.succeed(false)),
   )
 
-/** The services of an Effect host, with promises: what adapters mount. */
-export const promises: Effect.Effect<Promises, never, Services> = Effect.gen(function* () {
-  const run = Effect.runPromiseWith(yield* Effect.context<Services>())
+const promisesBy = Effect.fnUntraced(function* (run: Draining.Run) {
   const lift =
     <Args extends ReadonlyArray<unknown>, A, E>(f: (...args: Args) => Effect.Effect<A, E>) =>
     (...args: Args): Promise<A> =>
@@ -146,12 +195,21 @@ export const promises: Effect.Effect<Promises, never, Services> = Effect.gen(fun
     owns: handler.owns,
     maxBodyBytes: handler.maxBodyBytes,
     isReady: lift(() => isReady(memberships)),
-  }
+  } satisfies Promises
 })
+
+/** The services of an Effect host, with promises: what adapters mount. */
+export const promises: Effect.Effect<Promises, never, Services> = Effect.flatMap(
+  Effect.context<Services>(),
+  (services) => promisesBy(Effect.runPromiseWith(services)),
+)
 
 /** Tenure as a host holds it. */
 export interface Tenure extends Promises {
-  /** Stops dispatching and lets go of the stores. Requests are to be answered before. */
+  /**
+   * Waits for the calls under way, ten seconds at most, stops dispatching, and lets go of the stores.
+   * It may be called again. Requests that come later may be answered 503.
+   */
   readonly close: () => Promise<void>
 }
 
@@ -174,7 +232,17 @@ export interface Tenure extends Promises {
 export const make = async <E>({
   stores,
   ...options
-}: Options & { readonly stores: Layer.Layer<Stores, E> }): Promise<Tenure> => {
+}: Options & {
+  /** Where everything is kept. */
+  readonly stores: Layer.Layer<Stores, E>
+}): Promise<Tenure> => {
+  await Effect.runPromise(Setting.layer("stores", stores))
   const runtime = ManagedRuntime.make(Layer.provide(layer(options), stores))
-  return { ...(await runtime.runPromise(promises)), close: () => runtime.dispose() }
+  const services = await runtime.context()
+  const { drain, run } = Draining.make(services)
+  const closing = Effect.andThen(drain, runtime.disposeEffect)
+  return {
+    ...(await Effect.runPromiseWith(services)(promisesBy(run))),
+    close: () => Effect.runPromise(closing),
+  }
 }

@@ -9,6 +9,7 @@ import * as Layer from "effect/Layer"
 import { AddressPolicy, permitsHost } from "./AddressPolicy.ts"
 import { Dispatcher } from "./Dispatcher.ts"
 import * as Event from "./Event.ts"
+import { Hooks } from "./Hooks.ts"
 import * as Input from "./internal/input.ts"
 import * as Uuid from "./internal/uuid.ts"
 import type { InvalidInput } from "./InvalidInput.ts"
@@ -151,9 +152,10 @@ const refOf = Effect.fnUntraced(function* (ids: WebhookIds) {
   return { projectId, webhookId } satisfies WebhookRef
 })
 
-const make = Effect.fnUntraced(function* ({ requireHttps = false, ...options }: Options) {
+const make = Effect.fnUntraced(function* (options: Options) {
   const store = yield* WebhookStore
   const outbox = yield* Outbox
+  const hooks = yield* Hooks
   const dispatcher = yield* Dispatcher
   const policy = yield* AddressPolicy
   const crypto = yield* WebCrypto
@@ -165,6 +167,7 @@ const make = Effect.fnUntraced(function* ({ requireHttps = false, ...options }: 
       most: 1_000_000,
     },
   )
+  const requireHttps = yield* Setting.flag("webhooks.requireHttps", options.requireHttps ?? false)
 
   const checkUrl = (input: unknown): Effect.Effect<string, InvalidWebhookUrl> => {
     if (typeof input !== "string") return invalidUrl("url is required and must be a string")
@@ -270,6 +273,7 @@ const make = Effect.fnUntraced(function* ({ requireHttps = false, ...options }: 
         data: { project_id: projectId, webhook_id: webhookId },
       })
       yield* outbox.publishTo(event, webhookId)
+      yield* hooks.event(event)
       return event.id
     }),
   })

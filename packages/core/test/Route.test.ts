@@ -48,6 +48,9 @@ describe("a path of the API", () => {
     "//v2/projects/p1/memberships/extend",
     "/v2/%70rojects/p1/memberships/extend",
     "/v2/projects/p1/../p1/memberships/extend",
+    "/v2/projects/../memberships/extend",
+    "/v2/projects/%2e%2E/memberships/extend",
+    "/v2/projects/p1/integrations/webhooks/.",
   ])("is not %s", (path) => {
     expect(methodsOf(path)).toBeUndefined()
   })

@@ -184,6 +184,41 @@ describe("options", () => {
   })
 })
 
+describe("options of hosts without types", () => {
+  /** Options as plain JavaScript may have them. */
+  const untyped = (text: string): Tenure.Options => JSON.parse(text)
+
+  it.each([
+    ['{"basepath":"/x"}', "basepath"],
+    ['{"rateLimits":{"key":{}}}', "rateLimits.key"],
+    ['{"webhooks":{"timeoutMillis":5}}', "webhooks.timeoutMillis"],
+    ['{"bulk":"never"}', "bulk"],
+    ['{"onEvent":"log"}', "onEvent"],
+    ['{"onError":{}}', "onError"],
+    ['{"onResponse":1}', "onResponse"],
+    ['{"authenticate":true}', "authenticate"],
+    ['{"trustedProxies":"10.0.0.0/8"}', "trustedProxies"],
+    ['{"rateLimits":{"onStoreFailure":"opened"}}', "rateLimits.onStoreFailure"],
+    ['{"rateLimits":{"perKey":{"limit":"100","window":"1 minute"}}}', "rateLimits.perKey.limit"],
+    ['{"webhooks":{"requireHttps":"yes"}}', "webhooks.requireHttps"],
+    ['{"webhooks":{"onDisabled":1}}', "webhooks.onDisabled"],
+    ['{"webhooks":{"retrySchedule":5}}', "webhooks.retrySchedule"],
+    ['{"webhooks":{"allowedNetworks":{}}}', "webhooks.allowedNetworks"],
+    ['{"keyCacheLife":"soon"}', "keyCacheLife"],
+    ['{"transport":{}}', "transport"],
+  ])("%s is refused by name", async (text, field) => {
+    const refusal = Tenure.make({ ...untyped(text), stores: memory() })
+    await expect(refusal).rejects.toMatchObject({ _tag: "InvalidInput", field })
+  })
+})
+
+describe("stores", () => {
+  it("are all that is required, and are named where they are none", async () => {
+    const stores = JSON.parse("{}")
+    await expect(Tenure.make({ stores })).rejects.toMatchObject({ field: "stores" })
+  })
+})
+
 describe("two of them", () => {
   it("share nothing, even if they were made of the same stores", async () => {
     const stores = memory()
@@ -195,6 +230,23 @@ describe("two of them", () => {
 })
 
 describe("closing", () => {
+  it("waits for what is under way", async () => {
+    let open = () => {}
+    const gate = new Promise<undefined>((resolve) => {
+      open = () => resolve(undefined)
+    })
+    const slow = await Tenure.make({ stores: memory(), authenticate: () => gate })
+    const path = "/v2/projects/p1/integrations/webhooks"
+    const body = { _tag: "Bytes", bytes: new Uint8Array(0) } as const
+    const request = { method: "GET", path, headers: {}, body, remoteAddress: undefined }
+    const order: Array<string> = []
+    const answered = slow.handle(request).then(() => order.push("answered"))
+    const closed = slow.close().then(() => order.push("closed"))
+    open()
+    await Promise.all([answered, closed])
+    expect(order).toEqual(["answered", "closed"])
+  })
+
   it("can be repeated", async () => {
     await tenure.close()
     await tenure.close()

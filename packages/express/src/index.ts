@@ -1,8 +1,9 @@
 /** Tenure as a middleware of Express 4 and 5. */
 
 import { pathOf } from "@tenure/core/ApiRequest"
+import type { Authenticate } from "@tenure/core/Identity"
 import { handle, type Mountable } from "@tenure/node-http"
-import type { RequestHandler } from "express"
+import type { Request, RequestHandler } from "express"
 
 export { type Verified, verifyWebhook, type VerifyOptions } from "@tenure/node-http"
 
@@ -13,6 +14,11 @@ export interface Options {
    * `trust proxy`; the socket's by default, and proxies as `trustedProxies` of Tenure says.
    */
   readonly useExpressIp?: boolean | undefined
+  /**
+   * The host's own authentication in place of API keys, such as by a session that other middleware
+   * has found; that of Tenure's options by default.
+   */
+  readonly authenticate?: Authenticate<Request> | undefined
 }
 
 /**
@@ -35,12 +41,13 @@ export interface Options {
  * ```
  */
 export const membershipMiddleware =
-  (tenure: Mountable, { useExpressIp = false }: Options = {}): RequestHandler =>
+  (tenure: Mountable, { authenticate, useExpressIp = false }: Options = {}): RequestHandler =>
   (request, response, next) => {
     if (!tenure.owns(pathOf(request.url))) return next()
     handle(tenure, request, response, {
       path: pathOf(request.originalUrl),
       mountPath: request.baseUrl,
       ...(useExpressIp && { remoteAddress: request.ip }),
+      ...(authenticate && { authenticate: () => authenticate(request) }),
     })
   }

@@ -45,6 +45,7 @@ for (const [name, express] of versions) {
       use: (app: Express, tenure: Tenure.Tenure) => void,
       test: (
         call: (to: string, content?: string, type?: string) => ReturnType<typeof send>,
+        url: string,
       ) => Promise<void>,
     ): Promise<void> => {
       const server = await start({}, (tenure) => {
@@ -57,13 +58,15 @@ for (const [name, express] of versions) {
       await memberships.grant({ projectId: "p1", userId: "1001", endDate: extend })
       const { token } = await apiKeys.issue({ projects: ["p1"] })
       try {
-        await test((to, content = JSON.stringify({ extend }), type = "application/json") =>
-          send(server.url, {
-            method: "PATCH",
-            path: to,
-            headers: { authorization: `Bearer ${token}`, "content-type": type },
-            body: content,
-          }),
+        await test(
+          (to, content = JSON.stringify({ extend }), type = "application/json") =>
+            send(server.url, {
+              method: "PATCH",
+              path: to,
+              headers: { authorization: `Bearer ${token}`, "content-type": type },
+              body: content,
+            }),
+          server.url,
         )
       } finally {
         await server.close()
@@ -102,6 +105,46 @@ for (const [name, express] of versions) {
           const response = await call(path)
           expect(response.status).toBe(400)
           expect(response.text).toContain("read before")
+        },
+      ))
+
+    it("the backend's own sessions can stand in for API keys", () =>
+      inBackend(
+        (app, tenure) => {
+          app.use((request, response, next) => {
+            response.locals["user"] = request.get("cookie") === "session=1" ? "alice" : undefined
+            next()
+          })
+          const authenticate = async ({ res }: express5.Request) => {
+            const user = res?.locals["user"]
+            return user === undefined ? undefined : { keyId: user, projects: ["p1"] }
+          }
+          app.use(membershipMiddleware(tenure, { authenticate }))
+        },
+        async (call, url) => {
+          expect((await call(path)).status).toBe(401)
+          const headers = { cookie: "session=1", "content-type": "application/json" }
+          const body = JSON.stringify({ extend })
+          const response = await send(url, { method: "PATCH", path, headers, body })
+          expect(response.status).toBe(200)
+        },
+      ))
+
+    it("addresses are those that Express makes out, if that is asked for", () =>
+      inBackend(
+        (app, tenure) => {
+          app.set("trust proxy", "loopback")
+          app.use(membershipMiddleware(tenure, { useExpressIp: true }))
+        },
+        async (_call, url) => {
+          const remaining = async (client: string) => {
+            const headers = { "x-forwarded-for": client }
+            const response = await send(url, { method: "PATCH", path, headers })
+            return response.headers["x-ratelimit-remaining"]
+          }
+          expect(await remaining("203.0.113.1")).toBe("299")
+          expect(await remaining("203.0.113.1")).toBe("298")
+          expect(await remaining("203.0.113.2")).toBe("299")
         },
       ))
 

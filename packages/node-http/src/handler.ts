@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import { type ApiRequest, type Body, pathOf } from "@tenure/core/ApiRequest"
 import type { ApiResponse } from "@tenure/core/Envelope"
 import type { HeaderFields } from "@tenure/core/HeaderFields"
+import type { Authenticate } from "@tenure/core/Identity"
 import type { Promises } from "@tenure/core/Tenure"
 import { valuesOf } from "./rawHeaders.ts"
 import { readBody } from "./requestBody.ts"
@@ -37,7 +38,15 @@ export const toApiRequest = (request: IncomingMessage, body: Body): ApiRequest =
 })
 
 /** What an adapter knows better than a request of node:http does. */
-export type Known = Partial<Pick<ApiRequest, "path" | "mountPath" | "remoteAddress">>
+export type Known = Partial<
+  Pick<ApiRequest, "path" | "mountPath" | "remoteAddress" | "authenticate">
+>
+
+/** Options of a request listener. */
+export interface HandlerOptions {
+  /** The host's own authentication in place of API keys; that of Tenure's options by default. */
+  readonly authenticate?: Authenticate<IncomingMessage> | undefined
+}
 
 /** Reads a request, has it answered, and sends the response. */
 export const handle = (
@@ -103,8 +112,10 @@ export const send = (
  * ```
  */
 export const toNodeHandler =
-  (tenure: Mountable): NodeHandler =>
+  (tenure: Mountable, { authenticate }: HandlerOptions = {}): NodeHandler =>
   (request, response, next) => {
     if (next !== undefined && !tenure.owns(pathOf(request.url ?? ""))) return next()
-    handle(tenure, request, response)
+    handle(tenure, request, response, {
+      ...(authenticate && { authenticate: () => authenticate(request) }),
+    })
   }

@@ -1,5 +1,12 @@
 /** Tenure on node:http: a request listener, a server, and a transport for webhooks. */
-export { handle, type Known, type Mountable, type NodeHandler, toNodeHandler } from "./handler.ts"
+export {
+  handle,
+  type HandlerOptions,
+  type Known,
+  type Mountable,
+  type NodeHandler,
+  toNodeHandler,
+} from "./handler.ts"
 export { serve, type Server, type ServerOptions } from "./server.ts"
 export { nodeTransport } from "./transport.ts"
 export { type Verified, verifyWebhook, type VerifyOptions } from "./verifyWebhook.ts"

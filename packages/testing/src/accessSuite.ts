@@ -158,7 +158,7 @@ export const accessSuite = (serving: Serving): void => {
     it(
       "may have any name, however it looks in a path or a program",
       serving(async ({ call, tenure }) => {
-        const names = ["__proto__", "constructor", "a/b", "a b", "日本", "100%", "..", "?#"]
+        const names = ["__proto__", "constructor", "a/b", "a b", "日本", "100%", "...", "?#"]
         for (const name of names) {
           const path = `/v2/projects/${encodeURIComponent(name)}/integrations/webhooks`
           expect((await call("GET", path)).status).toBe(404)
@@ -208,6 +208,21 @@ export const accessSuite = (serving: Serving): void => {
         const response = await call("GET", `${webhooks}?token=secret&x=/y`)
         expect(response.body).toMatchObject({ code: 200, path: webhooks })
         expect(response.text).not.toContain("secret&")
+      }),
+    )
+  })
+
+  describe("a path with dot segments", () => {
+    it(
+      "is none of the API's, or the one that they lead to",
+      serving(async ({ call }) => {
+        for (const dots of ["..", "%2e%2e", ".", "%2E"]) {
+          const response = await call("DELETE", `${webhooks}/${dots}`)
+          expect(response.body).toMatchObject({
+            code: 404,
+            error: { error_code: "ROUTE_NOT_FOUND" },
+          })
+        }
       }),
     )
   })

@@ -190,7 +190,7 @@ export const malformedSuite = (serving: Serving): void => {
     it(
       "with strange ids finds nothing, and harms nothing",
       serving(async ({ call }) => {
-        const ids = ["%00", "%2e%2e", "%2F", "%0d%0a", "x".repeat(4000), "%F0%9F%92%A9", "'--"]
+        const ids = ["%00", "%2e%2e%2e", "%2F", "%0d%0a", "x".repeat(4000), "%F0%9F%92%A9", "'--"]
         for (const id of ids) {
           const path = `/v2/projects/${id}/memberships/1001/extend`
           const response = await call("PATCH", path, { body: valid })

@@ -18,7 +18,7 @@ const reader =
 export const projectId = reader(
   "projectId",
   ProjectId,
-  "1 to 255 characters, no control characters",
+  "1 to 255 characters, no control characters, and not . or ..",
 )
 
 export const userId = reader("userId", UserId, "1 to 64 decimal digits")

@@ -2,10 +2,10 @@
 
 import * as Effect from "effect/Effect"
 import type { ApiError } from "../ApiError.ts"
-import type { ApiKey } from "../ApiKey.ts"
 import type { ApiRequest } from "../ApiRequest.ts"
 import * as EndDate from "../EndDate.ts"
 import type { Success } from "../Envelope.ts"
+import type { Client } from "../Identity.ts"
 import { Memberships } from "../Memberships.ts"
 import { ProjectId } from "../Project.ts"
 import type { Webhook } from "../Webhook.ts"
@@ -17,7 +17,7 @@ import type { Operation, Route } from "./route.ts"
 export interface Call {
   readonly request: ApiRequest
   readonly requestId: string
-  readonly key: ApiKey
+  readonly client: Client
   readonly route: Route
 }
 
@@ -34,13 +34,13 @@ const idOf = (segment: string): Effect.Effect<string, ApiError> => {
   }
 }
 
-/** The project, if the key opens it. One that it does not open might as well not exist. */
-const projectOf = Effect.fnUntraced(function* ({ key, route }: Call) {
+/** The project, if it is open to the client. One that is not might as well not exist. */
+const projectOf = Effect.fnUntraced(function* ({ client, route }: Call) {
   const id = yield* idOf(route.projectId)
-  return ProjectId.is(id) && key.projects.has(id) ? id : yield* fail({ _tag: "ProjectNotFound" })
+  return ProjectId.is(id) && client.projects.has(id) ? id : yield* fail({ _tag: "ProjectNotFound" })
 })
 
-const originOf = ({ key, requestId }: Call) => ({ requestId, keyId: key.id })
+const originOf = ({ client, requestId }: Call) => ({ requestId, keyId: client.keyId })
 
 const extended = (endDate: EndDate.EndDate, total: number, message: string): Success => ({
   _tag: "Success",

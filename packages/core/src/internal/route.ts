@@ -17,6 +17,10 @@ const memberships = { PATCH: "extendAll" } as const
 const webhooks = { GET: "listWebhooks", POST: "createWebhook" } as const
 const webhook = { DELETE: "deleteWebhook" } as const
 
+// In a path they mean another path, which clients and hosts that resolve it have asked for instead
+// (RFC 3986, 5.2.4).
+const dotSegment = /^(\.|%2e){1,2}$/i
+
 const prefix = "/v2/projects/"
 
 /** What the segments after the project's id name, and the id among them. */
@@ -47,7 +51,7 @@ export const match = (path: string, basePath: string): Route | undefined => {
   if (!path.startsWith(basePath) || !path.startsWith(prefix, basePath.length)) return undefined
   const [projectId = "", ...rest] = path.slice(start).split("/")
   const found = resource(rest)
-  return projectId === "" || found === undefined
-    ? undefined
-    : { operations: found[0], projectId, id: found[1] }
+  if (found === undefined || projectId === "" || dotSegment.test(projectId)) return undefined
+  const [operations, id] = found
+  return dotSegment.test(id) ? undefined : { operations, projectId, id }
 }
