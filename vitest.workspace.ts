@@ -15,6 +15,8 @@ export default defineConfig({
     projects: [
       "packages/core",
       "packages/express",
+      "packages/fastify",
+      "packages/fetch",
       "packages/memory",
       "packages/node-http",
       "packages/postgres",

@@ -37,6 +37,18 @@ export interface ApiRequest {
 /** A body of no bytes. */
 export const emptyBody: Body = { _tag: "Bytes", bytes: new Uint8Array(0) }
 
+/** A body that is longer than the limit. */
+export const tooLarge: Body = { _tag: "TooLarge" }
+
+/** A body that another has read, who has kept nothing of it: to wait for it would be for ever. */
+export const consumed: Body = {
+  _tag: "Unreadable",
+  error: {
+    _tag: "MalformedRequest",
+    message: "The body was read before it came to the API, and nothing of it was kept.",
+  },
+}
+
 const authority = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*/
 
 /**

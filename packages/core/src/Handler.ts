@@ -57,6 +57,8 @@ export interface Options {
 export class Handler extends Context.Service<
   Handler,
   {
+    /** What precedes `/v2` in every path. */
+    readonly basePath: string
     /** The longest request body, in bytes: adapters read no further. */
     readonly maxBodyBytes: number
     /**
@@ -240,6 +242,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
   })
 
   return Handler.of({
+    basePath,
     maxBodyBytes,
     owns: (path) => Route.match(path, basePath) !== undefined,
     handle,

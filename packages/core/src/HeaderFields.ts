@@ -24,3 +24,31 @@ export const single = (headers: HeaderFields, name: string): Single => {
   if (value === undefined) return absent
   return more.length === 0 ? { _tag: "Value", value } : repeated
 }
+
+/**
+ * All values of a field among those that were sent, names and values by turns.
+ *
+ * @param name - in lower case
+ */
+export const valuesOf = (rawHeaders: ReadonlyArray<string>, name: string): ReadonlyArray<string> =>
+  rawHeaders.filter((_, index) => {
+    const field = index % 2 === 1 ? rawHeaders[index - 1] : undefined
+    return field?.length === name.length && field.toLowerCase() === name
+  })
+
+/**
+ * The fields by name, with all values of those that may occur once, where a host has kept the first
+ * and dropped the others.
+ *
+ * @param rawHeaders - the fields as they were sent, names and values by turns
+ */
+export const keepRepeated = (
+  headers: HeaderFields,
+  rawHeaders: ReadonlyArray<string>,
+): HeaderFields => {
+  const authorization = valuesOf(rawHeaders, "authorization")
+  const contentType = valuesOf(rawHeaders, "content-type")
+  return authorization.length > 1 || contentType.length > 1
+    ? { ...headers, authorization, "content-type": contentType }
+    : headers
+}

@@ -135,6 +135,8 @@ export interface Promises {
   readonly handle: (request: ApiRequest) => Promise<ApiResponse>
   /** Tells whether a path (without the query) is one of the API's. */
   readonly owns: (path: string) => boolean
+  /** What precedes `/v2` in every path. */
+  readonly basePath: string
   /** The longest request body, in bytes. */
   readonly maxBodyBytes: number
   /** Tells whether the store answers, and requests with it; never rejects. */
@@ -193,6 +195,7 @@ const promisesBy = Effect.fnUntraced(function* (run: Draining.Run) {
     events: { publish: lift(events.publish) },
     handle: lift(handler.handle),
     owns: handler.owns,
+    basePath: handler.basePath,
     maxBodyBytes: handler.maxBodyBytes,
     isReady: lift(() => isReady(memberships)),
   } satisfies Promises

@@ -2,7 +2,7 @@
 
 import { pathOf } from "@tenure/core/ApiRequest"
 import type { Authenticate } from "@tenure/core/Identity"
-import { handle, type Mountable } from "@tenure/node-http"
+import { handle, type Mountable, send } from "@tenure/node-http"
 import type { Request, RequestHandler } from "express"
 
 export { type Verified, verifyWebhook, type VerifyOptions } from "@tenure/node-http"
@@ -44,10 +44,11 @@ export const membershipMiddleware =
   (tenure: Mountable, { authenticate, useExpressIp = false }: Options = {}): RequestHandler =>
   (request, response, next) => {
     if (!tenure.owns(pathOf(request.url))) return next()
-    handle(tenure, request, response, {
+    const known = {
       path: pathOf(request.originalUrl),
       mountPath: request.baseUrl,
       ...(useExpressIp && { remoteAddress: request.ip }),
       ...(authenticate && { authenticate: () => authenticate(request) }),
-    })
+    }
+    handle(tenure, request, known, (reply) => send(response, reply))
   }

@@ -3,10 +3,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { type ApiRequest, type Body, pathOf } from "@tenure/core/ApiRequest"
 import type { ApiResponse } from "@tenure/core/Envelope"
-import type { HeaderFields } from "@tenure/core/HeaderFields"
+import { keepRepeated } from "@tenure/core/HeaderFields"
 import type { Authenticate } from "@tenure/core/Identity"
 import type { Promises } from "@tenure/core/Tenure"
-import { valuesOf } from "./rawHeaders.ts"
 import { readBody } from "./requestBody.ts"
 
 /** What a handler needs of Tenure. */
@@ -19,20 +18,11 @@ export type NodeHandler = (
   next?: () => void,
 ) => void
 
-/** The fields by name; of those that may occur once, all that were sent. */
-const headersOf = ({ headers, rawHeaders }: IncomingMessage): HeaderFields => {
-  const authorization = valuesOf(rawHeaders, "authorization")
-  const contentType = valuesOf(rawHeaders, "content-type")
-  return authorization.length > 1 || contentType.length > 1
-    ? { ...headers, authorization, "content-type": contentType }
-    : headers
-}
-
 /** A request whose body is known, as the core takes it. */
 export const toApiRequest = (request: IncomingMessage, body: Body): ApiRequest => ({
   method: request.method ?? "",
   path: pathOf(request.url ?? ""),
-  headers: headersOf(request),
+  headers: keepRepeated(request.headers, request.rawHeaders),
   body,
   remoteAddress: request.socket.remoteAddress,
 })
@@ -48,16 +38,15 @@ export interface HandlerOptions {
   readonly authenticate?: Authenticate<IncomingMessage> | undefined
 }
 
-/** Reads a request, has it answered, and sends the response. */
+/** Reads a request, has it answered, and delivers the response. */
 export const handle = (
   tenure: Mountable,
   request: IncomingMessage,
-  response: ServerResponse,
-  known: Known = {},
+  known: Known,
+  deliver: (response: ApiResponse) => void,
 ): void =>
   readBody(request, tenure.maxBodyBytes, (body) => {
-    const apiRequest = { ...toApiRequest(request, body), ...known }
-    void answer(tenure, apiRequest, (reply) => send(response, reply))
+    void answer(tenure, { ...toApiRequest(request, body), ...known }, deliver)
   })
 
 const defective: ApiResponse = { status: 500, headers: { Connection: "close" }, body: "" }
@@ -115,7 +104,6 @@ export const toNodeHandler =
   (tenure: Mountable, { authenticate }: HandlerOptions = {}): NodeHandler =>
   (request, response, next) => {
     if (next !== undefined && !tenure.owns(pathOf(request.url ?? ""))) return next()
-    handle(tenure, request, response, {
-      ...(authenticate && { authenticate: () => authenticate(request) }),
-    })
+    const known = authenticate && { authenticate: () => authenticate(request) }
+    handle(tenure, request, { ...known }, (reply) => send(response, reply))
   }

@@ -5,6 +5,7 @@ export {
   type Known,
   type Mountable,
   type NodeHandler,
+  send,
   toNodeHandler,
 } from "./handler.ts"
 export { serve, type Server, type ServerOptions } from "./server.ts"

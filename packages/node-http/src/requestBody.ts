@@ -1,9 +1,7 @@
 /** Reading the body of a node:http request. */
 
 import type { IncomingMessage } from "node:http"
-import { type Body, emptyBody } from "@tenure/core/ApiRequest"
-
-const tooLarge: Body = { _tag: "TooLarge" }
+import { type Body, consumed, emptyBody, tooLarge } from "@tenure/core/ApiRequest"
 
 const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0
@@ -22,15 +20,6 @@ const hasUnknownCoding = ({ headers }: IncomingMessage): boolean =>
   headers["transfer-encoding"] !== undefined && !/^chunked$/i.test(headers["transfer-encoding"])
 
 const utf8 = new TextEncoder()
-
-// Without it the request would wait for ever for what has been read.
-const consumed: Body = {
-  _tag: "Unreadable",
-  error: {
-    _tag: "MalformedRequest",
-    message: "The body was read before it came to the API, and nothing of it was kept.",
-  },
-}
 
 /** The body that a parser has left, if one has read it. */
 const parsedBody = (request: IncomingMessage & { readonly body?: unknown }): Body | undefined => {

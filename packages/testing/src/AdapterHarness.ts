@@ -11,13 +11,25 @@ export interface RunningServer {
   readonly close: () => Promise<void>
 }
 
+/** How the API stands in its host. */
+export interface Mount {
+  /** The path that it is mounted under, such as `/members`; empty for none. */
+  readonly path: string
+  /** Whether the host's own parser of JSON comes before it, if such a host has parsers at all. */
+  readonly isBehindParser: boolean
+}
+
 /** An adapter to be judged. */
 export interface AdapterHarness {
   /**
-   * Starts a server, with a transport for webhooks that can reach 127.0.0.1 if the options allow it,
-   * on stores that are empty and shared with no other server.
+   * Starts a server of a host, with a transport for webhooks that can reach 127.0.0.1 if the options
+   * allow it, on stores that are empty and shared with no other server.
+   *
+   * Besides the API the host has routes of its own, after it: `POST /own` answers with the JSON that
+   * it was sent, `GET /broken` throws, and what it throws is answered 418 by the host's own handler
+   * of errors. All else is not found, in the way of such hosts.
    */
-  readonly start: (options: Options) => Promise<RunningServer>
+  readonly start: (options: Options, mount: Mount) => Promise<RunningServer>
 }
 
 /** Options of a request; the headers come besides those that the API requires. */
@@ -77,6 +89,7 @@ const prepare = async (server: RunningServer): Promise<Fixture> => {
 export type Serving = (
   test: (fixture: Fixture) => Promise<void>,
   options?: Options,
+  mount?: Partial<Mount>,
 ) => () => Promise<void>
 
 // Limits that no test runs into by accident.
@@ -89,9 +102,12 @@ const generous: Options["rateLimits"] = {
 /** Makes the function that runs tests against servers of their own. */
 export const servingOn =
   ({ start }: AdapterHarness): Serving =>
-  (test, options = {}) =>
+  (test, options, mount) =>
   async () => {
-    const server = await start({ rateLimits: generous, ...options })
+    const server = await start(
+      { rateLimits: generous, ...options },
+      { path: "", isBehindParser: false, ...mount },
+    )
     try {
       await test(await prepare(server))
     } finally {

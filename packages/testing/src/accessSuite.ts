@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest"
 import type { Serving } from "./AdapterHarness.ts"
-import { expectFailure, expectHeaders, fieldsOf } from "./envelope.ts"
+import { expectElsewhere, expectFailure, expectHeaders, fieldsOf } from "./envelope.ts"
 import { type Incoming, send } from "./httpClient.ts"
 
 const webhooks = "/v2/projects/p1/integrations/webhooks"
@@ -172,31 +172,12 @@ export const accessSuite = (serving: Serving): void => {
 
   describe("paths", () => {
     it(
-      "that are none of the API's are answered 404, with or without a key",
-      serving(async ({ call, url }) => {
-        for (const path of [
-          "/",
-          "/v2",
-          "/v2/projects/p1",
-          "/favicon.ico",
-          "/v2/%zz",
-          "//",
-          "/v2/x?y=1",
-        ]) {
-          const pathOnly = path.split("?")[0] ?? ""
-          expectFailure(await call("GET", path), "GET", pathOnly, 404, "ROUTE_NOT_FOUND")
-          expectFailure(await send(url, { path }), "GET", pathOnly, 404, "ROUTE_NOT_FOUND")
-        }
-      }),
-    )
-
-    it(
       "come after the base path",
       serving(
         async ({ call }) => {
           const response = await call("GET", `/api/members${webhooks}`)
           expect(response.body).toMatchObject({ code: 200, path: `/api/members${webhooks}` })
-          expectFailure(await call("GET", webhooks), "GET", webhooks, 404, "ROUTE_NOT_FOUND")
+          expectElsewhere(await call("GET", webhooks))
         },
         { basePath: "/api/members" },
       ),
@@ -214,14 +195,10 @@ export const accessSuite = (serving: Serving): void => {
 
   describe("a path with dot segments", () => {
     it(
-      "is none of the API's, or the one that they lead to",
+      "is not the API's",
       serving(async ({ call }) => {
         for (const dots of ["..", "%2e%2e", ".", "%2E"]) {
-          const response = await call("DELETE", `${webhooks}/${dots}`)
-          expect(response.body).toMatchObject({
-            code: 404,
-            error: { error_code: "ROUTE_NOT_FOUND" },
-          })
+          expectElsewhere(await call("DELETE", `${webhooks}/${dots}`))
         }
       }),
     )

@@ -68,3 +68,11 @@ export const expectFailure = (
   })
   return fieldsOf(response.body)
 }
+
+/** Expects an answer that is the host's own, or Tenure's that there is nothing, where it is alone. */
+export const expectElsewhere = ({ body, status }: Incoming): void => {
+  expect([400, 404]).toContain(status)
+  if (Predicate.hasProperty(body, "request_id")) {
+    expect(body).toMatchObject({ code: 404, error: { error_code: "ROUTE_NOT_FOUND" } })
+  }
+}

@@ -10,8 +10,16 @@ export { replaySuite } from "./replaySuite.ts"
 export { rateLimitStoreSuite } from "./rateLimitStoreSuite.ts"
 export type { StoreHarness } from "./StoreHarness.ts"
 export { webhookStoreSuite } from "./webhookStoreSuite.ts"
-export type { AdapterHarness, RunningServer } from "./AdapterHarness.ts"
+export {
+  type AdapterHarness,
+  type Fixture as AdapterFixture,
+  type Mount,
+  type RunningServer,
+  servingOn,
+} from "./AdapterHarness.ts"
 export { adapterSuite } from "./adapterSuite.ts"
+export { listening } from "./listening.ts"
+export { standaloneSuite } from "./standaloneSuite.ts"
 export { exchange, type Incoming, type Outgoing, parseResponses, send } from "./httpClient.ts"
 export { type Answer, type Notification, type Receiver, startReceiver } from "./receiver.ts"
 export * as Fixture from "./fixtures.ts"

@@ -164,7 +164,8 @@ export const malformedSuite = (serving: Serving): void => {
     it(
       "where none is expected is passed over",
       serving(async ({ call }) => {
-        expect((await call("GET", webhooks, { body: "{" })).status).toBe(200)
+        const headers = { "content-length": "1" }
+        expect((await call("GET", webhooks, { body: "{", headers })).status).toBe(200)
       }),
     )
   })
@@ -223,15 +224,6 @@ export const malformedSuite = (serving: Serving): void => {
           expectHeaders(response)
           expect([response.status, response.headers["allow"]]).toEqual([405, allow])
           expect(response.text).toBe("")
-        }
-      }),
-    )
-
-    it(
-      "does not matter where there is nothing",
-      serving(async ({ call }) => {
-        for (const method of ["OPTIONS", "PUT", "PURGE"]) {
-          expectFailure(await call(method, "/nothing"), method, "/nothing", 404, "ROUTE_NOT_FOUND")
         }
       }),
     )

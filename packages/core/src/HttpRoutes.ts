@@ -1,0 +1,120 @@
+/** The API in the `HttpRouter` of an Effect host. */
+
+import * as ByteSize from "effect/ByteSize"
+import * as Effect from "effect/Effect"
+import * as HttpRouter from "effect/http/HttpRouter"
+import type { HttpServerError } from "effect/http/HttpServerError"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import { type ApiRequest, type Body, pathOf, tooLarge } from "./ApiRequest.ts"
+import type { ApiResponse } from "./Envelope.ts"
+import { Handler } from "./Handler.ts"
+import { keepRepeated } from "./HeaderFields.ts"
+import type { Identity } from "./Identity.ts"
+
+/** Options of the routes. */
+export interface Options<R = never> {
+  /** The host's own authentication in place of API keys; that of Tenure's options by default. */
+  readonly authenticate?:
+    | ((
+        request: HttpServerRequest.HttpServerRequest,
+      ) => Effect.Effect<Identity | undefined, never, R>)
+    | undefined
+}
+
+const brokenOff: Body = {
+  _tag: "Unreadable",
+  error: { _tag: "MalformedRequest", message: "The body could not be read to its end." },
+}
+
+const bodyOfError = ({ reason }: HttpServerError): Body =>
+  reason._tag === "RequestParseError" && reason.reason === "BodyTooLarge" ? tooLarge : brokenOff
+
+/** Reads the body up to a limit in bytes, or takes what the host has read already. */
+const readBody = (
+  request: HttpServerRequest.HttpServerRequest,
+  limit: number,
+): Effect.Effect<Body> =>
+  request.arrayBuffer.pipe(
+    Effect.provideService(HttpServerRequest.MaxBodySize, ByteSize.bytes(limit)),
+    Effect.match({
+      onSuccess: (buffer): Body => ({ _tag: "Bytes", bytes: new Uint8Array(buffer) }),
+      onFailure: bodyOfError,
+    }),
+  )
+
+/** The header fields as they were sent, where the platform tells. */
+const rawHeadersOf = ({ source }: HttpServerRequest.HttpServerRequest): ReadonlyArray<string> =>
+  Predicate.hasProperty(source, "rawHeaders") &&
+  Array.isArray(source.rawHeaders) &&
+  source.rawHeaders.every(Predicate.isString)
+    ? source.rawHeaders
+    : []
+
+const toApiRequest = Effect.fnUntraced(function* (
+  request: HttpServerRequest.HttpServerRequest,
+  path: string,
+  limit: number,
+) {
+  return {
+    method: request.method,
+    path,
+    headers: keepRepeated(request.headers, rawHeadersOf(request)),
+    body: yield* readBody(request, limit),
+    remoteAddress: Option.getOrUndefined(request.remoteAddress),
+  } satisfies ApiRequest
+})
+
+const toResponse = ({ body, headers, status }: ApiResponse) =>
+  HttpServerResponse.text(body, { status, headers, contentType: "application/json" })
+
+/**
+ * The API in the host's router: what is the API's is answered, and everything else goes on to the
+ * host's own routes. It stands before those, as middleware, since a path is the API's letter by
+ * letter. Where it is not to be at the root, `basePath` of Tenure's options says so.
+ *
+ * @example
+ * ```ts
+ * import { NodeHttpServer } from "@effect/platform-node"
+ * import * as HttpRoutes from "@tenure/core/HttpRoutes"
+ * import * as Tenure from "@tenure/core/Tenure"
+ * import { memory } from "@tenure/memory"
+ * import { HttpRouter } from "effect/http"
+ * import * as Layer from "effect/Layer"
+ * import { createServer } from "node:http"
+ *
+ * const app = HttpRouter.serve(HttpRoutes.layer()).pipe(
+ *   Layer.provide(Tenure.layer()),
+ *   Layer.provide(memory()),
+ *   Layer.provide(NodeHttpServer.layer(createServer, { port: 3000 })),
+ * )
+ * ```
+ */
+export const layer = <R = never>({ authenticate }: Options<R> = {}) =>
+  HttpRouter.middleware(
+    Effect.gen(function* () {
+      const { handle, maxBodyBytes, owns } = yield* Handler
+
+      const answer = Effect.fnUntraced(function* (
+        request: HttpServerRequest.HttpServerRequest,
+        path: string,
+      ) {
+        const apiRequest = yield* toApiRequest(request, path, maxBodyBytes)
+        const identity = authenticate && (yield* authenticate(request))
+        // What has begun is done, as with every other host, even if the client has gone.
+        const response = yield* Effect.uninterruptible(
+          handle(authenticate ? { ...apiRequest, authenticate: () => identity } : apiRequest),
+        )
+        return toResponse(response)
+      })
+
+      return (routes) =>
+        Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
+          const path = pathOf(request.originalUrl)
+          return owns(path) ? answer(request, path) : routes
+        })
+    }),
+    { global: true },
+  )

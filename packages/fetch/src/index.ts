@@ -1,0 +1,91 @@
+/** Tenure for hosts that speak fetch: web requests in, web responses out. */
+
+import { type ApiRequest, type Body, consumed, emptyBody, pathOf } from "@tenure/core/ApiRequest"
+import type { HeaderFields } from "@tenure/core/HeaderFields"
+import type { Authenticate } from "@tenure/core/Identity"
+import type { Promises } from "@tenure/core/Tenure"
+import { readStream } from "./readStream.ts"
+
+/** What the handler needs of Tenure. */
+export type Mountable = Pick<Promises, "handle" | "owns" | "maxBodyBytes">
+
+/** Options of the handler. */
+export interface Options {
+  /** The host's own authentication in place of API keys; that of Tenure's options by default. */
+  readonly authenticate?: Authenticate<Request> | undefined
+}
+
+/** What a web request does not say of itself. */
+export interface RequestInfo {
+  /** The address of the client; without it all clients share the limits of one address. */
+  readonly remoteAddress?: string | undefined
+  /** The body as the host has parsed it, where it has: a web request can be read once only. */
+  readonly parsedBody?: unknown
+}
+
+/** Answers what is the API's; `undefined` for everything else. */
+export type FetchHandler = (request: Request, info?: RequestInfo) => Promise<Response> | undefined
+
+// A web request joins the values of a field that was sent several times.
+const joined = /, *(?=bearer )/i
+
+const headersOf = (request: Request): HeaderFields => {
+  const headers: Record<string, string> = Object.fromEntries(request.headers)
+  const { authorization } = headers
+  return authorization !== undefined && joined.test(authorization)
+    ? { ...headers, authorization: authorization.split(joined) }
+    : headers
+}
+
+const bodyOf = (request: Request, info: RequestInfo, limit: number): Body | Promise<Body> => {
+  if (info.parsedBody !== undefined) return { _tag: "Parsed", value: info.parsedBody }
+  if (request.bodyUsed) return consumed
+  return request.body === null ? emptyBody : readStream(request.body, limit)
+}
+
+/**
+ * Makes a handler of web requests, for Hono, Next.js, Bun, Deno, workers and whatever else speaks
+ * fetch. A path is the whole path of the request's URL: where the API is not to be at the root,
+ * `basePath` of Tenure's options says so.
+ *
+ * @example
+ * ```ts
+ * import * as Tenure from "@tenure/core/Tenure"
+ * import { fetchHandler } from "@tenure/fetch"
+ * import { memory } from "@tenure/memory"
+ *
+ * const tenure = await Tenure.make({ stores: memory() })
+ * const api = fetchHandler(tenure)
+ *
+ * export default {
+ *   fetch: (request: Request) =>
+ *     api(request, { remoteAddress: request.headers.get("cf-connecting-ip") ?? undefined }) ??
+ *     new Response("the rest of your backend"),
+ * }
+ * ```
+ */
+export const fetchHandler =
+  (tenure: Mountable, { authenticate }: Options = {}): FetchHandler =>
+  (request, info = {}) => {
+    const path = pathOf(request.url)
+    return tenure.owns(path) ? answer(tenure, request, path, info, authenticate) : undefined
+  }
+
+const answer = async (
+  tenure: Mountable,
+  request: Request,
+  path: string,
+  info: RequestInfo,
+  authenticate: Options["authenticate"],
+): Promise<Response> => {
+  const apiRequest: ApiRequest = {
+    method: request.method,
+    path,
+    headers: headersOf(request),
+    body: await bodyOf(request, info, tenure.maxBodyBytes),
+    remoteAddress: info.remoteAddress,
+    ...(authenticate && { authenticate: () => authenticate(request) }),
+  }
+  const { body, headers, status } = await tenure.handle(apiRequest)
+  return new Response(body, { status, headers })
+}

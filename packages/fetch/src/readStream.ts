@@ -1,0 +1,36 @@
+/** Reading the body of a web request. */
+
+import { type Body, tooLarge } from "@tenure/core/ApiRequest"
+
+const brokenOff: Body = {
+  _tag: "Unreadable",
+  error: { _tag: "MalformedRequest", message: "The body could not be read to its end." },
+}
+
+const concat = (chunks: ReadonlyArray<Uint8Array>, length: number): Uint8Array => {
+  const [only] = chunks
+  if (only !== undefined && chunks.length === 1) return only
+  const bytes = new Uint8Array(length)
+  let offset = 0
+  for (const chunk of chunks) {
+    bytes.set(chunk, offset)
+    offset += chunk.length
+  }
+  return bytes
+}
+
+const read = async (stream: ReadableStream<Uint8Array>, limit: number): Promise<Body> => {
+  const chunks: Array<Uint8Array> = []
+  let length = 0
+  // To leave the loop is to cancel the stream.
+  for await (const chunk of stream) {
+    length += chunk.length
+    if (length > limit) return tooLarge
+    chunks.push(chunk)
+  }
+  return { _tag: "Bytes", bytes: concat(chunks, length) }
+}
+
+/** Reads a stream up to a limit in bytes, and no further. */
+export const readStream = (stream: ReadableStream<Uint8Array>, limit: number): Promise<Body> =>
+  read(stream, limit).catch(() => brokenOff)

@@ -1,0 +1,44 @@
+import { Server } from "node:http"
+import { createAdaptorServer, type HttpBindings } from "@hono/node-server"
+import * as Tenure from "@tenure/core/Tenure"
+import { fetchHandler } from "@tenure/fetch"
+import { memory } from "@tenure/memory"
+import { nodeTransport } from "@tenure/node-http"
+import { adapterSuite, listening } from "@tenure/testing"
+import { Hono } from "hono"
+
+/** The body as it was parsed before, if it was. */
+interface Variables {
+  readonly parsedBody: unknown
+}
+
+adapterSuite("Hono, by fetch", {
+  start: async (options, { isBehindParser, path }) => {
+    const tenure = await Tenure.make({
+      ...options,
+      basePath: options.basePath ?? path,
+      stores: memory(),
+      transport: nodeTransport,
+    })
+    const api = fetchHandler(tenure)
+    const app = new Hono<{ Bindings: HttpBindings; Variables: Variables }>()
+    app.use(async (context, next) => {
+      const isJson = context.req.header("content-type") === "application/json"
+      if (isBehindParser && isJson) context.set("parsedBody", await context.req.json())
+      await next()
+    })
+    app.use(async (context, next) => {
+      const { remoteAddress } = context.env.incoming.socket
+      const info = { remoteAddress, parsedBody: context.get("parsedBody") }
+      return (await api(context.req.raw, info)) ?? next()
+    })
+    app.post("/own", async (context) => context.json(await context.req.json()))
+    app.get("/broken", () => {
+      throw new Error("the host's own")
+    })
+    app.onError((_error, context) => context.body(null, 418))
+    const server = createAdaptorServer({ fetch: app.fetch })
+    if (!(server instanceof Server)) throw new TypeError("not a server of node:http")
+    return listening(server, tenure)
+  },
+})
