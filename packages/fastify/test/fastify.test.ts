@@ -4,6 +4,7 @@ import { memory } from "@tenure/memory"
 import { nodeTransport } from "@tenure/node-http"
 import { adapterSuite } from "@tenure/testing"
 import fastify from "fastify"
+import { describe, expect, it } from "vitest"
 
 adapterSuite("Fastify 5", {
   // The plugin is in an encapsulation of its own: a parser of the host's comes neither before nor after.
@@ -23,4 +24,104 @@ adapterSuite("Fastify 5", {
     }
     return { url, tenure, close }
   },
+})
+
+describe("in a Fastify backend", () => {
+  const extend = "2099-01-01T00:00:00.000Z"
+  const path = "/v2/projects/p1/memberships/1001/extend"
+
+  /** An app with a member, and the header fields that open its project. */
+  const backend = async () => {
+    const tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })
+    await tenure.memberships.createProject("p1")
+    await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: extend })
+    const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
+    return { app: fastify(), tenure, headers: { authorization: `Bearer ${token}` } }
+  }
+
+  it("requests are answered without a server too, as hosts have it in their tests", async () => {
+    const { app, headers, tenure } = await backend()
+    await app.register(membershipPlugin, { tenure })
+    const response = await app.inject({ method: "PATCH", url: path, headers, body: { extend } })
+    expect(response.json()).toMatchObject({ code: 200, path, total: 1 })
+    await tenure.close()
+  })
+
+  it("hooks of the host run, and their header fields are sent", async () => {
+    const { app, headers, tenure } = await backend()
+    app.addHook("onRequest", async (_request, reply) => void reply.header("x-host", "1"))
+    app.addHook("onSend", async (_request, reply) => void reply.header("x-sent", "1"))
+    await app.register(membershipPlugin, { tenure })
+    const response = await app.inject({ method: "PATCH", url: path, headers, body: { extend } })
+    expect(response.headers).toMatchObject({ "x-host": "1", "x-sent": "1" })
+    await tenure.close()
+  })
+
+  it("errors of the host's hooks are the host's", async () => {
+    const { app, headers, tenure } = await backend()
+    app.setErrorHandler((error, _request, reply) => reply.code(418).send(String(error)))
+    app.addHook("preHandler", async () => {
+      throw new Error("not today")
+    })
+    await app.register(membershipPlugin, { tenure })
+    const response = await app.inject({ method: "PATCH", url: path, headers, body: { extend } })
+    expect([response.statusCode, response.body]).toEqual([418, "Error: not today"])
+    await tenure.close()
+  })
+
+  it("routes of the host beside the API are the host's", async () => {
+    const { app, headers, tenure } = await backend()
+    await app.register(membershipPlugin, { tenure })
+    app.get("/v2/projects/:id", async () => "own")
+    app.setNotFoundHandler((_request, reply) => reply.code(404).send("host's"))
+    expect((await app.inject({ url: "/v2/projects/p1", headers })).body).toBe("own")
+    expect((await app.inject({ url: "/v2/projects/p1/others", headers })).body).toBe("host's")
+    await tenure.close()
+  })
+
+  it("the prefix may have parameters", async () => {
+    const { app, headers, tenure } = await backend()
+    await app.register(membershipPlugin, { prefix: "/:tenant/api", tenure })
+    const url = `/acme/api${path}`
+    const response = await app.inject({ method: "PATCH", url, headers, body: { extend } })
+    expect(response.json()).toMatchObject({ code: 200, path: url })
+    await tenure.close()
+  })
+
+  it("sessions that a hook has found can stand in for API keys", async () => {
+    const { app, tenure } = await backend()
+    app.decorateRequest("user", "")
+    app.addHook("onRequest", async (request) => {
+      request.setDecorator("user", request.headers.cookie ?? "")
+    })
+    await app.register(membershipPlugin, {
+      tenure,
+      authenticate: async (request) => {
+        const user = request.getDecorator<string>("user")
+        return user === "" ? undefined : { keyId: user, projects: ["p1"] }
+      },
+    })
+    const list = (cookie?: string) =>
+      app.inject({
+        url: "/v2/projects/p1/integrations/webhooks",
+        headers: cookie === undefined ? {} : { cookie },
+      })
+    expect((await list("alice")).statusCode).toBe(200)
+    expect((await list()).statusCode).toBe(401)
+    await tenure.close()
+  })
+
+  it("addresses are those that Fastify makes out, if that is asked for", async () => {
+    const { tenure } = await backend()
+    const app = fastify({ trustProxy: true })
+    await app.register(membershipPlugin, { tenure, useFastifyIp: true })
+    const remaining = async (client: string) => {
+      const response = await app.inject({ url: path, headers: { "x-forwarded-for": client } })
+      return response.headers["x-ratelimit-remaining"]
+    }
+    expect(await remaining("203.0.113.1")).toBe("299")
+    expect(await remaining("203.0.113.1")).toBe("298")
+    expect(await remaining("203.0.113.2")).toBe("299")
+    await tenure.close()
+  })
 })

@@ -1,0 +1,74 @@
+import { fileURLToPath } from "node:url"
+import * as Vm from "node:vm"
+import { build } from "esbuild"
+import { describe, expect, it } from "vitest"
+
+const program = `
+  import * as Tenure from "@tenure/core/Tenure"
+  import { fetchHandler } from "@tenure/fetch"
+  import { memory } from "@tenure/memory"
+
+  const list = async () => {
+    const tenure = await Tenure.make({ stores: memory() })
+    await tenure.memberships.createProject("p1")
+    const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
+    const url = "https://worker.example/v2/projects/p1/integrations/webhooks"
+    const headers = { authorization: "Bearer " + token }
+    const response = await fetchHandler(tenure)(new Request(url, { headers }))
+    return response.text()
+  }
+  done(list())
+`
+
+/** Bundles as for a runtime that is neither node nor a browser. An import of node's fails here. */
+const bundle = () =>
+  build({
+    bundle: true,
+    conditions: ["@tenure/source"],
+    format: "iife",
+    metafile: true,
+    platform: "neutral",
+    stdin: { contents: program, resolveDir: fileURLToPath(new URL(".", import.meta.url)) },
+    target: "es2023",
+    write: false,
+  })
+
+/** What a worker runtime has, and nothing else. */
+const workerGlobals = {
+  AbortController,
+  AbortSignal,
+  Headers,
+  Request,
+  Response,
+  TextDecoder,
+  TextEncoder,
+  URL,
+  atob,
+  btoa,
+  clearTimeout,
+  console,
+  crypto,
+  fetch,
+  performance,
+  queueMicrotask,
+  setTimeout,
+}
+
+describe("a worker's bundle of core, memory and fetch", () => {
+  it("imports nothing, least of all from node", async () => {
+    const { metafile, warnings } = await bundle()
+    expect(warnings).toEqual([])
+    expect(Object.values(metafile.outputs).flatMap(({ imports }) => imports)).toEqual([])
+    const files = Object.keys(metafile.inputs).join("\n")
+    expect(files).toContain("packages/core/src/Handler.ts")
+    expect(files).not.toContain("node-http")
+  })
+
+  it("works where there is nothing of node", async () => {
+    const { outputFiles } = await bundle()
+    const body = await new Promise((resolve) => {
+      Vm.runInNewContext(outputFiles[0]?.text ?? "", { ...workerGlobals, done: resolve })
+    })
+    expect(JSON.parse(String(body))).toMatchObject({ ok: true, total: 0, data: [] })
+  })
+})
