@@ -96,13 +96,15 @@ export const layer = <R = never>({ authenticate }: Options<R> = {}) =>
   HttpRouter.middleware(
     Effect.gen(function* () {
       const { handle, maxBodyBytes, owns } = yield* Handler
+      const services = yield* Effect.context<R>()
 
       const answer = Effect.fnUntraced(function* (
         request: HttpServerRequest.HttpServerRequest,
         path: string,
       ) {
         const apiRequest = yield* toApiRequest(request, path, maxBodyBytes)
-        const identity = authenticate && (yield* authenticate(request))
+        const identity =
+          authenticate && (yield* Effect.provideContext(authenticate(request), services))
         // What has begun is done, as with every other host, even if the client has gone.
         const response = yield* Effect.uninterruptible(
           handle(authenticate ? { ...apiRequest, authenticate: () => identity } : apiRequest),

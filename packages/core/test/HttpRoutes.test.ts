@@ -1,14 +1,17 @@
 import { createServer } from "node:http"
 import { NodeHttpServer } from "@effect/platform-node"
 import * as HttpRoutes from "@tenure/core/HttpRoutes"
+import type { Identity } from "@tenure/core/Identity"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { nodeTransport } from "@tenure/node-http"
 import { adapterSuite } from "@tenure/testing"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { HttpRouter, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
+import { expect, it } from "vitest"
 
 /** The host's own routes. */
 const own = Layer.mergeAll(
@@ -55,4 +58,29 @@ adapterSuite("Effect's NodeHttpServer", {
     if (address._tag === "UnixPathAddress") throw new TypeError("not an address of TCP")
     return { url: `http://127.0.0.1:${address.port}`, tenure, close: () => runtime.dispose() }
   },
+})
+
+it("the host's own authentication is an effect of the host's", async () => {
+  class Sessions extends Context.Service<
+    Sessions,
+    { readonly find: (cookie: string) => Effect.Effect<Identity | undefined> }
+  >()("Sessions") {}
+  const sessions = Layer.succeed(Sessions, {
+    find: (cookie) =>
+      Effect.succeed(cookie === "1" ? { keyId: "alice", projects: ["p1"] } : undefined),
+  })
+  const routes = HttpRoutes.layer({
+    authenticate: ({ cookies }) =>
+      Effect.flatMap(Sessions, ({ find }) => find(cookies["session"] ?? "")),
+  })
+  const services = Layer.provide(Tenure.layer(), memory())
+  const app = Layer.provide(routes, Layer.merge(services, sessions))
+  const { dispose, handler } = HttpRouter.toWebHandler(app, { disableLogger: true })
+  const list = async (cookie: string) => {
+    const url = "http://localhost/v2/projects/p1/integrations/webhooks"
+    return (await handler(new Request(url, { headers: { cookie } }))).status
+  }
+  // The project is open to the session, and does not exist.
+  expect([await list("session=1"), await list("session=2")]).toEqual([404, 401])
+  await dispose()
 })
