@@ -65,6 +65,16 @@ const quoted = (schema: string): Effect.Effect<string, InvalidInput> =>
         }),
       )
 
+const connectionRange = { least: 1, most: 1000 }
+
+// The error does not show the URL, which may hold a password.
+const checkUrl = (url: string): Effect.Effect<string, InvalidInput> =>
+  /^postgres(ql)?:\/\/./.test(url)
+    ? Effect.succeed(url)
+    : Effect.fail(
+        new InvalidInput({ field: "url", message: "url: expected postgres://host/database" }),
+      )
+
 /**
  * Creates the tables, or brings them up to date; gives the numbers of the migrations that were
  * applied. Several processes may do so at once. Fails with `SchemaMismatch` where a newer version of
@@ -85,11 +95,11 @@ export const migrate = (
 export const layer = (options: Options = {}): Layer.Layer<Stores, Failure, PgClient.PgClient> =>
   Layer.effectContext(
     Effect.gen(function* () {
+      yield* Setting.known("", options, { migrate: true, retention: true, schema: true })
       const client = yield* PgClient.PgClient
       const schema = yield* quoted(options.schema ?? "tenure")
-      yield* options.migrate === false
-        ? Migrations.check(client, schema)
-        : Migrations.migrate(client, schema)
+      const migrates = yield* Setting.flag("migrate", options.migrate ?? true)
+      yield* migrates ? Migrations.migrate(client, schema) : Migrations.check(client, schema)
       const database = yield* Database.make(client, schema)
       const retention = yield* Setting.millis("retention", options.retention ?? "30 days")
       const forget = database.query(forgetEvents(schema), [days(retention)])
@@ -121,17 +131,15 @@ export const postgres = ({
   ...options
 }: ConnectionOptions): Layer.Layer<Stores, Failure> =>
   Layer.unwrap(
-    Effect.map(Setting.count("maxConnections", maxConnections, { least: 1, most: 1000 }), (most) =>
-      Layer.provide(
-        layer(options),
-        PgClient.layer({
-          url: Redacted.make(url),
-          maxConnections: most,
-          connectTimeout: "2 seconds",
-          applicationName: "tenure",
-          // What the statements are written for, whatever the database's default is.
-          startupParameters: { default_transaction_isolation: "read committed" },
-        }),
-      ),
-    ),
+    Effect.gen(function* () {
+      const client = PgClient.layer({
+        url: Redacted.make(yield* checkUrl(url)),
+        maxConnections: yield* Setting.count("maxConnections", maxConnections, connectionRange),
+        connectTimeout: "2 seconds",
+        applicationName: "tenure",
+        // What the statements are written for, whatever the database's default is.
+        startupParameters: { default_transaction_isolation: "read committed" },
+      })
+      return Layer.provide(layer(options), client)
+    }),
   )
