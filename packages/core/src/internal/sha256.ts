@@ -105,9 +105,11 @@ const finish = (from: Int32Array, bytes: Uint8Array, before: number): Uint8Array
   tailView.setUint32(end - 8, Math.floor(bits / 2 ** 32))
   tailView.setUint32(end - 4, bits)
   for (let block = 0; block < end; block += blockSize) compress(state, tail, block)
-  const digest = new DataView(new ArrayBuffer(32))
-  for (let word = 0; word < 8; word++) digest.setInt32(word * 4, at(state, word))
-  return new Uint8Array(digest.buffer)
+  const digest = new Uint8Array(32)
+  for (let index = 0; index < 32; index++) {
+    digest[index] = at(state, index >>> 2) >>> (24 - 8 * (index & 3))
+  }
+  return digest
 }
 
 /** The SHA-256 digest of `bytes`: 32 bytes. */
