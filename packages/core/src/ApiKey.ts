@@ -61,11 +61,19 @@ const tokenPattern = /^[\x21-\x7e]([\x20-\x7e]{0,1022}[\x21-\x7e])?$/
 export const isToken = (text: string): boolean => tokenPattern.test(text)
 
 const utf8 = new TextEncoder()
+// Nothing here waits, so one scratch area serves every call.
+const scratch = new Uint8Array(3 * 1024)
 const hex = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"))
+
+/** The UTF-8 of a text, which holds until the next call; a token is never too long for the scratch. */
+const bytesOf = (text: string): Uint8Array => {
+  const { read, written } = utf8.encodeInto(text, scratch)
+  return read === text.length ? scratch.subarray(0, written) : utf8.encode(text)
+}
 
 /** The digest under which a token is stored and looked up. */
 export const digest = (token: string): TokenDigest => {
   let text = ""
-  for (const byte of sha256(utf8.encode(token))) text += hex[byte]
+  for (const byte of sha256(bytesOf(token))) text += hex[byte]
   return TokenDigest(text)
 }
