@@ -92,15 +92,11 @@ const make = Effect.fnUntraced(function* (options: Options) {
 
   const freshToken = () => `tnr_${Base64.encodeUrl(crypto.getRandomValues(new Uint8Array(32)))}`
 
-  /** Looks a key up, in what is known or in the store. */
-  const find = Effect.fnUntraced(function* (digest: ApiKey.TokenDigest, now: number) {
-    const entry = cache.find(digest, now)
-    if (entry !== undefined) return entry.key
+  /** Looks a key up in the store, and remembers it. */
+  const lookUp = (digest: ApiKey.TokenDigest, now: number) => {
     const remember = cache.begin(digest, now)
-    const key = yield* store.find(digest)
-    remember(key)
-    return key
-  })
+    return Effect.tap(store.find(digest), (key) => Effect.sync(() => remember(key)))
+  }
 
   return ApiKeys.of({
     issue: Effect.fnUntraced(function* ({ expiresAt, projects, token = freshToken() }) {
@@ -140,7 +136,9 @@ const make = Effect.fnUntraced(function* (options: Options) {
     authenticate: Effect.fnUntraced(function* (token) {
       if (!ApiKey.isToken(token)) return undefined
       const now = yield* Clock.currentTimeMillis
-      const key = yield* find(ApiKey.digest(token), now)
+      const digest = ApiKey.digest(token)
+      const known = cache.find(digest, now)
+      const key = known === undefined ? yield* lookUp(digest, now) : known.key
       return key !== undefined && ApiKey.isLive(key, now) ? key : undefined
     }),
   })
