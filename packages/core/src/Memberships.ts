@@ -131,17 +131,12 @@ const make = Effect.fnUntraced(function* (options: Options) {
     }),
   })
 
-  const member = Effect.fnUntraced(function* (ids: Member) {
-    const projectId = yield* Input.projectId(ids.projectId)
-    const userId = yield* Input.userId(ids.userId)
-    return { projectId, userId }
-  })
-
   return Memberships.of({
     createProject: (projectId) => Effect.flatMap(Input.projectId(projectId), store.createProject),
 
     grant: Effect.fnUntraced(function* (grant) {
-      const { projectId, userId } = yield* member(grant)
+      const projectId = yield* Input.projectId(grant.projectId)
+      const userId = yield* Input.userId(grant.userId)
       const at = yield* Clock.currentTimeMillis
       const endDate = yield* Effect.fromResult(EndDate.decode(grant.endDate))
       const data = { user_id: userId, new_end_date: EndDate.format(endDate) }
@@ -154,7 +149,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
     extend: Effect.fnUntraced(function* (extension, origin = Origin.host) {
       const at = yield* Clock.currentTimeMillis
       const endDate = yield* Effect.fromResult(EndDate.decodeFuture(extension.endDate, at))
-      const { projectId, userId } = yield* member(extension)
+      const projectId = yield* Input.projectId(extension.projectId)
+      const userId = yield* Input.userId(extension.userId)
       const data = { user_id: userId, new_end_date: EndDate.format(endDate) }
       const changed = change(projectId, origin, at, Event.types.extended, data)
       yield* store.extend({ ...changed, userId, endDate })
@@ -174,7 +170,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
     }),
 
     end: Effect.fnUntraced(function* (ids) {
-      const { projectId, userId } = yield* member(ids)
+      const projectId = yield* Input.projectId(ids.projectId)
+      const userId = yield* Input.userId(ids.userId)
       const at = yield* Clock.currentTimeMillis
       const data = { user_id: userId }
       const changed = change(projectId, Origin.host, at, Event.types.ended, data)
@@ -183,7 +180,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
     }),
 
     find: Effect.fnUntraced(function* (ids) {
-      const { projectId, userId } = yield* member(ids)
+      const projectId = yield* Input.projectId(ids.projectId)
+      const userId = yield* Input.userId(ids.userId)
       return yield* store.find(projectId, userId)
     }),
 

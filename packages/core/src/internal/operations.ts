@@ -34,11 +34,17 @@ const idOf = (segment: string): Effect.Effect<string, ApiError> => {
   }
 }
 
-/** The project, if it is open to the client. One that is not might as well not exist. */
-const projectOf = Effect.fnUntraced(function* ({ client, route }: Call) {
-  const id = yield* idOf(route.projectId)
-  return ProjectId.is(id) && client.projects.has(id) ? id : yield* fail({ _tag: "ProjectNotFound" })
-})
+/** The project by its id, if it is open to the client. One that is not might as well not exist. */
+const projectOf = ({ client }: Call, id: string): Effect.Effect<ProjectId, ApiError> =>
+  ProjectId.is(id) && client.projects.has(id) ? Effect.succeed(id) : fail({ _tag: "ProjectNotFound" })
+
+/** The end date of a body, in a spelling to be read, or the failure that it is none of either. */
+const endDateOf = (body: RequestBody.JsonObject) => {
+  const extend = RequestBody.field(body, "extend")
+  return typeof extend === "string" || typeof extend === "number"
+    ? Effect.succeed(extend)
+    : Effect.fromResult(EndDate.decode(extend))
+}
 
 const originOf = ({ client, requestId }: Call) => ({ requestId, keyId: client.keyId })
 
@@ -62,18 +68,11 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
 
   const bodyOf = ({ request }: Call) => Effect.fromResult(RequestBody.read(request, maxBodyBytes))
 
-  const endDateOf = Effect.fnUntraced(function* (call: Call) {
-    const extend = RequestBody.field(yield* bodyOf(call), "extend")
-    return typeof extend === "string" || typeof extend === "number"
-      ? extend
-      : yield* Effect.fromResult(EndDate.decode(extend))
-  })
-
   const operations: Record<Operation, Perform> = {
     extend: Effect.fnUntraced(function* (call) {
-      const projectId = yield* projectOf(call)
+      const projectId = yield* projectOf(call, yield* idOf(call.route.projectId))
       const userId = yield* idOf(call.route.id)
-      const endDate = yield* endDateOf(call)
+      const endDate = yield* endDateOf(yield* bodyOf(call))
       const membership = yield* memberships
         .extend({ projectId, userId, endDate }, originOf(call))
         // What is no user's id is nobody's.
@@ -82,21 +81,21 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
     }),
 
     extendAll: Effect.fnUntraced(function* (call) {
-      const projectId = yield* projectOf(call)
-      const endDate = yield* endDateOf(call)
+      const projectId = yield* projectOf(call, yield* idOf(call.route.projectId))
+      const endDate = yield* endDateOf(yield* bodyOf(call))
       const bulk = yield* memberships.extendAll({ projectId, endDate }, originOf(call))
       return extended(bulk.endDate, bulk.total, "All memberships of the project were extended.")
     }),
 
     createWebhook: Effect.fnUntraced(function* (call) {
-      const projectId = yield* projectOf(call)
+      const projectId = yield* projectOf(call, yield* idOf(call.route.projectId))
       const body = yield* bodyOf(call)
       const webhook = yield* webhooks.create({ projectId, url: RequestBody.field(body, "url") })
       return { _tag: "Success", message: "The webhook was created.", data: webhookData(webhook) }
     }),
 
     listWebhooks: Effect.fnUntraced(function* (call) {
-      const list = yield* webhooks.list(yield* projectOf(call))
+      const list = yield* webhooks.list(yield* projectOf(call, yield* idOf(call.route.projectId)))
       return {
         _tag: "Success",
         total: list.length,
@@ -106,7 +105,7 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
     }),
 
     deleteWebhook: Effect.fnUntraced(function* (call) {
-      const projectId = yield* projectOf(call)
+      const projectId = yield* projectOf(call, yield* idOf(call.route.projectId))
       yield* webhooks.delete({ projectId, webhookId: yield* idOf(call.route.id) })
       return { _tag: "Success", message: "The webhook was deleted.", data: null }
     }),
