@@ -33,7 +33,8 @@ export const success = (subject: Subject, { data, message, total }: Success): st
     method: subject.method,
     path: subject.path,
     code: 200,
-    ...(total === undefined ? undefined : { total }),
+    // Left out by JSON where it is undefined.
+    total,
     message,
     data,
   })

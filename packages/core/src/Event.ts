@@ -46,16 +46,16 @@ export interface Event {
  * @param fields.data - anything that JSON can say
  * @throws TypeError where `data` is nothing that JSON can say: cyclic, a bigint, a function, `undefined`
  */
-export const make = (fields: {
-  readonly id: EventId
-  readonly projectId: ProjectId
-  readonly type: EventType
-  readonly at: number
-  readonly data: unknown
-}): Event => {
-  const { data, ...event } = fields
+export const make = ({
+  at,
+  data,
+  id,
+  projectId,
+  type,
+}: Omit<Event, "body"> & { readonly data: unknown }): Event => {
   const json = JSON.stringify(data)
   if (json === undefined) throw new TypeError(`JSON has no ${typeof data}`)
-  const timestamp = new Date(fields.at).toISOString()
-  return { ...event, body: `{"type":"${fields.type}","timestamp":"${timestamp}","data":${json}}` }
+  const timestamp = new Date(at).toISOString()
+  const body = `{"type":"${type}","timestamp":"${timestamp}","data":${json}}`
+  return { id, projectId, type, at, body }
 }

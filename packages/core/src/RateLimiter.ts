@@ -126,8 +126,9 @@ const refused = ({ policy, tat, wait }: Refusal): Decision => ({
 })
 
 const longest = (refusals: ReadonlyArray<Refusal>): Refusal | undefined => {
-  const [first, ...others] = refusals
-  return first && others.reduce((most, one) => (one.wait > most.wait ? one : most), first)
+  let most: Refusal | undefined
+  for (const one of refusals) if (most === undefined || one.wait > most.wait) most = one
+  return most
 }
 
 const reportOf = ({ policy }: Bucket, tat: number, now: number): Report => ({

@@ -34,16 +34,17 @@ export const make = (state: State): MembershipStore["Service"] => {
 
   /** Changes one membership that exists. */
   const change = (
-    { projectId, userId, ...rest }: Change & { readonly userId: UserId },
+    changed: Change & { readonly userId: UserId },
     apply: (project: Project, from: EndDate) => Entry,
   ): Effect.Effect<void, MembershipNotFound> =>
     Effect.suspend(() => {
+      const { projectId, userId } = changed
       const project = state.findProject(projectId)
       const from = project?.members.get(userId)
       if (project === undefined || from === undefined) {
         return Effect.fail(new MembershipNotFound({ projectId, userId }))
       }
-      record(project, { projectId, ...rest }, apply(project, from))
+      record(project, changed, apply(project, from))
       return Effect.void
     })
 
