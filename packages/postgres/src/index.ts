@@ -15,8 +15,9 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type { SqlError } from "effect/sql/SqlError"
+import { Database } from "./Database.ts"
 import * as ApiKeys from "./internal/apiKeyStore.ts"
-import * as Database from "./internal/database.ts"
+import * as Access from "./internal/database.ts"
 import { regularly } from "./internal/housekeeping.ts"
 import * as Memberships from "./internal/membershipStore.ts"
 import * as Migrations from "./internal/migrate.ts"
@@ -27,6 +28,7 @@ import * as RateLimits from "./internal/rateLimitStore.ts"
 import * as Webhooks from "./internal/webhookStore.ts"
 import { forgetEvents } from "./statements/retention.ts"
 
+export { Database } from "./Database.ts"
 export { SchemaMismatch } from "./internal/migrate.ts"
 
 /** Options of the stores. */
@@ -90,9 +92,12 @@ export const migrate = (
 
 /**
  * The stores of an Effect host, on the client that it has already. An operation that is called
- * inside its `sql.withTransaction` commits and rolls back with it.
+ * inside its `sql.withTransaction` commits and rolls back with it. `Database` is for stores of the
+ * host's own, on the same client.
  */
-export const layer = (options: Options = {}): Layer.Layer<Stores, Failure, PgClient.PgClient> =>
+export const layer = (
+  options: Options = {},
+): Layer.Layer<Stores | Database, Failure, PgClient.PgClient> =>
   Layer.effectContext(
     Effect.gen(function* () {
       yield* Setting.known("", options, { migrate: true, retention: true, schema: true })
@@ -100,7 +105,7 @@ export const layer = (options: Options = {}): Layer.Layer<Stores, Failure, PgCli
       const schema = yield* quoted(options.schema ?? "tenure")
       const migrates = yield* Setting.flag("migrate", options.migrate ?? true)
       yield* migrates ? Migrations.migrate(client, schema) : Migrations.check(client, schema)
-      const database = yield* Database.make(client, schema)
+      const database = yield* Access.make(client, schema)
       const retention = yield* Setting.millis("retention", options.retention ?? "30 days")
       const forget = database.query(forgetEvents(schema), [days(retention)])
       yield* regularly("10 minutes", forget)
@@ -110,6 +115,7 @@ export const layer = (options: Options = {}): Layer.Layer<Stores, Failure, PgCli
         Context.add(ApiKeyStore, ApiKeys.make(database)),
         Context.add(Outbox, yield* PostgresOutbox.make(database, nudge)),
         Context.add(RateLimitStore, yield* RateLimits.make(database)),
+        Context.add(Database, { run: database.run }),
       )
     }),
   )

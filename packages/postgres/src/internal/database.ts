@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Schedule from "effect/Schedule"
-import type { SqlError } from "effect/sql/SqlError"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import * as Health from "./health.ts"
 
 type Rows<Row> = Effect.Effect<ReadonlyArray<Row>, StoreUnavailable>
@@ -20,6 +20,10 @@ export interface Database {
   readonly query: <Row extends object>(sql: string, params: ReadonlyArray<unknown>) => Rows<Row>
   /** Runs a statement in the host's transaction if the caller is in one. */
   readonly join: <Row extends object>(sql: string, params: ReadonlyArray<unknown>) => Rows<Row>
+  /** Runs a statement or a transaction of the host's own, in its transaction if it is in one. */
+  readonly run: <A, E, R>(
+    work: Effect.Effect<A, E, R>,
+  ) => Effect.Effect<A, Exclude<E, SqlError> | StoreUnavailable, R>
   /** Whether the caller is in a transaction of the host's. */
   readonly isJoined: Effect.Effect<boolean>
   /** Runs an effect when the host's transaction has committed; at once if there is none. */
@@ -38,10 +42,15 @@ const faultClasses = new Set(["0A", "21", "22", "23", "42"])
 const isFault = (error: SqlError): boolean =>
   faultClasses.has((sqlStateOf(error) ?? "").slice(0, 2))
 
-const isConflict = ({ reason }: SqlError): boolean =>
-  reason._tag === "DeadlockError" ||
-  reason._tag === "SerializationError" ||
-  reason._tag === "UniqueViolation"
+const isLostRace = ({ reason }: SqlError): boolean =>
+  reason._tag === "DeadlockError" || reason._tag === "SerializationError"
+
+/** Whether a statement of Tenure's has lost a race: none of them breaks uniqueness by itself. */
+const isConflict = (error: SqlError): boolean =>
+  isLostRace(error) || error.reason._tag === "UniqueViolation"
+
+/** Whether an error is the work's own, and not the database's. */
+const isOwn = <E>(error: E): error is Exclude<E, SqlError> => !isSqlError(error)
 
 // Whoever loses a race tries again, a little later than the others who lost it.
 const again = Schedule.exponential("2 millis").pipe(Schedule.jittered)
@@ -63,11 +72,14 @@ export const make = Effect.fnUntraced(function* (client: PgClient, schema: strin
   const sql = client.withoutTransforms()
   const health = yield* Health.make(probe(client))
 
-  const unavailable = (error: SqlError): Effect.Effect<never, StoreUnavailable> => {
-    if (isFault(error)) return Effect.die(error)
+  const unavailable = (error: unknown): Effect.Effect<never, StoreUnavailable> => {
+    if (!isSqlError(error) || isFault(error)) return Effect.die(error)
     if (error.reason._tag !== "LockTimeoutError") health.suspect()
     return Effect.fail(new StoreUnavailable({ cause: error }))
   }
+
+  const toFailure = <E>(error: E): Effect.Effect<never, Exclude<E, SqlError> | StoreUnavailable> =>
+    isOwn(error) ? Effect.fail(error) : unavailable(error)
 
   const query: Database["query"] = <Row extends object>(
     text: string,
@@ -99,6 +111,32 @@ export const make = Effect.fnUntraced(function* (client: PgClient, schema: strin
       joined ? inTransaction<Row>(text, params) : query<Row>(text, params),
     )
 
-  const database: Database = { schema, query, join, isJoined, afterCommit: client.afterCommit }
+  const run: Database["run"] = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
+    const provided = Effect.provideContext(work, yield* Effect.context<R>())
+    // What came earlier in the host's transaction is lost as well, and cannot be run again here.
+    const attempts = (yield* isJoined)
+      ? provided
+      : Effect.retry(provided, {
+          while: (error) => isSqlError(error) && isLostRace(error),
+          times: conflictRetries,
+          schedule: again,
+        })
+    return yield* health.guard(
+      attempts.pipe(
+        Effect.catch(toFailure),
+        // Where a connection breaks within a transaction, its rollback dies of that.
+        Effect.catchDefect(unavailable),
+      ),
+    )
+  })
+
+  const database: Database = {
+    schema,
+    query,
+    join,
+    run,
+    isJoined,
+    afterCommit: client.afterCommit,
+  }
   return database
 })

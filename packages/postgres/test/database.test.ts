@@ -1,0 +1,168 @@
+/** Statements and transactions of the host's own, run as Tenure's are. */
+
+import { PgClient } from "@effect/sql-pg"
+import { describe, expect, it } from "@effect/vitest"
+import { Outbox } from "@tenure/core/Outbox"
+import { Database, layer } from "@tenure/postgres"
+import { Fixture } from "@tenure/testing"
+import { type PostgresServer, startPostgres } from "@tenure/testing/PostgresServer"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { isSqlError } from "effect/sql/SqlError"
+import { afterAll, beforeAll } from "vitest"
+import { clientLayer, execute } from "./harness.ts"
+
+const schema = "host_database"
+const { p1 } = Fixture
+
+/** Runs a test on two orders of the host's, neither of them paid. */
+const inHost = <A, E>(
+  name: string,
+  test: Effect.Effect<A, E, Database | Outbox | PgClient.PgClient>,
+) =>
+  it.live(name, () =>
+    Effect.gen(function* () {
+      yield* execute(
+        `DROP SCHEMA IF EXISTS ${schema} CASCADE`,
+        `CREATE SCHEMA ${schema}`,
+        `CREATE TABLE ${schema}.orders (id integer PRIMARY KEY, paid boolean DEFAULT false)`,
+        `INSERT INTO ${schema}.orders VALUES (1), (2)`,
+      )
+      yield* Effect.provide(test, Layer.provideMerge(layer({ schema }), clientLayer()))
+    }),
+  )
+
+const pay = Effect.fnUntraced(function* (order: number) {
+  const sql = yield* PgClient.PgClient
+  yield* sql.unsafe(`UPDATE ${schema}.orders SET paid = true WHERE id = ${order}`)
+})
+
+const paid = Effect.gen(function* () {
+  const sql = yield* PgClient.PgClient
+  const rows = yield* sql.unsafe<{ readonly id: number }>(
+    `SELECT id FROM ${schema}.orders WHERE paid ORDER BY id`,
+  )
+  return rows.map(({ id }) => id)
+})
+
+describe("work of the host's", () => {
+  inHost(
+    "gives what it gives, and fails as it fails: a transaction leaves nothing behind then",
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const database = yield* Database
+      const outbox = yield* Outbox
+      const refused = Effect.andThen(pay(1), outbox.publish(Fixture.event(p1)))
+      const error = yield* Effect.flip(database.run(sql.withTransaction(refused)))
+      expect(error._tag).toBe("ProjectNotFound")
+      expect(yield* database.run(paid)).toEqual([])
+      yield* database.run(pay(2))
+      expect(yield* database.run(paid)).toEqual([2])
+    }),
+  )
+
+  inHost(
+    "belongs to the transaction that is open around it",
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const database = yield* Database
+      const work = Effect.gen(function* () {
+        yield* database.run(sql.withTransaction(pay(1)))
+        expect(yield* database.run(paid)).toEqual([1])
+        return yield* Effect.fail("the host's own failure")
+      })
+      yield* Effect.flip(sql.withTransaction(work))
+      expect(yield* database.run(paid)).toEqual([])
+    }),
+  )
+
+  inHost(
+    "ends in a defect where the statement is at fault",
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const database = yield* Database
+      for (const fault of ["nonsense", `INSERT INTO ${schema}.orders VALUES (1)`]) {
+        const ended = yield* database
+          .run(sql.withTransaction(sql.unsafe(fault)))
+          .pipe(Effect.catchDefect((defect) => Effect.succeed(defect)))
+        expect(isSqlError(ended)).toBe(true)
+      }
+    }),
+  )
+
+  inHost(
+    "is run again if it has lost a deadlock",
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const database = yield* Database
+      const runs = { first: 0, second: 0 }
+      const locked = { first: yield* Deferred.make<void>(), second: yield* Deferred.make<void>() }
+      const both = (mine: keyof typeof runs, other: keyof typeof runs, orders: [number, number]) =>
+        database.run(
+          sql.withTransaction(
+            Effect.gen(function* () {
+              runs[mine]++
+              yield* pay(orders[0])
+              yield* Deferred.succeed(locked[mine], undefined)
+              yield* Deferred.await(locked[other])
+              yield* pay(orders[1])
+            }),
+          ),
+        )
+      yield* Effect.all([both("first", "second", [1, 2]), both("second", "first", [2, 1])], {
+        concurrency: "unbounded",
+      })
+      expect(yield* database.run(paid)).toEqual([1, 2])
+      expect(runs.first + runs.second).toBe(3)
+    }),
+  )
+
+  inHost(
+    "fails with StoreUnavailable if its connection breaks in the middle, rollback and all",
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const database = yield* Database
+      const killed = sql`SELECT pg_terminate_backend(pg_backend_pid())`
+      const error = yield* Effect.flip(database.run(sql.withTransaction(killed)))
+      expect(error._tag).toBe("StoreUnavailable")
+      expect(yield* database.run(Effect.retry(paid, { times: 3 }))).toEqual([])
+    }),
+  )
+})
+
+describe("while the database is shut down", () => {
+  let server: PostgresServer
+  beforeAll(async () => {
+    server = await startPostgres()
+  }, 30_000)
+  afterAll(() => server.stop())
+
+  it.live(
+    "work of the host's fails with StoreUnavailable, soon and then at once, and heals",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* PgClient.PgClient
+        const database = yield* Database
+        const work = database.run(sql.withTransaction(sql`SELECT 1 AS one`))
+        expect(yield* work).toEqual([{ one: 1 }])
+        yield* Effect.promise(server.halt)
+        for (const within of [2000, 100]) {
+          const began = performance.now()
+          expect((yield* Effect.flip(work))._tag).toBe("StoreUnavailable")
+          expect(performance.now() - began).toBeLessThan(within)
+        }
+        yield* Effect.promise(server.resume)
+        expect(yield* Effect.eventually(work)).toEqual([{ one: 1 }])
+      }).pipe(
+        Effect.provide(
+          Layer.provideMerge(
+            layer(),
+            Layer.suspend(() => PgClient.layer({ url: Redacted.make(server.url) })),
+          ),
+        ),
+      ),
+    30_000,
+  )
+})
