@@ -20,6 +20,7 @@ export default defineConfig({
       "packages/memory",
       "packages/node-http",
       "packages/postgres",
+      "examples/custom-store",
       "examples/node-server",
       "docs",
     ].map(project),

@@ -1,0 +1,235 @@
+/**
+ * Tenure's memberships in the host's table `subscriptions`: an account is a project, a customer is a
+ * user, and `paid_until` is the end date.
+ */
+
+import { PgClient } from "@effect/sql-pg"
+import { ApiKeyId } from "@tenure/core/ApiKey"
+import { EndDate } from "@tenure/core/EndDate"
+import { type Action, type AuditRow, MembershipNotFound, UserId } from "@tenure/core/Membership"
+import {
+  type BulkExtension,
+  type Change,
+  type Ending,
+  type Grant,
+  MembershipStore,
+} from "@tenure/core/MembershipStore"
+import { Outbox } from "@tenure/core/Outbox"
+import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
+import { Database } from "@tenure/postgres"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { SqlError } from "effect/sql/SqlError"
+
+interface Subscription {
+  readonly customer: string
+  readonly paid_until: Date
+}
+
+interface ChangeRow {
+  readonly customer: string | null
+  readonly action: Action
+  readonly paid_from: Date | null
+  readonly paid_until: Date | null
+  readonly at: Date
+  readonly request_id: string | null
+  readonly key_id: string | null
+}
+
+/** What the audit trail keeps of a change besides who made it, and when. */
+type Audited = Pick<AuditRow, "action" | "userId" | "from" | "to">
+
+const toEndDate = (date: Date): EndDate => EndDate(date.getTime())
+const toDate = (endDate: EndDate | undefined): Date | null =>
+  endDate === undefined ? null : new Date(endDate)
+
+const toAuditRow = (projectId: ProjectId, row: ChangeRow): AuditRow => ({
+  projectId,
+  userId: row.customer === null ? undefined : UserId(row.customer),
+  action: row.action,
+  origin: {
+    requestId: row.request_id ?? undefined,
+    keyId: row.key_id === null ? undefined : ApiKeyId(row.key_id),
+  },
+  from: row.paid_from === null ? undefined : toEndDate(row.paid_from),
+  to: row.paid_until === null ? undefined : toEndDate(row.paid_until),
+  at: row.at.getTime(),
+})
+
+const make = Effect.gen(function* () {
+  const sql = yield* PgClient.PgClient
+  const database = yield* Database
+  const outbox = yield* Outbox
+  // The one of `@tenure/postgres`: webhooks and keys belong to the projects that it keeps.
+  const { createProject } = yield* MembershipStore
+
+  /** Makes one step of several statements. Inside a transaction of the host's it is a part of that. */
+  const inOneStep = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+    database.run(sql.withTransaction(work))
+
+  /** Locks an account: whoever adds a subscription or changes all of them does so alone. */
+  const lockAccount = Effect.fnUntraced(function* (projectId: ProjectId) {
+    const rows = yield* sql`SELECT 1 FROM accounts WHERE id = ${projectId} FOR NO KEY UPDATE`
+    if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
+  })
+
+  /** Locks a subscription; gives its end date if it exists. */
+  const lockSubscription = Effect.fnUntraced(function* (projectId: ProjectId, userId: UserId) {
+    const [row] = yield* sql<Subscription>`
+      SELECT customer, paid_until FROM subscriptions
+      WHERE account = ${projectId} AND customer = ${userId}
+      FOR UPDATE
+    `
+    return row && toEndDate(row.paid_until)
+  })
+
+  /** The rest of every change: its row of the audit trail, its event and the event's deliveries. */
+  const record = Effect.fnUntraced(function* (
+    { at, event, origin, projectId }: Change,
+    { action, from, to, userId }: Audited,
+  ) {
+    yield* sql`INSERT INTO subscription_changes ${sql.insert({
+      account: projectId,
+      customer: userId ?? null,
+      action,
+      paid_from: toDate(from),
+      paid_until: toDate(to),
+      at: new Date(at),
+      request_id: origin.requestId ?? null,
+      key_id: origin.keyId ?? null,
+    })}`
+    yield* outbox.publish(event)
+  })
+
+  /** Changes a subscription that exists. */
+  const changeOne = Effect.fnUntraced(
+    function* (
+      change: Ending,
+      to: EndDate | undefined,
+      statement: Effect.Effect<unknown, SqlError>,
+    ) {
+      const { projectId, userId } = change
+      const from = yield* lockSubscription(projectId, userId)
+      if (from === undefined) return yield* new MembershipNotFound({ projectId, userId })
+      yield* statement
+      yield* record(change, { action: to === undefined ? "ended" : "extended", userId, from, to })
+    },
+    // A subscription of the host's is no membership before its account is a project.
+    (work, { projectId, userId }) =>
+      Effect.catchTag(work, "ProjectNotFound", () => new MembershipNotFound({ projectId, userId })),
+    inOneStep,
+  )
+
+  /** Fails for an account that does not exist, which has no rows; one that has rows does. */
+  const orMissing = Effect.fnUntraced(function* <Row>(
+    projectId: ProjectId,
+    rows: ReadonlyArray<Row>,
+  ) {
+    if (rows.length > 0) return rows
+    const accounts = yield* sql`SELECT 1 FROM accounts WHERE id = ${projectId}`
+    return accounts.length > 0 ? rows : yield* new ProjectNotFound({ projectId })
+  })
+
+  return MembershipStore.of({
+    createProject: (projectId) =>
+      inOneStep(
+        Effect.andThen(
+          sql`INSERT INTO accounts (id) VALUES (${projectId}) ON CONFLICT DO NOTHING`,
+          createProject(projectId),
+        ),
+      ),
+
+    grant: Effect.fnUntraced(function* (change: Grant) {
+      const { endDate, projectId, userId } = change
+      yield* lockAccount(projectId)
+      const from = yield* lockSubscription(projectId, userId)
+      yield* sql`
+        INSERT INTO subscriptions (account, customer, paid_until)
+        VALUES (${projectId}, ${userId}, ${toDate(endDate)})
+        ON CONFLICT (account, customer) DO UPDATE SET paid_until = excluded.paid_until
+      `
+      yield* record(change, { action: "granted", userId, from, to: endDate })
+    }, inOneStep),
+
+    extend: (change) => {
+      const { endDate, projectId, userId } = change
+      return changeOne(
+        change,
+        endDate,
+        sql`
+          UPDATE subscriptions SET paid_until = ${toDate(endDate)}
+          WHERE account = ${projectId} AND customer = ${userId}
+        `,
+      )
+    },
+
+    extendAll: Effect.fnUntraced(function* (change: BulkExtension) {
+      const { endDate, mode, projectId } = change
+      yield* lockAccount(projectId)
+      const [row] = yield* sql<{ readonly total: number }>`
+        WITH extended AS (
+          UPDATE subscriptions SET paid_until = ${toDate(endDate)}
+          WHERE account = ${projectId} AND (${mode === "set"} OR paid_until < ${toDate(endDate)})
+          RETURNING 1
+        )
+        SELECT count(*)::integer AS total FROM extended
+      `
+      yield* record(change, {
+        action: "bulk_extended",
+        userId: undefined,
+        from: undefined,
+        to: endDate,
+      })
+      return row?.total ?? 0
+    }, inOneStep),
+
+    end: (change) => {
+      const { projectId, userId } = change
+      return changeOne(
+        change,
+        undefined,
+        sql`DELETE FROM subscriptions WHERE account = ${projectId} AND customer = ${userId}`,
+      )
+    },
+
+    find: Effect.fnUntraced(function* (projectId, userId) {
+      const [row] = yield* database.run(sql<Subscription>`
+        SELECT customer, paid_until FROM subscriptions
+        WHERE account = ${projectId} AND customer = ${userId}
+      `)
+      if (row === undefined) return yield* new MembershipNotFound({ projectId, userId })
+      return { projectId, userId, endDate: toEndDate(row.paid_until) }
+    }),
+
+    list: Effect.fnUntraced(function* (projectId, { after, limit }) {
+      const rows = yield* database.run(sql<Subscription>`
+        SELECT customer, paid_until FROM subscriptions
+        WHERE account = ${projectId} AND customer > ${after ?? ""}
+        ORDER BY customer
+        LIMIT ${limit}
+      `)
+      return (yield* database.run(orMissing(projectId, rows))).map(({ customer, paid_until }) => ({
+        projectId,
+        userId: UserId(customer),
+        endDate: toEndDate(paid_until),
+      }))
+    }),
+
+    history: Effect.fnUntraced(function* (projectId, { limit, userId }) {
+      const ofUser = userId === undefined ? sql`true` : sql`customer = ${userId}`
+      const rows = yield* database.run(sql<ChangeRow>`
+        SELECT customer, action, paid_from, paid_until, at, request_id, key_id
+        FROM subscription_changes
+        WHERE account = ${projectId} AND ${ofUser}
+        ORDER BY id DESC
+        LIMIT ${limit}
+      `)
+      return (yield* database.run(orMissing(projectId, rows))).map((row) =>
+        toAuditRow(projectId, row),
+      )
+    }),
+  })
+})
+
+/** The store, in the place of the one that it is given. */
+export const layer = Layer.effect(MembershipStore, make)

@@ -1,0 +1,36 @@
+/** A server of the API whose memberships are the host's subscriptions. */
+
+import { PgClient } from "@effect/sql-pg"
+import * as Tenure from "@tenure/core/Tenure"
+import { nodeTransport, serve } from "@tenure/node-http"
+import { layer } from "@tenure/postgres"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "./schema.ts"
+import * as SubscriptionStore from "./SubscriptionStore.ts"
+
+const { DATABASE_URL = "postgres://localhost:5432/app", PORT = "3000" } = process.env
+
+const client = PgClient.layer({
+  url: Redacted.make(DATABASE_URL),
+  connectTimeout: "2 seconds",
+  // Nobody waits longer than that for a row that somebody else has locked.
+  startupParameters: { lock_timeout: "5s" },
+})
+
+const stores = SubscriptionStore.layer.pipe(
+  Layer.provideMerge(layer()),
+  Layer.provide(Schema.layer),
+  Layer.provide(client),
+)
+
+const tenure = await Tenure.make({ stores, transport: nodeTransport })
+await tenure.memberships.createProject("acme")
+const { token } = await tenure.apiKeys.issue({ projects: ["acme"] })
+const server = await serve(tenure, { port: Number(PORT) })
+process.stdout.write(`Tenure listens on ${server.url}\nAuthorization: Bearer ${token}\n`)
+
+process.once("SIGTERM", async () => {
+  await server.close()
+  await tenure.close()
+})

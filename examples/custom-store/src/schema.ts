@@ -1,0 +1,48 @@
+/** The host's tables. A host that has migrations makes them there. */
+
+import { PgClient } from "@effect/sql-pg"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+
+const createTables = Effect.gen(function* () {
+  const sql = yield* PgClient.PgClient
+  yield* sql`
+    CREATE TABLE IF NOT EXISTS accounts (
+      id         text PRIMARY KEY,
+      created_at timestamptz NOT NULL DEFAULT now()
+    )
+  `
+  yield* sql`
+    CREATE TABLE IF NOT EXISTS subscriptions (
+      account    text NOT NULL REFERENCES accounts,
+      -- Memberships are listed by code unit, which is the order of the collation "C".
+      customer   text COLLATE "C" NOT NULL,
+      paid_until timestamptz NOT NULL,
+      -- What Tenure knows nothing of.
+      plan       text NOT NULL DEFAULT 'basic',
+      note       text,
+      PRIMARY KEY (account, customer)
+    )
+  `
+  yield* sql`
+    CREATE TABLE IF NOT EXISTS subscription_changes (
+      id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      account    text NOT NULL,
+      -- NULL for a change of all subscriptions of the account.
+      customer   text,
+      action     text NOT NULL,
+      paid_from  timestamptz,
+      paid_until timestamptz,
+      at         timestamptz NOT NULL,
+      request_id text,
+      key_id     text
+    )
+  `
+  yield* sql`
+    CREATE INDEX IF NOT EXISTS subscription_changes_by_customer
+    ON subscription_changes (account, customer, id)
+  `
+})
+
+/** Creates the tables that are missing. */
+export const layer = Layer.effectDiscard(createTables)

@@ -1,0 +1,233 @@
+import { execFileSync } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { PgClient } from "@effect/sql-pg"
+import { expect, it } from "@effect/vitest"
+import type { MembershipNotFound } from "@tenure/core/Membership"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import type { ProjectNotFound } from "@tenure/core/Project"
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
+import type { Stores } from "@tenure/core/Tenure"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import { layer } from "@tenure/postgres"
+import { Fixture, membershipStoreSuite } from "@tenure/testing"
+import { startPostgres } from "@tenure/testing/PostgresServer"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { afterAll, describe, vi } from "vitest"
+import * as Schema from "../src/schema.ts"
+import * as SubscriptionStore from "../src/SubscriptionStore.ts"
+
+// Each run of a property has stores of its own.
+vi.setConfig({ testTimeout: 30_000 })
+
+const { change, event, in2027, in2028, in2029, p1, u1, u2, u3 } = Fixture
+
+const server = await startPostgres({ settings: { fsync: "off" } })
+afterAll(() => server.stop())
+
+const client = PgClient.layer({ url: Redacted.make(server.url) })
+
+const empty = Layer.effectDiscard(
+  Effect.flatMap(
+    PgClient.PgClient,
+    (sql) => sql`TRUNCATE accounts, subscription_changes, tenure.projects CASCADE`,
+  ),
+)
+
+/** Stores that are empty, on a client that tests share with them. */
+const stores = empty.pipe(
+  Layer.provideMerge(SubscriptionStore.layer),
+  Layer.provideMerge(layer()),
+  Layer.provideMerge(Schema.layer),
+  Layer.provideMerge(client),
+)
+
+// Nothing that the suite asks of memberships depends on the time.
+membershipStoreSuite("subscriptions", { layer: stores, advance: () => Effect.void })
+
+/** Runs a test with an account that has two subscriptions and a webhook. */
+const test = <A, E>(name: string, run: Effect.Effect<A, E, Stores | PgClient.PgClient>) =>
+  it.live(name, () =>
+    Effect.gen(function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1)
+      yield* store.grant({ ...change(p1), userId: u1, endDate: in2027 })
+      yield* store.grant({ ...change(p1), userId: u2, endDate: in2027 })
+      yield* (yield* WebhookStore).add(Fixture.webhook(p1), 50)
+      return yield* run
+    }).pipe(Effect.provide(stores)),
+  )
+
+/** The subscriptions, their changes and the deliveries that wait: all that a change leaves behind. */
+const everything = Effect.gen(function* () {
+  const sql = yield* PgClient.PgClient
+  return {
+    subscriptions: yield* sql`SELECT * FROM subscriptions ORDER BY account, customer`,
+    changes: yield* sql`SELECT * FROM subscription_changes ORDER BY id`,
+    events: yield* sql`SELECT id FROM tenure.events ORDER BY id`,
+    deliveries: yield* sql`SELECT * FROM tenure.deliveries ORDER BY position`,
+  }
+})
+
+type Change = Effect.Effect<unknown, MembershipNotFound | ProjectNotFound | StoreUnavailable>
+
+const changesOf = (store: MembershipStore["Service"]): ReadonlyArray<Change> => [
+  store.grant({ ...change(p1), userId: u1, endDate: in2028 }),
+  store.grant({ ...change(p1), userId: u3, endDate: in2028 }),
+  store.extend({ ...change(p1), userId: u1, endDate: in2028 }),
+  store.extendAll({ ...change(p1), endDate: in2028, mode: "set" }),
+  store.end({ ...change(p1), userId: u1 }),
+]
+
+describe("one step", () => {
+  test(
+    "a change whose event cannot be stored leaves nothing behind",
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const store = yield* MembershipStore
+      const before = yield* everything
+      yield* sql`ALTER TABLE tenure.deliveries ADD CONSTRAINT broken CHECK (false) NOT VALID`
+      for (const one of changesOf(store)) {
+        const ended = yield* Effect.exit(one)
+        expect(ended._tag).toBe("Failure")
+      }
+      yield* sql`ALTER TABLE tenure.deliveries DROP CONSTRAINT broken`
+      expect(yield* everything).toEqual(before)
+    }),
+  )
+
+  test(
+    "a transaction of the host's takes all of it along when it rolls back",
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const store = yield* MembershipStore
+      const before = yield* everything
+      for (const one of changesOf(store)) {
+        const refused = Effect.andThen(one, Effect.fail("the host's own failure"))
+        expect(yield* Effect.flip(sql.withTransaction(refused))).toBe("the host's own failure")
+      }
+      expect(yield* everything).toEqual(before)
+    }),
+  )
+})
+
+describe("the host's own columns", () => {
+  test(
+    "are left as they are",
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const store = yield* MembershipStore
+      yield* sql`UPDATE subscriptions SET plan = 'gold', note = 'a friend' WHERE customer = ${u1}`
+      yield* store.grant({ ...change(p1), userId: u1, endDate: in2028 })
+      yield* store.extend({ ...change(p1), userId: u1, endDate: in2029 })
+      yield* store.extendAll({ ...change(p1), endDate: in2028, mode: "set" })
+      const rows = yield* sql`SELECT plan, note FROM subscriptions ORDER BY customer`
+      expect(rows).toEqual([
+        { plan: "gold", note: "a friend" },
+        { plan: "basic", note: null },
+      ])
+    }),
+  )
+
+  test(
+    "may be filled in by the host alone: its row is a membership",
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const store = yield* MembershipStore
+      yield* sql`
+        INSERT INTO subscriptions (account, customer, paid_until, plan)
+        VALUES (${p1}, ${u3}, '2027-01-01T00:00:00Z', 'gold')
+      `
+      yield* store.extend({ ...change(p1), userId: u3, endDate: in2028 })
+      expect((yield* store.find(p1, u3)).endDate).toBe(in2028)
+      expect(yield* store.history(p1, { userId: u3, limit: 1 })).toMatchObject([
+        { action: "extended", from: in2027, to: in2028 },
+      ])
+    }),
+  )
+
+  test(
+    "an account that is no project yet has no memberships to change",
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const store = yield* MembershipStore
+      const projectId = Fixture.p2
+      yield* sql`INSERT INTO accounts (id) VALUES (${projectId})`
+      yield* sql`INSERT INTO subscriptions VALUES (${projectId}, ${u1}, now())`
+      const before = yield* everything
+      const member = { ...change(projectId), userId: u1 }
+      const tags = yield* Effect.forEach(
+        [
+          store.extend({ ...member, endDate: in2028 }),
+          store.end(member),
+          store.grant({ ...member, endDate: in2028 }),
+        ],
+        (one: Change) => Effect.map(Effect.flip(one), ({ _tag }) => _tag),
+      )
+      expect(tags).toEqual(["MembershipNotFound", "MembershipNotFound", "ProjectNotFound"])
+      expect(yield* everything).toEqual(before)
+    }),
+  )
+})
+
+describe("changes at the same time", () => {
+  test(
+    "come one after another: each is audited from the date that the one before has set",
+    Effect.gen(function* () {
+      const store = yield* MembershipStore
+      const dates = [in2027, in2028, in2029]
+      const changes = Array.from({ length: 60 }, (_, index): Change => {
+        const endDate = dates[index % 3] ?? in2027
+        const one = { ...change(p1), event: event(p1), userId: u3, endDate }
+        if (index % 4 === 0) return store.grant(one)
+        if (index % 10 === 5) return store.extendAll({ ...one, mode: "set" })
+        return Effect.catchTag(store.extend(one), "MembershipNotFound", () => Effect.void)
+      })
+      yield* Effect.all(changes, { concurrency: "unbounded" })
+      const rows = yield* store.history(p1, { userId: undefined, limit: 100 })
+      let current = undefined
+      for (const { action, from, to, userId } of rows.toReversed()) {
+        if (userId === u3) expect(from).toBe(current)
+        if (userId === u3 || (action === "bulk_extended" && current !== undefined)) current = to
+      }
+      expect((yield* store.find(p1, u3)).endDate).toBe(current)
+    }),
+  )
+})
+
+/** Sends a signal to all processes of the database. */
+const signal = (name: "STOP" | "CONT") =>
+  Effect.sync(() => {
+    const [pid = ""] = readFileSync(`${server.dataDirectory}/postmaster.pid`, "utf8").split("\n")
+    const children = execFileSync("ps", ["-o", "pid=", "--ppid", pid], { encoding: "utf8" })
+    for (const one of [pid, ...children.trim().split(/\s+/)])
+      process.kill(Number(one), `SIG${name}`)
+  })
+
+describe("while the database does not answer", () => {
+  test(
+    "everything fails with StoreUnavailable within two seconds, and heals",
+    Effect.gen(function* () {
+      const store = yield* MembershipStore
+      yield* signal("STOP")
+      const all: ReadonlyArray<Change> = [
+        ...changesOf(store),
+        store.createProject(p1),
+        store.find(p1, u1),
+        store.list(p1, { after: undefined, limit: 1 }),
+        store.history(p1, { userId: undefined, limit: 1 }),
+      ]
+      const began = performance.now()
+      const errors = yield* Effect.forEach(all, (one) => Effect.flip(one), {
+        concurrency: "unbounded",
+      })
+      expect(performance.now() - began).toBeLessThan(2000)
+      for (const error of errors) expect(error).toBeInstanceOf(StoreUnavailable)
+      yield* signal("CONT")
+      expect((yield* Effect.eventually(store.find(p1, u2))).userId).toBe(u2)
+      yield* Effect.eventually(store.extend({ ...change(p1), userId: u2, endDate: in2029 }))
+      expect((yield* store.find(p1, u2)).endDate).toBe(in2029)
+    }).pipe(Effect.ensuring(signal("CONT"))),
+  )
+})
