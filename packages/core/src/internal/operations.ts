@@ -36,7 +36,9 @@ const idOf = (segment: string): Effect.Effect<string, ApiError> => {
 
 /** The project by its id, if it is open to the client. One that is not might as well not exist. */
 const projectOf = ({ client }: Call, id: string): Effect.Effect<ProjectId, ApiError> =>
-  ProjectId.is(id) && client.projects.has(id) ? Effect.succeed(id) : fail({ _tag: "ProjectNotFound" })
+  ProjectId.is(id) && client.projects.has(id)
+    ? Effect.succeed(id)
+    : fail({ _tag: "ProjectNotFound" })
 
 /** The end date of a body, in a spelling to be read, or the failure that it is none of either. */
 const endDateOf = (body: RequestBody.JsonObject) => {
