@@ -26,24 +26,27 @@ export interface Database {
   readonly close: () => Promise<void>
 }
 
-/** Connects. */
-export const connect = (url: string): Database => {
+/** Connects, and makes room for the schema. */
+export const connect = async (url: string): Promise<Database> => {
   const runtime = ManagedRuntime.make(
     PgClient.layer({ url: Redacted.make(url), maxConnections: clients }),
   )
+  const sql: Database["sql"] = (text, params = []) =>
+    runtime.runPromise(Effect.flatMap(PgClient.PgClient, (client) => client.unsafe(text, params)))
+  await sql(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
   return {
     url,
-    sql: (text, params = []) =>
-      runtime.runPromise(
-        Effect.flatMap(PgClient.PgClient, (client) => client.unsafe(text, params)),
-      ),
+    sql,
     transaction: (texts, params) =>
       runtime.runPromise(
         Effect.flatMap(PgClient.PgClient, (client) =>
           client.withTransaction(Effect.forEach(texts, (text) => client.unsafe(text, params))),
         ),
       ),
-    close: () => runtime.dispose(),
+    close: async () => {
+      await sql(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+      await runtime.dispose()
+    },
   }
 }
 

@@ -1,17 +1,35 @@
 /** Comparisons: contestants take turns in several rounds, and the medians are compared. */
 
+/** What a contestant has done in one round. */
+export interface Sample {
+  /** Operations a second. */
+  readonly rate: number
+  /** Microseconds of processor time for each operation, where that was measured. */
+  readonly cpu: number
+}
+
 /** One of those that are compared. */
 export interface Contestant {
   readonly name: string
-  /** Works for about so many seconds; gives the operations done in one second. */
-  readonly run: (seconds: number) => Promise<number>
+  /** Works for about so many seconds. */
+  readonly run: (seconds: number) => Promise<Sample>
 }
 
-/** What a contestant has reached. */
-export interface Score {
+/** What a contestant has reached: the medians of all rounds. */
+export interface Score extends Sample {
   readonly name: string
-  /** Operations a second: the median of all rounds. */
-  readonly rate: number
+}
+
+/** Tenure, and those whom it is compared with. */
+export interface Field<A> {
+  readonly tenure: A
+  readonly peers: ReadonlyArray<A>
+}
+
+/** How long to measure. */
+export interface Rounds {
+  readonly rounds: number
+  readonly seconds: number
 }
 
 /** The value below which a share of the values lies. */
@@ -22,46 +40,80 @@ export const median = (values: ReadonlyArray<number>): number => quantile(values
 
 /** Lets the contestants take turns. The machine may be noisy; it is so for all of them. */
 export const compare = async (
-  contestants: ReadonlyArray<Contestant>,
-  { rounds, seconds }: { readonly rounds: number; readonly seconds: number },
-): Promise<ReadonlyArray<Score>> => {
-  const rates = contestants.map((): Array<number> => [])
+  { peers, tenure }: Field<Contestant>,
+  { rounds, seconds }: Rounds,
+): Promise<Field<Score>> => {
+  const contestants = new Map([tenure, ...peers].map((one) => [one, new Array<Sample>()]))
+  // What is compiled on the way is nobody's cost, so everybody warms up first.
+  for (const { run } of contestants.keys()) await run(seconds)
   for (let round = 0; round < rounds; round++) {
-    for (const [index, { run }] of contestants.entries()) {
-      rates[index]?.push(await run(seconds))
+    for (const [{ run }, samples] of contestants) samples.push(await run(seconds))
+  }
+  const scoreOf = (contestant: Contestant): Score => {
+    const samples = contestants.get(contestant) ?? []
+    return {
+      name: contestant.name,
+      rate: median(samples.map(({ rate }) => rate)),
+      cpu: median(samples.map(({ cpu }) => cpu)),
     }
   }
-  return contestants.map(({ name }, index) => ({ name, rate: median(rates[index] ?? []) }))
+  return { tenure: scoreOf(tenure), peers: peers.map(scoreOf) }
 }
 
-/** Prints scores, with their ratios to the first. */
-export const print = (title: string, scores: ReadonlyArray<Score>): void => {
-  const [first] = scores
-  console.log(`\n${title}`)
-  for (const { name, rate } of scores) {
-    const ratio = first === undefined ? NaN : first.rate / rate
-    console.log(
-      `  ${name.padEnd(44)} ${Math.round(rate).toLocaleString("en").padStart(10)}/s   ${ratio.toFixed(2)}`,
-    )
-  }
+/** Runs something that tells how many operations it has done, and measures it in this process. */
+export const sample = async (work: () => Promise<number>): Promise<Sample> => {
+  const start = performance.now()
+  const cpu = process.cpuUsage()
+  const done = await work()
+  const { system, user } = process.cpuUsage(cpu)
+  return { rate: (1000 * done) / (performance.now() - start), cpu: (system + user) / done }
 }
 
-/** Runs an operation in so many loops for about so many seconds; gives operations a second. */
-export const loops = async (
+/** Runs an operation in so many loops for about so many seconds. */
+export const loops = (
   count: number,
   seconds: number,
   operation: (loop: number) => Promise<unknown>,
-): Promise<number> => {
-  const start = performance.now()
-  const end = start + 1000 * seconds
-  let done = 0
-  await Promise.all(
-    Array.from({ length: count }, async (_, loop) => {
+): Promise<Sample> =>
+  sample(async () => {
+    const end = performance.now() + 1000 * seconds
+    let done = 0
+    const loop = async (_: unknown, index: number) => {
       while (performance.now() < end) {
-        await operation(loop)
+        await operation(index)
         done++
       }
+    }
+    await Promise.all(Array.from({ length: count }, loop))
+    return done
+  })
+
+const batchSize = 500
+
+/** A contestant that works in batches, so that looking at the clock costs nothing. */
+export const inBatches = (
+  name: string,
+  batch: (count: number) => Promise<unknown> | void,
+): Contestant => ({
+  name,
+  run: (seconds) =>
+    sample(async () => {
+      const end = performance.now() + 1000 * seconds
+      let done = 0
+      do {
+        await batch(batchSize)
+        done += batchSize
+      } while (performance.now() < end)
+      return done
     }),
-  )
-  return (1000 * done) / (performance.now() - start)
-}
+})
+
+// What an operation has given is kept for a moment, so that no compiler leaves the work out.
+let last: unknown
+
+/** A contestant that repeats something synchronous. */
+export const repeat = (name: string, operation: () => unknown): Contestant =>
+  inBatches(name, (count) => {
+    for (let done = 0; done < count; done++) last = operation()
+    return last === inBatches ? Promise.resolve() : undefined
+  })

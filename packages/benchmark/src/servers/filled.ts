@@ -1,0 +1,24 @@
+/** A Tenure in memory with members, keys that are issued, and limits that nobody reaches. */
+
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import { nodeTransport } from "@tenure/node-http"
+import { highLimit, memberCount, projectId, tokens } from "./workload.ts"
+
+const limit = { limit: highLimit, window: "1 hour" } as const
+
+/** Makes it. */
+export const makeFilled = async (): Promise<Tenure.Tenure> => {
+  const tenure = await Tenure.make({
+    stores: memory(),
+    transport: nodeTransport,
+    rateLimits: { perKey: limit, perAddress: limit, burst: limit },
+  })
+  await tenure.memberships.createProject(projectId)
+  for (let user = 1; user <= memberCount; user++) {
+    const userId = String(user)
+    await tenure.memberships.grant({ projectId, userId, endDate: "2027-01-01T00:00:00.000Z" })
+  }
+  for (const token of tokens) await tenure.apiKeys.issue({ projects: [projectId], token })
+  return tenure
+}
