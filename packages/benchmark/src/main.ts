@@ -10,11 +10,13 @@ import { decode } from "./sections/decode.ts"
 import { deliveries } from "./sections/deliveries.ts"
 import { bulk, extensions } from "./sections/extensions.ts"
 import { http } from "./sections/http.ts"
+import { limiter } from "./sections/limiter.ts"
 import { roundTrips } from "./sections/roundTrips.ts"
 import { signing } from "./sections/signing.ts"
 import { withSettings } from "./settings.ts"
 
 const sections: ReadonlyArray<Section> = [
+  limiter,
   decode,
   signing,
   http,

@@ -88,32 +88,33 @@ export const loops = (
     return done
   })
 
-const batchSize = 500
+/** Runs batches for about so many seconds, so that looking at the clock costs nothing. */
+export const batches = (
+  size: number,
+  seconds: number,
+  batch: () => Promise<unknown> | void,
+): Promise<Sample> =>
+  sample(async () => {
+    const end = performance.now() + 1000 * seconds
+    let done = 0
+    do {
+      await batch()
+      done += size
+    } while (performance.now() < end)
+    return done
+  })
 
-/** A contestant that works in batches, so that looking at the clock costs nothing. */
-export const inBatches = (
-  name: string,
-  batch: (count: number) => Promise<unknown> | void,
-): Contestant => ({
-  name,
-  run: (seconds) =>
-    sample(async () => {
-      const end = performance.now() + 1000 * seconds
-      let done = 0
-      do {
-        await batch(batchSize)
-        done += batchSize
-      } while (performance.now() < end)
-      return done
-    }),
-})
+const batchSize = 500
 
 // What an operation has given is kept for a moment, so that no compiler leaves the work out.
 let last: unknown
 
 /** A contestant that repeats something synchronous. */
-export const repeat = (name: string, operation: () => unknown): Contestant =>
-  inBatches(name, (count) => {
-    for (let done = 0; done < count; done++) last = operation()
-    return last === inBatches ? Promise.resolve() : undefined
-  })
+export const repeat = (name: string, operation: () => unknown): Contestant => ({
+  name,
+  run: (seconds) =>
+    batches(batchSize, seconds, () => {
+      for (let done = 0; done < batchSize; done++) last = operation()
+      return last === batches ? Promise.reject(new Error("an operation gave nothing")) : undefined
+    }),
+})
