@@ -11,12 +11,14 @@ import { deliveries } from "./sections/deliveries.ts"
 import { bulk, extensions } from "./sections/extensions.ts"
 import { http } from "./sections/http.ts"
 import { limiter } from "./sections/limiter.ts"
+import { limiterPostgres } from "./sections/limiterPostgres.ts"
 import { roundTrips } from "./sections/roundTrips.ts"
 import { signing } from "./sections/signing.ts"
 import { withSettings } from "./settings.ts"
 
 const sections: ReadonlyArray<Section> = [
   limiter,
+  limiterPostgres,
   decode,
   signing,
   http,
