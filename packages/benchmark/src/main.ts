@@ -12,6 +12,7 @@ import { bulk, extensions } from "./sections/extensions.ts"
 import { http } from "./sections/http.ts"
 import { limiter } from "./sections/limiter.ts"
 import { limiterPostgres } from "./sections/limiterPostgres.ts"
+import { mounted } from "./sections/mounted.ts"
 import { roundTrips } from "./sections/roundTrips.ts"
 import { signing } from "./sections/signing.ts"
 import { withSettings } from "./settings.ts"
@@ -22,6 +23,7 @@ const sections: ReadonlyArray<Section> = [
   decode,
   signing,
   http,
+  mounted,
   extensions,
   bulk,
   roundTrips,
