@@ -51,9 +51,9 @@ export const connect = async (url: string): Promise<Database> => {
 }
 
 /** Starts a Tenure, which delivers to this machine too. */
-export const startTenure = (url: string): Promise<Tenure.Tenure> =>
+export const startTenure = (url: string, into = schema): Promise<Tenure.Tenure> =>
   Tenure.make({
-    stores: postgres({ url, schema }),
+    stores: postgres({ url, schema: into }),
     transport: nodeTransport,
     webhooks: { allowedNetworks: ["127.0.0.0/8"] },
   })
@@ -64,16 +64,17 @@ export const fill = async (
   tenure: Tenure.Tenure,
   projectId: string,
   size: number,
+  into = schema,
 ): Promise<void> => {
   await tenure.memberships.createProject(projectId)
   await sql(
-    `INSERT INTO ${schema}.memberships (project_id, user_id, end_date, seq)
+    `INSERT INTO ${into}.memberships (project_id, user_id, end_date, seq)
      SELECT $1, n::text, now(), 0 FROM generate_series(1, $2::int) n`,
     [projectId, size],
   )
-  await sql(`UPDATE ${schema}.projects SET members = $2::bigint WHERE id = $1`, [
+  await sql(`UPDATE ${into}.projects SET members = $2::bigint WHERE id = $1`, [
     projectId,
     BigInt(size),
   ])
-  await sql(`VACUUM ANALYZE ${schema}.memberships`)
+  await sql(`VACUUM ANALYZE ${into}.memberships`)
 }

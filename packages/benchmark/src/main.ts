@@ -1,6 +1,7 @@
 /**
  * Measures what is named on the command line, or everything. With `--smoke` everything runs once on
- * a small scale, to see that it works; no figure of that means anything.
+ * a small scale, to see that it works; no figure of that means anything. With `--large` things grow
+ * to ten million memberships.
  */
 
 import { parseArgs } from "node:util"
@@ -9,6 +10,7 @@ import { report } from "./report/report.ts"
 import { decode } from "./sections/decode.ts"
 import { deliveries } from "./sections/deliveries.ts"
 import { bulk, extensions } from "./sections/extensions.ts"
+import { growth } from "./sections/growth.ts"
 import { http } from "./sections/http.ts"
 import { limiter } from "./sections/limiter.ts"
 import { limiterPostgres } from "./sections/limiterPostgres.ts"
@@ -28,11 +30,15 @@ const sections: ReadonlyArray<Section> = [
   bulk,
   roundTrips,
   deliveries,
+  growth,
 ]
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
-  options: { smoke: { type: "boolean", default: false } },
+  options: {
+    large: { type: "boolean", default: false },
+    smoke: { type: "boolean", default: false },
+  },
 })
 
 const sectionOf = (name: string): Section => {
@@ -44,7 +50,7 @@ const sectionOf = (name: string): Section => {
 
 const chosen = positionals.length === 0 ? sections : positionals.map(sectionOf)
 
-await withSettings(values.smoke, async (settings) => {
+await withSettings({ isLarge: values.large, isSmoke: values.smoke }, async (settings) => {
   const findings: Array<Findings> = []
   for (const { measure, name } of chosen) {
     const start = performance.now()

@@ -48,6 +48,8 @@ export interface Settings {
   readonly seconds: number
   /** The first value, or the second where it only counts that everything works. */
   readonly pick: <A>(thorough: A, smoke: A) => A
+  /** Whether to measure sizes that take very long to fill. */
+  readonly isLarge: boolean
   /** A database with an empty schema; one server for all who ask. */
   readonly database: () => Promise<Database>
 }

@@ -38,26 +38,33 @@ export const quantile = (values: ReadonlyArray<number>, share: number): number =
 
 export const median = (values: ReadonlyArray<number>): number => quantile(values, 0.5)
 
-/** Lets the contestants take turns. The machine may be noisy; it is so for all of them. */
+const scoreOf = (name: string, samples: ReadonlyArray<Sample>): Score => ({
+  name,
+  rate: median(samples.map(({ rate }) => rate)),
+  cpu: median(samples.map(({ cpu }) => cpu)),
+})
+
+/** Lets contestants take turns. The machine may be noisy; it is so for all of them. */
+export const takeTurns = async (
+  contestants: ReadonlyArray<Contestant>,
+  { rounds, seconds }: Rounds,
+): Promise<ReadonlyArray<Score>> => {
+  const turns = contestants.map((one) => ({ ...one, samples: new Array<Sample>() }))
+  // What is compiled on the way is nobody's cost, so everybody warms up first.
+  for (const { run } of turns) await run(seconds)
+  for (let round = 0; round < rounds; round++) {
+    for (const { run, samples } of turns) samples.push(await run(seconds))
+  }
+  return turns.map(({ name, samples }) => scoreOf(name, samples))
+}
+
+/** Lets Tenure and its peers take turns. */
 export const compare = async (
   { peers, tenure }: Field<Contestant>,
-  { rounds, seconds }: Rounds,
+  rounds: Rounds,
 ): Promise<Field<Score>> => {
-  const contestants = new Map([tenure, ...peers].map((one) => [one, new Array<Sample>()]))
-  // What is compiled on the way is nobody's cost, so everybody warms up first.
-  for (const { run } of contestants.keys()) await run(seconds)
-  for (let round = 0; round < rounds; round++) {
-    for (const [{ run }, samples] of contestants) samples.push(await run(seconds))
-  }
-  const scoreOf = (contestant: Contestant): Score => {
-    const samples = contestants.get(contestant) ?? []
-    return {
-      name: contestant.name,
-      rate: median(samples.map(({ rate }) => rate)),
-      cpu: median(samples.map(({ cpu }) => cpu)),
-    }
-  }
-  return { tenure: scoreOf(tenure), peers: peers.map(scoreOf) }
+  const [first, ...others] = await takeTurns([tenure, ...peers], rounds)
+  return { tenure: first ?? scoreOf(tenure.name, []), peers: others }
 }
 
 /** Runs something that tells how many operations it has done, and measures it in this process. */

@@ -20,7 +20,7 @@ const openDatabase = async (): Promise<Database> => {
 
 /** Lends the settings; what was opened meanwhile is closed after that. */
 export const withSettings = async <A>(
-  isSmoke: boolean,
+  { isLarge, isSmoke }: { readonly isLarge: boolean; readonly isSmoke: boolean },
   use: (settings: Settings) => Promise<A>,
 ): Promise<A> => {
   let opening: Promise<Database> | undefined
@@ -28,6 +28,7 @@ export const withSettings = async <A>(
     return await use({
       rounds: isSmoke ? 1 : Number(process.env["ROUNDS"] ?? 5),
       seconds: isSmoke ? 0.05 : Number(process.env["ROUND_SECONDS"] ?? 4),
+      isLarge,
       pick: (thorough, smoke) => (isSmoke ? smoke : thorough),
       database: () => (opening ??= openDatabase()),
     })
