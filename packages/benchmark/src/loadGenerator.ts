@@ -11,6 +11,8 @@ export interface Load {
   readonly connections: number
   readonly seconds: number
   readonly requests: ReadonlyArray<string>
+  /** How long each connection rests after a response; it does not by default. */
+  readonly restMillis?: number
 }
 
 /** What was answered. */
@@ -37,7 +39,13 @@ const lengthOf = (text: string): number | undefined => {
   return text.length >= total ? total : undefined
 }
 
-const generate = async ({ connections, port, requests, seconds }: Load): Promise<Answered> => {
+const generate = async ({
+  connections,
+  port,
+  requests,
+  restMillis,
+  seconds,
+}: Load): Promise<Answered> => {
   let [next, responses, failures] = [0, 0, 0]
   let firstFailure: string | undefined
   const start = performance.now()
@@ -66,8 +74,9 @@ const generate = async ({ connections, port, requests, seconds }: Load): Promise
         if (length === undefined) return
         count(text)
         text = ""
-        if (performance.now() < end) ask()
-        else socket.destroy()
+        if (performance.now() >= end) socket.destroy()
+        else if (restMillis === undefined) ask()
+        else setTimeout(ask, restMillis)
       })
     })
 

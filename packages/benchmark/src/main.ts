@@ -17,6 +17,7 @@ import { limiterPostgres } from "./sections/limiterPostgres.ts"
 import { mounted } from "./sections/mounted.ts"
 import { roundTrips } from "./sections/roundTrips.ts"
 import { signing } from "./sections/signing.ts"
+import { soak } from "./sections/soak.ts"
 import { withSettings } from "./settings.ts"
 
 const sections: ReadonlyArray<Section> = [
@@ -31,6 +32,7 @@ const sections: ReadonlyArray<Section> = [
   roundTrips,
   deliveries,
   growth,
+  soak,
 ]
 
 const { positionals, values } = parseArgs({

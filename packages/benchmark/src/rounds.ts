@@ -32,6 +32,9 @@ export interface Rounds {
   readonly seconds: number
 }
 
+/** Shorter rounds, for what happens in one process and has settled soon. */
+export const brief = ({ rounds, seconds }: Rounds): Rounds => ({ rounds, seconds: seconds / 4 })
+
 /** The value below which a share of the values lies. */
 export const quantile = (values: ReadonlyArray<number>, share: number): number =>
   values.toSorted((one, other) => one - other)[Math.floor(share * (values.length - 1))] ?? NaN

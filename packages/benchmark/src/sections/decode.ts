@@ -7,7 +7,7 @@ import * as Result from "effect/Result"
 import * as v from "valibot"
 import * as z from "zod"
 import { rowsOf, type Section, type Settings, type Target } from "../measurement.ts"
-import { compare, repeat } from "../rounds.ts"
+import { brief, compare, repeat } from "../rounds.ts"
 
 // The rule for all: an integer of 13 digits, or YYYY-MM-DDTHH:mm:ss.sssZ that names a real instant.
 // The result for all: milliseconds, or a failure.
@@ -153,7 +153,7 @@ const rowsFor = async ({ inputs, measured, target }: Kind, settings: Settings) =
   }
   const field = { tenure: contestant(tenure), peers: peers.map(contestant) }
   const targets = Object.fromEntries(peers.map(({ name }) => [name, target]))
-  return rowsOf(measured, "time", await compare(field, settings), targets)
+  return rowsOf(measured, "time", await compare(field, brief(settings)), targets)
 }
 
 /** The time of reading one value. */

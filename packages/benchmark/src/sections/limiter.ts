@@ -5,7 +5,7 @@ import type { Flooded } from "../limiters/flood.ts"
 import * as Limiters from "../limiters/limiters.ts"
 import { type Row, rowsOf, type Section, type Settings, type Target } from "../measurement.ts"
 import { start } from "../processes.ts"
-import { batches, compare, type Contestant, type Field, type Score } from "../rounds.ts"
+import { batches, brief, compare, type Contestant, type Field, type Score } from "../rounds.ts"
 
 const makers = {
   tenure: Limiters.tenureStore,
@@ -70,7 +70,7 @@ const rowsFor = async (outcome: Limiters.Outcome, settings: Settings) => {
       peers: limiters.peers.map((limiter) => contestant(limiter, draws, outcome)),
     }
     const measured = `take of three buckets, ${distribution}, ${outcome}`
-    rows.push(...rowsOfAll(measured, await compare(field, settings)))
+    rows.push(...rowsOfAll(measured, await compare(field, brief(settings))))
   }
   for (const { close } of all) await close()
   return rows

@@ -7,12 +7,19 @@ import { highLimit, memberCount, projectId, tokens } from "./workload.ts"
 
 const limit = { limit: highLimit, window: "1 hour" } as const
 
+/** What may differ. */
+interface Options {
+  readonly history?: number
+  readonly webhooks?: Tenure.WebhookOptions
+}
+
 /** Makes it. */
-export const makeFilled = async (): Promise<Tenure.Tenure> => {
+export const makeFilled = async ({ history, webhooks }: Options = {}): Promise<Tenure.Tenure> => {
   const tenure = await Tenure.make({
-    stores: memory(),
+    stores: memory({ history }),
     transport: nodeTransport,
     rateLimits: { perKey: limit, perAddress: limit, burst: limit },
+    webhooks,
   })
   await tenure.memberships.createProject(projectId)
   for (let user = 1; user <= memberCount; user++) {

@@ -1,10 +1,10 @@
-/** A process that serves: it says where, and how much processor time it has used when it is asked. */
+/** A process that serves: it says where, and answers when it is asked. */
 
 import type { AddressInfo, Server } from "node:net"
 
-/** Tells the parent the port, and answers what it asks. */
-export const announce = (port: number): void => {
-  process.on("message", () => process.send?.(process.cpuUsage()))
+/** Tells the parent the port, and answers what it asks: the processor time, if nothing else. */
+export const announce = (port: number, answer: () => object = process.cpuUsage): void => {
+  process.on("message", () => process.send?.(answer()))
   process.on("disconnect", () => process.exit())
   process.send?.(port)
 }

@@ -23,9 +23,11 @@ export const extendPath = (userId: string | number): string =>
   `/v2/projects/${projectId}/memberships/${userId}/extend`
 
 /** One request for each member, as bytes that can be sent as they are. */
-export const requests = (): ReadonlyArray<string> =>
+export const requests = (
+  extendOf: (index: number) => unknown = () => endDate,
+): ReadonlyArray<string> =>
   Array.from({ length: memberCount }, (_, index) => {
-    const body = JSON.stringify({ extend: endDate })
+    const body = JSON.stringify({ extend: extendOf(index) })
     return [
       `PATCH ${extendPath(index + 1)} HTTP/1.1`,
       "Host: 127.0.0.1",
