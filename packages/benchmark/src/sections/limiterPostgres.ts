@@ -188,7 +188,11 @@ const measure = async (
   const scores = await compare(field, settings)
   for (const { close } of all) await close()
   const measured = `${situation.measured}: ${tenure.name}`
-  return rowsOf(measured, "rate", scores, { [name]: situation.target })
+  // The processor time is that of this process; the database's is not counted.
+  return [
+    ...rowsOf(measured, "rate", scores, { [name]: situation.target }),
+    ...rowsOf(measured, "cpu", scores),
+  ]
 }
 
 /** Takes a second, each on three buckets, 32 at the same time. */

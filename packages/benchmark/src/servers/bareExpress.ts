@@ -3,15 +3,11 @@
 import { createServer } from "node:http"
 import express from "express"
 import { listen } from "./server.ts"
-import { envelope, headers } from "./workload.ts"
+import { envelope, headers, route } from "./workload.ts"
 
 const app = express()
-app.patch(
-  "/v2/projects/:project/memberships/:user/extend",
-  express.json(),
-  (_request, response) => {
-    response.writeHead(200, { ...headers, "Content-Length": Buffer.byteLength(envelope) })
-    response.end(envelope)
-  },
-)
+app.patch(route, express.json(), (_request, response) => {
+  response.writeHead(200, { ...headers, "Content-Length": Buffer.byteLength(envelope) })
+  response.end(envelope)
+})
 listen(createServer(app))

@@ -6,7 +6,7 @@ import { rateLimit } from "express-rate-limit"
 import * as z from "zod"
 import { authenticate, extend } from "./homemade.ts"
 import { listen } from "./server.ts"
-import { highLimit, isRealInstant } from "./workload.ts"
+import { highLimit, isRealInstant, route } from "./workload.ts"
 
 const schema = z.object({
   extend: z.union([
@@ -26,7 +26,7 @@ app.use(
 )
 app.use(express.json())
 
-app.patch("/v2/projects/:project/memberships/:user/extend", (request, response) => {
+app.patch(route, (request, response) => {
   const key = authenticate(request.headers.authorization)
   if (key === undefined) return void response.status(401).json({ ok: false })
   const body = schema.safeParse(request.body)

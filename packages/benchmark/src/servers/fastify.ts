@@ -4,7 +4,7 @@ import rateLimit from "@fastify/rate-limit"
 import fastify from "fastify"
 import { authenticate, extend } from "./homemade.ts"
 import { announce } from "./server.ts"
-import { extendPath, highLimit, isRealInstant } from "./workload.ts"
+import { highLimit, isRealInstant, route } from "./workload.ts"
 
 const body = {
   type: "object",
@@ -55,18 +55,14 @@ await app.register(rateLimit, {
   keyGenerator: ({ headers, ip }) => headers.authorization ?? ip,
 })
 
-app.patch<Route>(
-  extendPath(":user").replace("p1", ":project"),
-  { schema: { body, response } },
-  async (request, reply) => {
-    const key = authenticate(request.headers.authorization)
-    if (key === undefined) return reply.code(401).send({ ok: false })
-    const { body: given, method, params, url } = request
-    const envelope = extend({ key, method, path: url, ...params, extend: given.extend })
-    void reply.header("Cache-Control", "no-store")
-    return envelope ?? reply.code(404).send({ ok: false })
-  },
-)
+app.patch<Route>(route, { schema: { body, response } }, async (request, reply) => {
+  const key = authenticate(request.headers.authorization)
+  if (key === undefined) return reply.code(401).send({ ok: false })
+  const { body: given, method, params, url } = request
+  const envelope = extend({ key, method, path: url, ...params, extend: given.extend })
+  void reply.header("Cache-Control", "no-store")
+  return envelope ?? reply.code(404).send({ ok: false })
+})
 
 const url = await app.listen({ port: 0, host: "127.0.0.1" })
 announce(Number(new URL(url).port))

@@ -18,9 +18,11 @@ export const endDate = "2099-01-01T00:00:00.000Z"
 /** High enough that nobody ever reaches it; the work of limiting is done all the same. */
 export const highLimit = 1_000_000_000
 
-/** A path of the API. */
-export const extendPath = (userId: string | number): string =>
-  `/v2/projects/${projectId}/memberships/${userId}/extend`
+/** The route of an extension, as Express and Fastify spell it. */
+export const route = "/v2/projects/:project/memberships/:user/extend"
+
+const extendPath = (user: number): string =>
+  route.replace(":project", projectId).replace(":user", String(user))
 
 /** One request for each member, as bytes that can be sent as they are. */
 export const requests = (
@@ -60,5 +62,5 @@ export const envelope = JSON.stringify({
   data: { new_end_date: endDate },
 })
 
-/** Whether a text of the right shape names a real instant, which `Date.parse` alone does not tell. */
+/** The rule for dates. Nobody has a quicker one, so that it is to nobody's disadvantage. */
 export const isRealInstant = (text: string): boolean => EndDate.parse(text) !== undefined
