@@ -9,13 +9,16 @@ const escape = (text: string): string =>
 const text = (x: number, y: number, content: string, anchor = "start"): string =>
   `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}">${escape(content)}</text>`
 
-const [width, labelWidth, barWidth, rowHeight] = [1100, 620, 380, 20]
+const [width, labelWidth, barWidth, rowHeight] = [1280, 800, 380, 20]
 
 const colours = ["#2f6f9f", "#c2553a", "#4d8f4d", "#8a5a9e", "#b58a2b", "#5b5b5b"]
 const unjudged = "#8c9bab"
 
 const colourOf = ({ isMet }: Judged): string =>
   isMet === undefined ? unjudged : isMet ? "#3c8d5a" : "#c2553a"
+
+const labelOf = ({ measured, unit, yardstick }: Judged): string =>
+  `${measured}${unit === "" ? "" : `, ${unit}`}, beside ${yardstick?.name}`
 
 const log = (value: number): number => Math.log10(Math.max(value, 1e-3))
 
@@ -26,12 +29,7 @@ const bar = (row: Judged, ratio: number, index: number, reach: number): string =
   const length = (log(ratio) / reach) * (barWidth / 2)
   const x = Math.min(unity, unity + length)
   return [
-    text(
-      labelWidth - 10,
-      y + 13,
-      `${row.measured} (${row.unit}), to ${row.yardstick?.name}`,
-      "end",
-    ),
+    text(labelWidth - 10, y + 13, labelOf(row), "end"),
     `<rect x="${x.toFixed(1)}" y="${y}" width="${Math.abs(length).toFixed(1)}" height="14" fill="${colourOf(row)}"/>`,
     text(labelWidth + barWidth + 10, y + 13, ratio.toFixed(2)),
   ].join("\n")
