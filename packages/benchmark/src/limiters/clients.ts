@@ -16,10 +16,13 @@ export const clientOf = (index: number): Client => ({
 export const clientsOf = (count: number): ReadonlyArray<Client> =>
   Array.from({ length: count }, (_, index) => clientOf(index))
 
-/** Clients in an order: all equally often, or the n-th one n times as rarely as the first. */
+/** All equally often, or the n-th client n times as rarely as the first. */
+export type Distribution = "uniform" | "zipf"
+
+/** Clients in a random order. */
 export const drawsOf = (
   clients: ReadonlyArray<Client>,
-  distribution: "uniform" | "zipf",
+  distribution: Distribution,
 ): ReadonlyArray<Client> => {
   const draw = distribution === "uniform" ? Math.random : zipf(clients.length)
   return Array.from({ length: 1 << 18 }, () => clients[Math.floor(draw() * clients.length)]).filter(

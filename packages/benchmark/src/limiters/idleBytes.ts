@@ -1,9 +1,7 @@
 /** A process that fills a limiter with clients, and tells how many bytes each costs. */
 
 import { clientOf } from "./clients.ts"
-import * as Limiters from "./limiters.ts"
-
-const makers = new Map<string, Limiters.Make>(Object.entries(Limiters))
+import { limiterNamed } from "./limiters.ts"
 
 const used = (): number => {
   globalThis.gc?.()
@@ -13,8 +11,7 @@ const used = (): number => {
 
 const [name = "", count = ""] = process.argv.slice(2)
 const clients = Number(count)
-const limiter = makers.get(name)?.("admitted", clients)
-if (limiter === undefined) throw new Error(`there is no limiter ${name}`)
+const limiter = limiterNamed(name, "admitted", clients)
 
 // What the first requests compile is no client's. Then each comes once, and nobody keeps its key.
 const fill = async (from: number, to: number): Promise<void> => {
@@ -26,5 +23,5 @@ const before = used()
 await fill(warmUp, clients)
 process.send?.((used() - before) / (clients - warmUp))
 // It lives until here, whatever the collector thinks.
-await limiter.close()
+await limiter.takeAll([])
 process.disconnect()

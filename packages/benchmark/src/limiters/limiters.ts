@@ -15,20 +15,14 @@ import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as EffectLimiter from "effect/persistence/RateLimiter"
 import * as ExpressRateLimit from "express-rate-limit"
-import {
-  type RateLimiterAbstract,
-  RateLimiterMemory,
-  RateLimiterUnion,
-} from "rate-limiter-flexible"
-import { type Client, clientOf } from "./clients.ts"
+import { RateLimiterMemory, RateLimiterUnion } from "rate-limiter-flexible"
+import type { Client } from "./clients.ts"
 
 /** A limiter as a host would call it. */
 export interface Limiter {
   readonly name: string
   /** Takes for each client in turn; gives the number that were admitted. */
   readonly takeAll: (clients: ReadonlyArray<Client>) => Promise<number>
-  /** Lets go of what timers would hold on to. */
-  readonly close: () => Promise<void>
 }
 
 /** Whether every request is admitted, or every one refused but the first of a client. */
@@ -38,9 +32,7 @@ const plenty = 1_000_000_000
 const pointsOf = (outcome: Outcome): number => (outcome === "admitted" ? plenty : 1)
 
 /** Makes a limiter, with room for so many clients. */
-export type Make = (outcome: Outcome, clients: number) => Limiter
-
-const nothing = (): Promise<void> => Promise.resolve()
+type Make = (outcome: Outcome, clients: number) => Limiter
 
 // Tokens come back slowly, so that all buckets are kept, as the counters of the others are.
 const limitOf = (outcome: Outcome) =>
@@ -63,24 +55,22 @@ const onRuntime = <R, E>(
   return {
     name,
     takeAll: (clients) => runtime.runPromise(takeAll(clients)),
-    close: () => runtime.dispose(),
   }
 }
 
 /** The pure table, without Effect. */
-export const tenureTable: Make = (outcome, clients) => {
+const tenureTable: Make = (outcome, clients) => {
   const table = BucketTable.make(3 * clients)
   const policy = TokenBucket.policy(limitOf(outcome))
   return {
     name: "Tenure's BucketTable",
-    close: nothing,
     takeAll: async (all) =>
       all.filter((one) => table.take(bucketsOf(one, policy), Date.now() * 1000).admitted).length,
   }
 }
 
 /** The store, as the service asks it. */
-export const tenureStore: Make = (outcome, clients) => {
+const tenureStore: Make = (outcome, clients) => {
   const policy = TokenBucket.policy(limitOf(outcome))
   return onRuntime("Tenure's RateLimitStore", memory({ maxBuckets: 3 * clients }), (all) =>
     Effect.gen(function* () {
@@ -96,7 +86,7 @@ export const tenureStore: Make = (outcome, clients) => {
 }
 
 /** The service, as a request meets it: with the report for the headers and with suspension. */
-export const tenureService: Make = (outcome, clients) => {
+const tenureService: Make = (outcome, clients) => {
   const { limit, windowMillis } = limitOf(outcome)
   const given = { limit, window: windowMillis }
   const layer = RateLimiter.layer({ perKey: given, perAddress: given, burst: given })
@@ -122,22 +112,8 @@ const memoryLimiters = (outcome: Outcome) => {
   return { key: make("key"), address: make("address"), burst: make("burst") }
 }
 
-// Each key has a timer there.
-const forget = async (
-  limiters: ReadonlyArray<RateLimiterAbstract>,
-  clients: number,
-): Promise<void> => {
-  for (let index = 0; index < clients; index++) {
-    const { address, key } = clientOf(index)
-    for (const limiter of limiters) {
-      await limiter.delete(key)
-      await limiter.delete(address)
-    }
-  }
-}
-
 /** Three limiters of rate-limiter-flexible, in sequence. */
-export const flexible: Make = (outcome, clients) => {
+const flexible: Make = (outcome) => {
   const { address, burst, key } = memoryLimiters(outcome)
   const take = async (client: Client): Promise<boolean> => {
     try {
@@ -152,12 +128,11 @@ export const flexible: Make = (outcome, clients) => {
   return {
     name: "rate-limiter-flexible",
     takeAll: (all) => inSequence(all, take),
-    close: () => forget([key, address, burst], clients),
   }
 }
 
 /** The union of rate-limiter-flexible, which knows one key for all of its limiters. */
-export const flexibleUnion: Make = (outcome, clients) => {
+const flexibleUnion: Make = (outcome) => {
   const { address, burst, key } = memoryLimiters(outcome)
   const union = new RateLimiterUnion(key, address, burst)
   const take = (client: Client): Promise<boolean> =>
@@ -168,7 +143,6 @@ export const flexibleUnion: Make = (outcome, clients) => {
   return {
     name: "rate-limiter-flexible, union",
     takeAll: (all) => inSequence(all, take),
-    close: () => forget([key, address, burst], clients),
   }
 }
 
@@ -185,7 +159,7 @@ const expressStore = () =>
   Object.assign(new ExpressRateLimit.MemoryStore(), { windowMs: 3_600_000 })
 
 /** Three stores of express-rate-limit, which count and leave it to the middleware to compare. */
-export const expressStores: Make = (outcome) => {
+const expressStores: Make = (outcome) => {
   const [key, address, burst] = [expressStore(), expressStore(), expressStore()]
   const limit = pointsOf(outcome)
   const take = async (client: Client): Promise<boolean> => {
@@ -196,12 +170,11 @@ export const expressStores: Make = (outcome) => {
   return {
     name: "express-rate-limit's MemoryStore",
     takeAll: (all) => inSequence(all, take),
-    close: nothing,
   }
 }
 
 /** Effect's own limiter, by token buckets, in sequence. */
-export const effectLimiter: Make = (outcome) => {
+const effectLimiter: Make = (outcome) => {
   const limit = pointsOf(outcome)
   const layer = Layer.provide(EffectLimiter.layer, EffectLimiter.layerStoreMemory)
   return onRuntime("Effect's RateLimiter", layer, (all) =>
@@ -220,4 +193,24 @@ export const effectLimiter: Make = (outcome) => {
       return admitted
     }),
   )
+}
+
+const makers = {
+  tenureTable,
+  tenureStore,
+  tenureService,
+  flexible,
+  flexibleUnion,
+  expressStores,
+  effectLimiter,
+}
+
+/** What can be asked for. */
+export type LimiterName = keyof typeof makers
+
+/** Makes a limiter by its name. */
+export const limiterNamed = (name: string, outcome: Outcome, clients: number): Limiter => {
+  const make = new Map<string, Make>(Object.entries(makers)).get(name)
+  if (make === undefined) throw new Error(`there is no limiter ${name}`)
+  return make(outcome, clients)
 }

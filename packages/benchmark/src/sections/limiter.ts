@@ -1,45 +1,33 @@
 /** Limiters in memory: takes a second, and what they keep. */
 
-import { type Client, clientsOf, drawsOf } from "../limiters/clients.ts"
+import type { Distribution } from "../limiters/clients.ts"
 import type { Flooded } from "../limiters/flood.ts"
-import * as Limiters from "../limiters/limiters.ts"
+import type { LimiterName, Outcome } from "../limiters/limiters.ts"
+import type { Turn } from "../limiters/takes.ts"
 import { type Row, rowsOf, type Section, type Settings, type Target } from "../measurement.ts"
-import { start } from "../processes.ts"
-import { batches, brief, compare, type Contestant, type Field, type Score } from "../rounds.ts"
+import { type Child, start } from "../processes.ts"
+import { brief, compare, type Contestant, type Field, type Score } from "../rounds.ts"
 
-const makers = {
-  tenure: Limiters.tenureStore,
-  peers: [
-    Limiters.flexible,
-    Limiters.flexibleUnion,
-    Limiters.expressStores,
-    Limiters.effectLimiter,
-    Limiters.tenureTable,
-    Limiters.tenureService,
-  ],
-}
+const contenders: ReadonlyArray<LimiterName> = [
+  "flexible",
+  "flexibleUnion",
+  "expressStores",
+  "effectLimiter",
+  "tenureTable",
+  "tenureService",
+]
 
 const targets: Record<string, Target> = {
   "rate-limiter-flexible": { of: "ratio", atLeast: 6 },
 }
 
-const batchSize = 500
+/** A limiter in its process. */
+type Running = Child & { readonly greeting: string }
 
-/** Takes for clients in their order, and makes sure of what becomes of the requests. */
-const contestant = (
-  { name, takeAll }: Limiters.Limiter,
-  draws: ReadonlyArray<Client>,
-  outcome: Limiters.Outcome,
-): Contestant => {
-  let at = 0
-  const batch = async (): Promise<void> => {
-    const admitted = await takeAll(draws.slice(at, at + batchSize))
-    at = (at + batchSize) % (draws.length - batchSize)
-    const expected = outcome === "admitted" ? batchSize : 0
-    if (admitted !== expected) throw new Error(`${name} admitted ${admitted} of ${batchSize}`)
-  }
-  return { name, run: (seconds) => batches(batchSize, seconds, batch) }
-}
+const contestant = ({ ask, greeting }: Running, distribution: Distribution): Contestant => ({
+  name: greeting,
+  run: (seconds) => ask({ distribution, seconds } satisfies Turn),
+})
 
 const isTenure = ({ name }: Score): boolean => name.startsWith("Tenure")
 
@@ -55,24 +43,22 @@ const rowsOfAll = (measured: string, { peers, tenure }: Field<Score>): ReadonlyA
   ]
 }
 
-const rowsFor = async (outcome: Limiters.Outcome, settings: Settings) => {
-  const clients = clientsOf(settings.pick(100_000, 1000))
-  const make = (maker: Limiters.Make) => maker(outcome, clients.length)
-  const limiters = { tenure: make(makers.tenure), peers: makers.peers.map(make) }
-  const all = [limiters.tenure, ...limiters.peers]
-  // Everybody knows all clients; for those with a limit of one that was the one.
-  for (const { takeAll } of all) await takeAll(clients)
+const rowsFor = async (outcome: Outcome, settings: Settings): Promise<ReadonlyArray<Row>> => {
+  const count = String(settings.pick(100_000, 1000))
+  const run = (name: LimiterName) =>
+    start<string>("./limiters/takes.ts", { args: [name, outcome, count] })
+  const tenure = await run("tenureStore")
+  const others = await Promise.all(contenders.map(run))
   const rows: Array<Row> = []
   for (const distribution of ["uniform", "zipf"] as const) {
-    const draws = drawsOf(clients, distribution)
     const field = {
-      tenure: contestant(limiters.tenure, draws, outcome),
-      peers: limiters.peers.map((limiter) => contestant(limiter, draws, outcome)),
+      tenure: contestant(tenure, distribution),
+      peers: others.map((other) => contestant(other, distribution)),
     }
     const measured = `take of three buckets, ${distribution}, ${outcome}`
     rows.push(...rowsOfAll(measured, await compare(field, brief(settings))))
   }
-  for (const { close } of all) await close()
+  for (const { stop } of [tenure, ...others]) stop()
   return rows
 }
 
@@ -82,7 +68,7 @@ const inProcess = async <Result>(module: string, args: ReadonlyArray<string>): P
 }
 
 const measureIdle = async ({ pick }: Settings): Promise<ReadonlyArray<Row>> => {
-  const bytes = (limiter: keyof typeof Limiters) =>
+  const bytes = (limiter: LimiterName) =>
     inProcess<number>("./limiters/idleBytes.ts", [limiter, String(pick(100_000, 1000))])
   const figure = await bytes("tenureStore")
   const peers = [
