@@ -26,31 +26,34 @@ export interface Database {
   readonly close: () => Promise<void>
 }
 
-/** Connects. */
-export const connect = (url: string): Database => {
+/** Connects, and makes room for the schema. */
+export const connect = async (url: string): Promise<Database> => {
   const runtime = ManagedRuntime.make(
     PgClient.layer({ url: Redacted.make(url), maxConnections: clients }),
   )
+  const sql: Database["sql"] = (text, params = []) =>
+    runtime.runPromise(Effect.flatMap(PgClient.PgClient, (client) => client.unsafe(text, params)))
+  await sql(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
   return {
     url,
-    sql: (text, params = []) =>
-      runtime.runPromise(
-        Effect.flatMap(PgClient.PgClient, (client) => client.unsafe(text, params)),
-      ),
+    sql,
     transaction: (texts, params) =>
       runtime.runPromise(
         Effect.flatMap(PgClient.PgClient, (client) =>
           client.withTransaction(Effect.forEach(texts, (text) => client.unsafe(text, params))),
         ),
       ),
-    close: () => runtime.dispose(),
+    close: async () => {
+      await sql(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+      await runtime.dispose()
+    },
   }
 }
 
 /** Starts a Tenure, which delivers to this machine too. */
-export const startTenure = (url: string): Promise<Tenure.Tenure> =>
+export const startTenure = (url: string, into = schema): Promise<Tenure.Tenure> =>
   Tenure.make({
-    stores: postgres({ url, schema }),
+    stores: postgres({ url, schema: into }),
     transport: nodeTransport,
     webhooks: { allowedNetworks: ["127.0.0.0/8"] },
   })
@@ -61,16 +64,17 @@ export const fill = async (
   tenure: Tenure.Tenure,
   projectId: string,
   size: number,
+  into = schema,
 ): Promise<void> => {
   await tenure.memberships.createProject(projectId)
   await sql(
-    `INSERT INTO ${schema}.memberships (project_id, user_id, end_date, seq)
+    `INSERT INTO ${into}.memberships (project_id, user_id, end_date, seq)
      SELECT $1, n::text, now(), 0 FROM generate_series(1, $2::int) n`,
     [projectId, size],
   )
-  await sql(`UPDATE ${schema}.projects SET members = $2::bigint WHERE id = $1`, [
+  await sql(`UPDATE ${into}.projects SET members = $2::bigint WHERE id = $1`, [
     projectId,
     BigInt(size),
   ])
-  await sql(`VACUUM ANALYZE ${schema}.memberships`)
+  await sql(`VACUUM ANALYZE ${into}.memberships`)
 }

@@ -1,28 +1,64 @@
-/** Prints everything that is measured. */
+/**
+ * Measures what is named on the command line, or everything. With `--smoke` everything runs once on
+ * a small scale, to see that it works; no figure of that means anything. With `--large` things grow
+ * to ten million memberships.
+ */
 
-import { startPostgres } from "@tenure/testing/PostgresServer"
-import { connect, schema, startTenure } from "./database.ts"
-import { measureDeliveries } from "./deliveries.ts"
-import { measureBulk, measureExtensions } from "./extensions.ts"
-import { countRoundTrips } from "./roundTrips.ts"
+import { parseArgs } from "node:util"
+import type { Findings, Section } from "./measurement.ts"
+import { report } from "./report/report.ts"
+import { decode } from "./sections/decode.ts"
+import { deliveries } from "./sections/deliveries.ts"
+import { bulk, extensions } from "./sections/extensions.ts"
+import { growth } from "./sections/growth.ts"
+import { http } from "./sections/http.ts"
+import { limiter } from "./sections/limiter.ts"
+import { limiterPostgres } from "./sections/limiterPostgres.ts"
+import { mounted } from "./sections/mounted.ts"
+import { roundTrips } from "./sections/roundTrips.ts"
+import { signing } from "./sections/signing.ts"
+import { soak } from "./sections/soak.ts"
+import { withSettings } from "./settings.ts"
 
-const rounds = Number(process.env["ROUNDS"] ?? 5)
-const seconds = Number(process.env["ROUND_SECONDS"] ?? 4)
+const sections: ReadonlyArray<Section> = [
+  limiter,
+  limiterPostgres,
+  decode,
+  signing,
+  http,
+  mounted,
+  extensions,
+  bulk,
+  roundTrips,
+  deliveries,
+  growth,
+  soak,
+]
 
-const given = process.env["DATABASE_URL"]
-const server = given === undefined ? await startPostgres() : undefined
-const url = given ?? server?.url ?? ""
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: {
+    large: { type: "boolean", default: false },
+    smoke: { type: "boolean", default: false },
+  },
+})
 
-const database = connect(url)
-await database.sql(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
-const tenure = await startTenure(url)
-await measureExtensions(database, tenure, { rounds, seconds })
-await measureBulk(database, tenure)
-console.log(`\nRound trips of one extension over HTTP: ${await countRoundTrips(url, schema)}`)
-await tenure.close()
+const sectionOf = (name: string): Section => {
+  const section = sections.find((one) => one.name === name)
+  if (section !== undefined) return section
+  const names = sections.map((one) => one.name).join(", ")
+  throw new Error(`there is no section "${name}", but ${names}`)
+}
 
-await measureDeliveries(url, { seconds: 7.5 * seconds, backlog: 25_000 * seconds })
+const chosen = positionals.length === 0 ? sections : positionals.map(sectionOf)
 
-await database.sql(`DROP SCHEMA ${schema} CASCADE`)
-await database.close()
-await server?.stop()
+await withSettings({ isLarge: values.large, isSmoke: values.smoke }, async (settings) => {
+  const findings: Array<Findings> = []
+  for (const { measure, name } of chosen) {
+    const start = performance.now()
+    findings.push(await measure(settings))
+    console.warn(`${name}: ${((performance.now() - start) / 1000).toFixed(0)} s`)
+  }
+  const holds = await report(findings, { isSmoke: values.smoke })
+  if (!holds) process.exitCode = 1
+})

@@ -5,6 +5,7 @@ import { mkdtemp, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
+import type { Sample } from "./rounds.ts"
 
 const run = promisify(execFile)
 
@@ -21,10 +22,10 @@ export const pgbench = async (
   script: string,
   clients: number,
   seconds: number,
-): Promise<number> => {
+): Promise<Sample> => {
   const file = join(await mkdtemp(join(tmpdir(), "pgbench-")), "script.sql")
   await writeFile(file, script)
-  const options = `-n -M prepared -j 2 -c ${clients} -T ${seconds} -f ${file}`
+  const options = `-n -M prepared -j 2 -c ${clients} -T ${Math.max(1, Math.round(seconds))} -f ${file}`
   const { stdout } = await run("pgbench", [...options.split(" "), url])
-  return Number(/tps = ([0-9.]+)/.exec(stdout)?.[1])
+  return { rate: Number(/tps = ([0-9.]+)/.exec(stdout)?.[1]), cpu: NaN }
 }

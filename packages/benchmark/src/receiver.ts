@@ -36,17 +36,20 @@ const server = createServer((request, response) => {
   })
 })
 
-type Message = { readonly register: readonly [string, string] } | "report"
+/** A webhook to verify with, or nothing: then the parent wants to know what has arrived. */
+interface Message {
+  readonly path?: string
+  readonly secret?: string
+}
 
-process.on("message", (message: Message) => {
-  if (message === "report") {
-    process.send?.({ total, distinct: ids.size, unverified, latencies } satisfies Arrivals)
-    latencies = []
-  } else {
-    const [path, secret] = message.register
+process.on("message", ({ path, secret }: Message) => {
+  if (path !== undefined && secret !== undefined) {
     secrets.set(path, WebhookSignature.Secret(secret))
   }
+  process.send?.({ total, distinct: ids.size, unverified, latencies } satisfies Arrivals)
+  latencies = []
 })
+process.on("disconnect", () => process.exit())
 
 server.listen(0, "127.0.0.1", () => {
   const address = server.address()

@@ -1,18 +1,39 @@
 /** Comparisons: contestants take turns in several rounds, and the medians are compared. */
 
+/** What a contestant has done in one round. */
+export interface Sample {
+  /** Operations a second. */
+  readonly rate: number
+  /** Microseconds of processor time for each operation, where that was measured. */
+  readonly cpu: number
+}
+
 /** One of those that are compared. */
 export interface Contestant {
   readonly name: string
-  /** Works for about so many seconds; gives the operations done in one second. */
-  readonly run: (seconds: number) => Promise<number>
+  /** Works for about so many seconds. */
+  readonly run: (seconds: number) => Promise<Sample>
 }
 
-/** What a contestant has reached. */
-export interface Score {
+/** What a contestant has reached: the medians of all rounds. */
+export interface Score extends Sample {
   readonly name: string
-  /** Operations a second: the median of all rounds. */
-  readonly rate: number
 }
+
+/** Tenure, and those whom it is compared with. */
+export interface Field<A> {
+  readonly tenure: A
+  readonly peers: ReadonlyArray<A>
+}
+
+/** How long to measure. */
+export interface Rounds {
+  readonly rounds: number
+  readonly seconds: number
+}
+
+/** Shorter rounds, for what happens in one process and has settled soon. */
+export const brief = ({ rounds, seconds }: Rounds): Rounds => ({ rounds, seconds: seconds / 4 })
 
 /** The value below which a share of the values lies. */
 export const quantile = (values: ReadonlyArray<number>, share: number): number =>
@@ -20,48 +41,85 @@ export const quantile = (values: ReadonlyArray<number>, share: number): number =
 
 export const median = (values: ReadonlyArray<number>): number => quantile(values, 0.5)
 
-/** Lets the contestants take turns. The machine may be noisy; it is so for all of them. */
-export const compare = async (
+const scoreOf = (name: string, samples: ReadonlyArray<Sample>): Score => ({
+  name,
+  rate: median(samples.map(({ rate }) => rate)),
+  cpu: median(samples.map(({ cpu }) => cpu)),
+})
+
+/** Lets contestants take turns. The machine may be noisy; it is so for all of them. */
+export const takeTurns = async (
   contestants: ReadonlyArray<Contestant>,
-  { rounds, seconds }: { readonly rounds: number; readonly seconds: number },
+  { rounds, seconds }: Rounds,
 ): Promise<ReadonlyArray<Score>> => {
-  const rates = contestants.map((): Array<number> => [])
+  const turns = contestants.map((one) => ({ ...one, samples: new Array<Sample>() }))
+  // What is compiled on the way is nobody's cost, so everybody warms up first.
+  for (const { run } of turns) await run(seconds)
   for (let round = 0; round < rounds; round++) {
-    for (const [index, { run }] of contestants.entries()) {
-      rates[index]?.push(await run(seconds))
-    }
+    for (const { run, samples } of turns) samples.push(await run(seconds))
   }
-  return contestants.map(({ name }, index) => ({ name, rate: median(rates[index] ?? []) }))
+  return turns.map(({ name, samples }) => scoreOf(name, samples))
 }
 
-/** Prints scores, with their ratios to the first. */
-export const print = (title: string, scores: ReadonlyArray<Score>): void => {
-  const [first] = scores
-  console.log(`\n${title}`)
-  for (const { name, rate } of scores) {
-    const ratio = first === undefined ? NaN : first.rate / rate
-    console.log(
-      `  ${name.padEnd(44)} ${Math.round(rate).toLocaleString("en").padStart(10)}/s   ${ratio.toFixed(2)}`,
-    )
-  }
+/** Lets Tenure and its peers take turns. */
+export const compare = async (
+  { peers, tenure }: Field<Contestant>,
+  rounds: Rounds,
+): Promise<Field<Score>> => {
+  const [first, ...others] = await takeTurns([tenure, ...peers], rounds)
+  return { tenure: first ?? scoreOf(tenure.name, []), peers: others }
 }
 
-/** Runs an operation in so many loops for about so many seconds; gives operations a second. */
-export const loops = async (
+/** Runs something that tells how many operations it has done, and measures it in this process. */
+export const sample = async (work: () => Promise<number>): Promise<Sample> => {
+  const start = performance.now()
+  const cpu = process.cpuUsage()
+  const done = await work()
+  const { system, user } = process.cpuUsage(cpu)
+  return { rate: (1000 * done) / (performance.now() - start), cpu: (system + user) / done }
+}
+
+/** Runs an operation in so many loops for about so many seconds. */
+export const loops = (
   count: number,
   seconds: number,
   operation: (loop: number) => Promise<unknown>,
-): Promise<number> => {
-  const start = performance.now()
-  const end = start + 1000 * seconds
-  let done = 0
-  await Promise.all(
-    Array.from({ length: count }, async (_, loop) => {
+): Promise<Sample> =>
+  sample(async () => {
+    const end = performance.now() + 1000 * seconds
+    let done = 0
+    const loop = async (_: unknown, index: number) => {
       while (performance.now() < end) {
-        await operation(loop)
+        await operation(index)
         done++
       }
+    }
+    await Promise.all(Array.from({ length: count }, loop))
+    return done
+  })
+
+/** Runs batches for about so many seconds, so that looking at the clock costs nothing. */
+export const batches = (size: number, seconds: number, batch: () => unknown): Promise<Sample> =>
+  sample(async () => {
+    const end = performance.now() + 1000 * seconds
+    let done = 0
+    do {
+      await batch()
+      done += size
+    } while (performance.now() < end)
+    return done
+  })
+
+const batchSize = 500
+
+/** A contestant that repeats something synchronous. */
+export const repeat = (name: string, operation: () => unknown): Contestant => ({
+  name,
+  run: (seconds) =>
+    batches(batchSize, seconds, () => {
+      // What is given is kept for a moment, so that no compiler leaves the work out.
+      let last: unknown
+      for (let done = 0; done < batchSize; done++) last = operation()
+      return last
     }),
-  )
-  return (1000 * done) / (performance.now() - start)
-}
+})

@@ -7,6 +7,8 @@ import { layer } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import { schema } from "../database.ts"
+import type { Section } from "../measurement.ts"
 
 const utf8 = new TextEncoder()
 
@@ -30,7 +32,7 @@ const watched = (url: string, statements: Array<string>) =>
 const isOfRequest = (sql: string): boolean => /memberships|buckets|api_keys/.test(sql)
 
 /** Counts the statements of an extension over HTTP, in the steady state. */
-export const countRoundTrips = (url: string, schema: string): Promise<number> => {
+const countRoundTrips = (url: string): Promise<number> => {
   const statements: Array<string> = []
   const program = Effect.gen(function* () {
     const { apiKeys, memberships } = yield* Tenure.promises
@@ -58,4 +60,19 @@ export const countRoundTrips = (url: string, schema: string): Promise<number> =>
     Layer.provide(watched(url, statements)),
   )
   return Effect.runPromise(Effect.provide(program, services))
+}
+
+/** Statements of one request. */
+export const roundTrips: Section = {
+  name: "round-trips",
+  measure: async ({ database }) => ({
+    rows: [
+      {
+        measured: "round trips of one extension over HTTP",
+        unit: "",
+        figure: await countRoundTrips((await database()).url),
+        target: { of: "figure", atMost: 2, always: true },
+      },
+    ],
+  }),
 }

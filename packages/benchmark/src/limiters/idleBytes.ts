@@ -1,0 +1,27 @@
+/** A process that fills a limiter with clients, and tells how many bytes each costs. */
+
+import { clientOf } from "./clients.ts"
+import { limiterNamed } from "./limiters.ts"
+
+const used = (): number => {
+  globalThis.gc?.()
+  const { arrayBuffers, heapUsed } = process.memoryUsage()
+  return arrayBuffers + heapUsed
+}
+
+const [name = "", count = ""] = process.argv.slice(2)
+const clients = Number(count)
+const limiter = limiterNamed(name, "admitted", clients)
+
+// What the first requests compile is no client's. Then each comes once, and nobody keeps its key.
+const fill = async (from: number, to: number): Promise<void> => {
+  for (let index = from; index < to; index++) await limiter.takeAll([clientOf(index)])
+}
+const warmUp = Math.ceil(clients / 10)
+await fill(0, warmUp)
+const before = used()
+await fill(warmUp, clients)
+process.send?.((used() - before) / (clients - warmUp))
+// It lives until here, whatever the collector thinks.
+await limiter.takeAll([])
+process.disconnect()

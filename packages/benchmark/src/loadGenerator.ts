@@ -1,0 +1,94 @@
+/**
+ * A process that keeps a server busy: so many connections, one request in flight on each. It writes
+ * prepared bytes and reads no more of a response than it must, so that it is never the bottleneck.
+ */
+
+import { connect } from "node:net"
+
+/** What to do. */
+export interface Load {
+  readonly port: number
+  readonly connections: number
+  readonly seconds: number
+  readonly requests: ReadonlyArray<string>
+  /** How long each connection rests after a response; it does not by default. */
+  readonly restMillis?: number
+}
+
+/** What was answered. */
+export interface Answered {
+  readonly responses: number
+  /** Responses with a status other than 200, and the first of them. */
+  readonly failures: number
+  readonly firstFailure: string | undefined
+  readonly seconds: number
+  /** Share of one processor that the generator used. */
+  readonly busy: number
+}
+
+const success = "HTTP/1.1 200"
+
+/** The length of the response that a text begins with, if all of it is there. */
+const lengthOf = (text: string): number | undefined => {
+  const end = text.indexOf("\r\n\r\n")
+  if (end < 0) return undefined
+  const head = text.slice(0, end)
+  const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1]
+  if (length === undefined) throw new Error(`a response without a length: ${head}`)
+  const total = end + 4 + Number(length)
+  return text.length >= total ? total : undefined
+}
+
+const generate = async ({
+  connections,
+  port,
+  requests,
+  restMillis,
+  seconds,
+}: Load): Promise<Answered> => {
+  let [next, responses, failures] = [0, 0, 0]
+  let firstFailure: string | undefined
+  const start = performance.now()
+  const cpu = process.cpuUsage()
+  const end = start + 1000 * seconds
+
+  const count = (text: string): void => {
+    responses++
+    if (text.startsWith(success)) return
+    failures++
+    firstFailure ??= text
+  }
+
+  const converse = (): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const socket = connect({ port, host: "127.0.0.1", noDelay: true })
+      let text = ""
+      const ask = () => socket.write(requests[next++ % requests.length] ?? "", "latin1")
+      socket.setEncoding("latin1")
+      socket.on("connect", ask)
+      socket.on("error", reject)
+      socket.on("close", () => resolve())
+      socket.on("data", (chunk: string) => {
+        text += chunk
+        const length = lengthOf(text)
+        if (length === undefined) return
+        count(text)
+        text = ""
+        if (performance.now() >= end) socket.destroy()
+        else if (restMillis === undefined) ask()
+        else setTimeout(ask, restMillis)
+      })
+    })
+
+  await Promise.all(Array.from({ length: connections }, converse))
+  const elapsed = (performance.now() - start) / 1000
+  const { system, user } = process.cpuUsage(cpu)
+  const busy = (system + user) / 1_000_000 / elapsed
+  return { responses, failures, firstFailure, seconds: elapsed, busy }
+}
+
+process.on("message", (load: Load) => {
+  void generate(load).then((answered) => process.send?.(answered))
+})
+process.on("disconnect", () => process.exit())
+process.send?.("ready")

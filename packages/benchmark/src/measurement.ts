@@ -1,0 +1,106 @@
+/** What every section finds: rows of one table, and curves. */
+
+import type { Database } from "./database.ts"
+import type { Score } from "./rounds.ts"
+
+/** What a row is judged by: its ratio, its own figure, or the difference to the yardstick. */
+export interface Target {
+  readonly of: "ratio" | "figure" | "difference"
+  readonly atLeast?: number
+  readonly atMost?: number
+  /** That it holds on any scale, because it is no matter of time. */
+  readonly always?: boolean
+}
+
+/** One line of the table. */
+export interface Row {
+  readonly measured: string
+  readonly unit: string
+  /** What Tenure reaches. */
+  readonly figure: number
+  /** What it is compared with. */
+  readonly yardstick?: { readonly name: string; readonly figure: number }
+  readonly target?: Target
+}
+
+/** A row with all that follows from it. */
+export interface Judged extends Row {
+  readonly ratio: number | undefined
+  readonly isMet: boolean | undefined
+}
+
+/** How a figure grows. */
+export interface Curve {
+  readonly name: string
+  /** The figure for each size. */
+  readonly points: ReadonlyArray<readonly [number, number]>
+}
+
+/** What a section has found. */
+export interface Findings {
+  readonly rows: ReadonlyArray<Row>
+  readonly curves?: ReadonlyArray<Curve>
+}
+
+/** How thoroughly to measure. */
+export interface Settings {
+  readonly rounds: number
+  readonly seconds: number
+  /** The first value, or the second where it only counts that everything works. */
+  readonly pick: <A>(thorough: A, smoke: A) => A
+  /** Whether to measure sizes that take very long to fill. */
+  readonly isLarge: boolean
+  /** A database with an empty schema; one server for all who ask. */
+  readonly database: () => Promise<Database>
+}
+
+/** A part of the program that can be asked for by its name. */
+export interface Section {
+  readonly name: string
+  readonly measure: (settings: Settings) => Promise<Findings>
+}
+
+const judge = (row: Row, ratio: number | undefined): boolean | undefined => {
+  const { figure, target, yardstick } = row
+  if (target === undefined) return undefined
+  const { atLeast = -Infinity, atMost = Infinity } = target
+  const values = { ratio, figure, difference: yardstick && figure - yardstick.figure }
+  const value = values[target.of] ?? NaN
+  return value >= atLeast && value <= atMost
+}
+
+/** Works out the ratio, and whether the target is met. */
+export const judged = (row: Row): Judged => {
+  const ratio = row.yardstick && row.figure / row.yardstick.figure
+  return { ...row, ratio, isMet: judge(row, ratio) }
+}
+
+/** The ways to look at a score. */
+const views = {
+  rate: { unit: "/s", of: ({ rate }: Score) => rate },
+  time: { unit: "µs", of: ({ rate }: Score) => 1_000_000 / rate },
+  cpu: { unit: "µs CPU", of: ({ cpu }: Score) => cpu },
+}
+
+/** One of the ways to look at a score: operations a second, time, or processor time of one. */
+export type View = keyof typeof views
+
+/** One row for each peer. */
+export const rowsOf = (
+  measured: string,
+  view: View,
+  { peers, tenure }: { readonly tenure: Score; readonly peers: ReadonlyArray<Score> },
+  targets: Readonly<Record<string, Target>> = {},
+): ReadonlyArray<Row> => {
+  const { of, unit } = views[view]
+  return peers.map((peer) => {
+    const target = targets[peer.name]
+    return {
+      measured,
+      unit,
+      figure: of(tenure),
+      yardstick: { name: peer.name, figure: of(peer) },
+      ...(target && { target }),
+    }
+  })
+}

@@ -1,0 +1,85 @@
+/** Publications to many webhooks, on stores from which nobody delivers meanwhile. */
+
+import * as Event from "@tenure/core/Event"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { Outbox } from "@tenure/core/Outbox"
+import { ProjectId } from "@tenure/core/Project"
+import { WebhookId } from "@tenure/core/Webhook"
+import * as WebhookSignature from "@tenure/core/WebhookSignature"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import { memory } from "@tenure/memory"
+import { postgres } from "@tenure/postgres"
+import * as Effect from "effect/Effect"
+import * as ManagedRuntime from "effect/ManagedRuntime"
+import { type Database, schema } from "./database.ts"
+import { type Contestant, sample } from "./rounds.ts"
+
+const projectOf = (webhooks: number) => ProjectId(`webhooks-${webhooks}`)
+
+const webhookOf = (projectId: ProjectId, index: number) => ({
+  id: WebhookId(crypto.randomUUID()),
+  projectId,
+  url: `http://127.0.0.1:4000/${index}`,
+  secret: WebhookSignature.Secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
+  previous: undefined,
+  signingKey: undefined,
+  eventTypes: undefined,
+  createdAt: 0,
+  disabledAt: undefined,
+})
+
+const fill = Effect.fnUntraced(function* (counts: ReadonlyArray<number>) {
+  const projects = yield* MembershipStore
+  const webhooks = yield* WebhookStore
+  for (const count of counts) {
+    const projectId = projectOf(count)
+    yield* projects.createProject(projectId)
+    for (let index = 0; index < count; index++) {
+      yield* webhooks.add(webhookOf(projectId, index), count)
+    }
+  }
+})
+
+const publish = Effect.fnUntraced(function* (webhooks: number) {
+  const outbox = yield* Outbox
+  const event = Event.make({
+    id: Event.EventId(crypto.randomUUID()),
+    projectId: projectOf(webhooks),
+    type: Event.EventType("benchmark"),
+    at: Date.now(),
+    data: { padding: "x".repeat(200) },
+  })
+  yield* outbox.publish(event)
+})
+
+/**
+ * Lends contestants that publish to so many webhooks; what they count are deliveries.
+ *
+ * @param deliveries - how many deliveries one turn makes; all of them are kept
+ */
+export const publications = async <A>(
+  database: Database | undefined,
+  counts: ReadonlyArray<number>,
+  deliveries: number,
+  use: (contestants: ReadonlyMap<number, Contestant>) => Promise<A>,
+): Promise<A> => {
+  const stores = database === undefined ? memory() : postgres({ url: database.url, schema })
+  const runtime = ManagedRuntime.make(stores)
+  const contestant = (webhooks: number): Contestant => ({
+    name: `${webhooks} webhooks`,
+    run: () =>
+      sample(async () => {
+        const events = Math.ceil(deliveries / webhooks)
+        await runtime.runPromise(
+          Effect.replicateEffect(publish(webhooks), events, { discard: true }),
+        )
+        return events * webhooks
+      }),
+  })
+  try {
+    await runtime.runPromise(fill(counts))
+    return await use(new Map(counts.map((count) => [count, contestant(count)])))
+  } finally {
+    await runtime.dispose()
+  }
+}

@@ -1,0 +1,55 @@
+/** The table for the terminal. */
+
+import type { Judged, Target } from "../measurement.ts"
+
+/** Digits enough to see a difference, and no more. */
+export const digits = (value: number): string => {
+  const places =
+    Math.abs(value) >= 100 || Number.isInteger(value) ? 0 : Math.abs(value) >= 10 ? 1 : 2
+  return value.toLocaleString("en", {
+    minimumFractionDigits: places,
+    maximumFractionDigits: places,
+  })
+}
+
+const targetOf = ({ atLeast, atMost, of }: Target, unit: string): string => {
+  const bound = atLeast === undefined ? `≤ ${digits(atMost ?? NaN)}` : `≥ ${digits(atLeast)}`
+  return of === "ratio" ? bound : `${of === "difference" ? "+" : ""}${bound} ${unit}`.trim()
+}
+
+const verdict = (isMet: boolean | undefined): string =>
+  isMet === undefined ? "" : isMet ? "met" : "MISSED"
+
+const columns = ["measured", "Tenure", "yardstick", "", "ratio", "target", ""]
+
+const cellsOf = ({ figure, isMet, measured, ratio, target, unit, yardstick }: Judged) => [
+  measured,
+  `${digits(figure)} ${unit}`.trim(),
+  yardstick?.name ?? "",
+  yardstick === undefined ? "" : digits(yardstick.figure),
+  ratio === undefined ? "" : ratio.toFixed(2),
+  target === undefined ? "" : targetOf(target, unit),
+  verdict(isMet),
+]
+
+// Figures are read from the right, words from the left.
+const isFigure = (column: number): boolean => [1, 3, 4].includes(column)
+
+/** Prints rows as lines of equal columns. */
+export const tableOf = (rows: ReadonlyArray<Judged>): string => {
+  const lines = [columns, ...rows.map(cellsOf)]
+  const widths = columns.map((_, column) =>
+    Math.max(...lines.map((cells) => cells[column]?.length ?? 0)),
+  )
+  return lines
+    .map((cells) =>
+      cells
+        .map((cell, column) => {
+          const width = widths[column] ?? 0
+          return isFigure(column) ? cell.padStart(width) : cell.padEnd(width)
+        })
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n")
+}

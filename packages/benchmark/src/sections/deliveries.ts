@@ -1,0 +1,171 @@
+/** Deliveries from one process to another, over an outbox on PostgreSQL. */
+
+import * as Event from "@tenure/core/Event"
+import { Outbox } from "@tenure/core/Outbox"
+import { ProjectId } from "@tenure/core/Project"
+import type { Tenure } from "@tenure/core/Tenure"
+import { postgres } from "@tenure/postgres"
+import * as Effect from "effect/Effect"
+import { schema, startTenure } from "../database.ts"
+import type { Row, Section } from "../measurement.ts"
+import { start } from "../processes.ts"
+import type { Arrivals } from "../receiver.ts"
+import { quantile } from "../rounds.ts"
+
+// Each project has one webhook: an event is one delivery.
+const projectCount = 20
+
+const longestWaitMillis = 120_000
+
+const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis))
+
+const projectOf = (index: number): string => `deliveries-${index % projectCount}`
+
+const data = () => ({ at: Date.now(), padding: "x".repeat(200) })
+
+/** The process that receives, and what it has received. */
+const startReceiver = async () => {
+  const { ask, greeting: port, stop } = await start<number>("./receiver.ts")
+  const report = () => ask<Arrivals>({})
+  return {
+    report,
+    /** Waits until so many different notifications have arrived. */
+    until: async (count: number): Promise<Arrivals> => {
+      const begin = performance.now()
+      for (;;) {
+        const arrivals = await report()
+        if (arrivals.distinct >= count || performance.now() - begin > longestWaitMillis) {
+          return arrivals
+        }
+        await pause(50)
+      }
+    },
+    register: async (tenure: Tenure): Promise<void> => {
+      for (let index = 0; index < projectCount; index++) {
+        const projectId = projectOf(index)
+        await tenure.memberships.createProject(projectId)
+        const url = `http://127.0.0.1:${port}/${index}`
+        const { secret } = await tenure.webhooks.create({ projectId, url })
+        await ask({ path: `/${index}`, secret })
+      }
+    },
+    stop,
+  }
+}
+
+type Receiver = Awaited<ReturnType<typeof startReceiver>>
+
+/** Publishes events while nobody delivers. */
+const fillBacklog = (url: string, count: number): Promise<void> =>
+  Effect.runPromise(
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const publish = (index: number) =>
+        outbox.publish(
+          Event.make({
+            id: Event.EventId(crypto.randomUUID()),
+            projectId: ProjectId(projectOf(index)),
+            type: Event.EventType("benchmark"),
+            at: Date.now(),
+            data: data(),
+          }),
+        )
+      const indexes = Array.from({ length: count }, (_, index) => index)
+      yield* Effect.forEach(indexes, publish, { concurrency: 512, discard: true })
+    }).pipe(Effect.provide(postgres({ url, schema }))),
+  )
+
+type Publish = () => Promise<unknown>
+
+/** What a part has published and found. */
+interface Part {
+  readonly published: number
+  readonly rows: ReadonlyArray<Row>
+}
+
+/** A steady trickle: how late do notifications arrive? */
+const measureLatency = async (
+  receiver: Receiver,
+  publish: Publish,
+  seconds: number,
+): Promise<Part> => {
+  let published = 0
+  await receiver.report()
+  for (let tick = 0; tick < 50 * seconds; tick++) {
+    for (let count = 0; count < 4; count++, published++) void publish()
+    await pause(20)
+  }
+  const { latencies } = await receiver.until(published)
+  const row = (name: string, share: number): Row => ({
+    measured: `delivery at 200 events a second, ${name}`,
+    unit: "ms",
+    figure: quantile(latencies, share),
+  })
+  return { published, rows: [row("p50", 0.5), row("p99", 0.99)] }
+}
+
+/** As many as go, with never more than 4,000 under way. */
+const measureSustained = async (
+  receiver: Receiver,
+  publish: Publish,
+  seconds: number,
+): Promise<Part> => {
+  const before = (await receiver.report()).total
+  const begin = performance.now()
+  let published = 0
+  while (performance.now() - begin < 1000 * seconds) {
+    if (published - ((await receiver.report()).total - before) > 4000) await pause(10)
+    else {
+      await Promise.all(Array.from({ length: 500 }, publish))
+      published += 500
+    }
+  }
+  const rate = ((await receiver.report()).total - before) / ((performance.now() - begin) / 1000)
+  return { published, rows: [{ measured: "deliveries, sustained", unit: "/s", figure: rate }] }
+}
+
+/** What had been published before is delivered as fast as it goes. */
+const measureBacklog = async (
+  url: string,
+  receiver: Receiver,
+  published: number,
+  backlog: number,
+): Promise<ReadonlyArray<Row>> => {
+  await fillBacklog(url, backlog)
+  const begin = performance.now()
+  const tenure = await startTenure(url)
+  const { distinct, total, unverified } = await receiver.until(published + backlog)
+  const rate = (distinct - published) / ((performance.now() - begin) / 1000)
+  await tenure.close()
+  const none = { of: "figure", atMost: 0, always: true } as const
+  const lost = published + backlog - distinct
+  return [
+    { measured: "deliveries of a backlog", unit: "/s", figure: rate },
+    { measured: "deliveries lost", unit: "", figure: lost, target: none },
+    { measured: "deliveries twice", unit: "", figure: total - distinct, target: none },
+    { measured: "deliveries not verified", unit: "", figure: unverified, target: none },
+  ]
+}
+
+/** How fast and how late notifications arrive, and that none is lost. */
+export const deliveries: Section = {
+  name: "deliveries",
+  measure: async ({ database, pick, seconds }) => {
+    const { url } = await database()
+    const receiver = await startReceiver()
+    const tenure = await startTenure(url)
+    await receiver.register(tenure)
+    let index = 0
+    const publish = () =>
+      tenure.events.publish({ projectId: projectOf(index++), type: "benchmark", data: data() })
+    const span = pick(7.5 * seconds, 1)
+    const trickle = await measureLatency(receiver, publish, span)
+    const flood = await measureSustained(receiver, publish, span)
+    const published = trickle.published + flood.published
+    await receiver.until(published)
+    await tenure.close()
+    const rest = await measureBacklog(url, receiver, published, pick(25_000 * seconds, 500))
+    receiver.stop()
+    return { rows: [...trickle.rows, ...flood.rows, ...rest] }
+  },
+}

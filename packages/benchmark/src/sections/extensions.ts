@@ -1,0 +1,135 @@
+/** Single extensions beside pgbench, and bulk extensions of two sizes. */
+
+import type { Tenure } from "@tenure/core/Tenure"
+import { clients, type Database, fill, startTenure } from "../database.ts"
+import { type Findings, rowsOf, type Section, type Settings } from "../measurement.ts"
+import { isInstalled, pgbench } from "../pgbench.ts"
+import { compare, type Contestant, loops, median } from "../rounds.ts"
+
+const endDate = "2099-01-01T00:00:00.000Z"
+
+const uuid = "b9019cc1-e966-4695-ad2c-6caf64a8431f"
+const body = `{"type":"membership.extended","timestamp":"2026-11-21T10:40:09.112Z","data":{"project_id":"demo","user_id":"1001","new_end_date":"2030-03-17T17:46:40.000Z","request_id":"${uuid}"}}`
+
+// Tables as a host would make them that does the same.
+const tables = {
+  yard_memberships:
+    "(id integer PRIMARY KEY, end_date timestamptz NOT NULL) WITH (fillfactor = 60)",
+  yard_audit: `(id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, user_id integer,
+    from_date timestamptz, to_date timestamptz, at timestamptz, request_id text, key_id text)`,
+  yard_events: "(id uuid PRIMARY KEY, type text, at timestamptz, body text)",
+}
+
+const update = "UPDATE yard_memberships SET end_date = now() WHERE id = $1::integer"
+const audit = `INSERT INTO yard_audit (user_id, from_date, to_date, at, request_id, key_id)
+  VALUES ($1::integer, now(), now(), now(), '${uuid}', '${uuid}')`
+const event = `INSERT INTO yard_events
+  SELECT gen_random_uuid(), 'membership.extended', now(), '${body}' WHERE $1::integer > 0`
+
+const anyOf = (members: number): number => 1 + Math.floor(Math.random() * members)
+
+/** The statements as one transaction of pgbench, or in prepared loops where that is not installed. */
+const yardstick = (
+  { transaction, url }: Database,
+  { members, withPgbench }: { readonly members: number; readonly withPgbench: boolean },
+  name: string,
+  statements: ReadonlyArray<string>,
+): Contestant => {
+  const script = statements.map((text) => `${text.replaceAll("$1::integer", ":id")};`)
+  const lines = script.length > 1 ? ["BEGIN;", ...script, "COMMIT;"] : script
+  const file = [`\\set id random(1, ${members})`, ...lines, ""].join("\n")
+  return {
+    name: `${withPgbench ? "pgbench" : "prepared loops"}: ${name}`,
+    run: (seconds) =>
+      withPgbench
+        ? pgbench(url, file, clients, seconds)
+        : loops(clients, seconds, () => transaction(statements, [anyOf(members)])),
+  }
+}
+
+const createTables = async ({ sql }: Database, members: number): Promise<void> => {
+  for (const [name, columns] of Object.entries(tables)) {
+    await sql(`DROP TABLE IF EXISTS ${name}`)
+    await sql(`CREATE TABLE ${name} ${columns}`)
+  }
+  await sql(`INSERT INTO yard_memberships SELECT n, now() FROM generate_series(1, ${members}) n`)
+  await sql("VACUUM ANALYZE yard_memberships")
+}
+
+/** Compares single extensions with what they could cost at least. */
+const measureSingle = async (
+  database: Database,
+  tenure: Tenure,
+  settings: Settings,
+): Promise<Findings> => {
+  const members = settings.pick(100_000, 1000)
+  await fill(database, tenure, "p1", members)
+  await createTables(database, members)
+  const extendOne = () =>
+    tenure.memberships.extend({ projectId: "p1", userId: String(anyOf(members)), endDate })
+  const yard = { members, withPgbench: await isInstalled() }
+  const scores = await compare(
+    {
+      tenure: { name: "Tenure", run: (seconds) => loops(clients, seconds, extendOne) },
+      peers: [
+        yardstick(database, yard, "the same three writes", [update, audit, event]),
+        yardstick(database, yard, "one UPDATE", [update]),
+      ],
+    },
+    settings,
+  )
+  for (const name of Object.keys(tables)) await database.sql(`DROP TABLE ${name}`)
+  return { rows: rowsOf("extension: membership, audit row, event", "rate", scores) }
+}
+
+/** Compares bulk extensions of a small project and of a large one. */
+const measureBulk = async (
+  database: Database,
+  tenure: Tenure,
+  { pick }: Settings,
+): Promise<Findings> => {
+  const millis = async (projectId: string): Promise<number> => {
+    const start = performance.now()
+    await tenure.memberships.extendAll({ projectId, endDate })
+    return performance.now() - start
+  }
+  const [few, many] = [pick(1000, 10), pick(1_000_000, 1000)]
+  await fill(database, tenure, "small", few)
+  await fill(database, tenure, "large", many)
+  const small: Array<number> = []
+  const large: Array<number> = []
+  for (let round = 0; round < pick(50, 3); round++) {
+    small.push(await millis("small"))
+    large.push(await millis("large"))
+  }
+  return {
+    rows: [
+      {
+        measured: `bulk extension of ${many.toLocaleString("en")} members`,
+        unit: "ms",
+        figure: median(large),
+        yardstick: { name: `of ${few.toLocaleString("en")}`, figure: median(small) },
+        target: { of: "ratio", atMost: 1.5 },
+      },
+    ],
+  }
+}
+
+/** Lends a database and a Tenure on it. */
+const onDatabase =
+  (measure: typeof measureBulk): Section["measure"] =>
+  async (settings) => {
+    const database = await settings.database()
+    const tenure = await startTenure(database.url)
+    try {
+      return await measure(database, tenure, settings)
+    } finally {
+      await tenure.close()
+    }
+  }
+
+/** Throughput of single extensions. */
+export const extensions: Section = { name: "extensions", measure: onDatabase(measureSingle) }
+
+/** The time of bulk extensions. */
+export const bulk: Section = { name: "bulk", measure: onDatabase(measureBulk) }

@@ -1,0 +1,40 @@
+/** Extensions over HTTP, in memory: Tenure beside what a team would write on a framework. */
+
+import { rowsOf, type Section, type Target } from "../measurement.ts"
+import { compare } from "../rounds.ts"
+import { withServers } from "../withServers.ts"
+
+const raw = "node:http, a constant"
+const fastify = "Fastify + @fastify/rate-limit + JSON schema"
+const express = "Express + express-rate-limit + zod"
+
+const cpuTargets: Record<string, Target> = { [raw]: { of: "ratio", atMost: 1.5 } }
+const rateTargets: Record<string, Target> = {
+  [fastify]: { of: "ratio", atLeast: 1.1 },
+  [express]: { of: "ratio", atLeast: 1.6 },
+}
+
+const served = {
+  tenure: { name: "Tenure", server: "tenure" },
+  peers: [
+    { name: raw, server: "raw" },
+    { name: fastify, server: "fastify" },
+    { name: express, server: "express" },
+  ],
+}
+
+/** Throughput of one process, and its processor time alone. */
+export const http: Section = {
+  name: "http",
+  measure: (settings) =>
+    withServers(served, async (field) => {
+      const scores = await compare(field, settings)
+      const measured = "extension over HTTP, in memory"
+      return {
+        rows: [
+          ...rowsOf(measured, "cpu", scores, cpuTargets),
+          ...rowsOf(measured, "rate", scores, rateTargets),
+        ],
+      }
+    }),
+}

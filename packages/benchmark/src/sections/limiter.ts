@@ -1,0 +1,117 @@
+/** Limiters in memory: takes a second, and what they keep. */
+
+import type { Distribution } from "../limiters/clients.ts"
+import type { Flooded } from "../limiters/flood.ts"
+import type { LimiterName, Outcome } from "../limiters/limiters.ts"
+import type { Turn } from "../limiters/takes.ts"
+import { type Row, rowsOf, type Section, type Settings, type Target } from "../measurement.ts"
+import { type Child, start } from "../processes.ts"
+import { brief, compare, type Contestant, type Field, type Score } from "../rounds.ts"
+
+const contenders: ReadonlyArray<LimiterName> = [
+  "flexible",
+  "flexibleUnion",
+  "expressStores",
+  "effectLimiter",
+  "tenureTable",
+  "tenureService",
+]
+
+const targets: Record<string, Target> = {
+  "rate-limiter-flexible": { of: "ratio", atLeast: 6 },
+}
+
+/** A limiter in its process. */
+type Running = Child & { readonly greeting: string }
+
+const contestant = ({ ask, greeting }: Running, distribution: Distribution): Contestant => ({
+  name: greeting,
+  run: (seconds) => ask({ distribution, seconds } satisfies Turn),
+})
+
+const isTenure = ({ name }: Score): boolean => name.startsWith("Tenure")
+
+/** The store beside all others; the table and the service beside the one that there is a target for. */
+const rowsOfAll = (measured: string, { peers, tenure }: Field<Score>): ReadonlyArray<Row> => {
+  const others = peers.filter((score) => !isTenure(score))
+  const aimedAt = others.filter(({ name }) => name in targets)
+  const rows = (one: Score, beside: ReadonlyArray<Score>) =>
+    rowsOf(`${measured}: ${one.name}`, "rate", { tenure: one, peers: beside }, targets)
+  return [
+    ...rows(tenure, others),
+    ...peers.filter(isTenure).flatMap((score) => rows(score, aimedAt)),
+  ]
+}
+
+const rowsFor = async (outcome: Outcome, settings: Settings): Promise<ReadonlyArray<Row>> => {
+  const count = String(settings.pick(100_000, 1000))
+  const run = (name: LimiterName) =>
+    start<string>("./limiters/takes.ts", { args: [name, outcome, count] })
+  const tenure = await run("tenureStore")
+  const others = await Promise.all(contenders.map(run))
+  const rows: Array<Row> = []
+  for (const distribution of ["uniform", "zipf"] as const) {
+    const field = {
+      tenure: contestant(tenure, distribution),
+      peers: others.map((other) => contestant(other, distribution)),
+    }
+    const measured = `take of three buckets, ${distribution}, ${outcome}`
+    rows.push(...rowsOfAll(measured, await compare(field, brief(settings))))
+  }
+  for (const { stop } of [tenure, ...others]) stop()
+  return rows
+}
+
+const inProcess = async <Result>(module: string, args: ReadonlyArray<string>): Promise<Result> => {
+  const child = await start<Result>(module, { args, flags: ["--expose-gc"] })
+  return child.greeting
+}
+
+const measureIdle = async ({ pick }: Settings): Promise<ReadonlyArray<Row>> => {
+  const bytes = (limiter: LimiterName) =>
+    inProcess<number>("./limiters/idleBytes.ts", [limiter, String(pick(100_000, 1000))])
+  const figure = await bytes("tenureStore")
+  const peers = [
+    { name: "rate-limiter-flexible", limiter: "flexible" },
+    { name: "express-rate-limit's MemoryStore", limiter: "expressStores" },
+    { name: "Effect's RateLimiter", limiter: "effectLimiter" },
+  ] as const
+  const rows: Array<Row> = []
+  for (const { limiter, name } of peers) {
+    rows.push({
+      measured: "an idle key and its address",
+      unit: "bytes",
+      figure,
+      yardstick: { name, figure: await bytes(limiter) },
+      target: { of: "figure", atMost: 250 },
+    })
+  }
+  return rows
+}
+
+const megabytes = (bytes: number): number => bytes / 1_000_000
+
+const measureFlood = async ({ pick }: Settings): Promise<Row> => {
+  const count = pick(10_000_000, 20_000)
+  const { after, before } = await inProcess<Flooded>("./limiters/flood.ts", [String(count)])
+  return {
+    measured: `heap after ${count.toLocaleString("en")} addresses that came once`,
+    unit: "MB",
+    figure: megabytes(after),
+    yardstick: { name: "after a tenth of them", figure: megabytes(before) },
+    target: { of: "ratio", atMost: 1.1 },
+  }
+}
+
+/** Speed and memory of limiters. */
+export const limiter: Section = {
+  name: "limiter",
+  measure: async (settings) => ({
+    rows: [
+      ...(await rowsFor("admitted", settings)),
+      ...(await rowsFor("refused", settings)),
+      ...(await measureIdle(settings)),
+      await measureFlood(settings),
+    ],
+  }),
+}

@@ -1,0 +1,210 @@
+/**
+ * Limiters that share their counters through PostgreSQL. What survives a crash differs: the table of
+ * rate-limiter-flexible is logged, Tenure's is not.
+ */
+
+import { ApiKeyId } from "@tenure/core/ApiKey"
+import { RateLimiter } from "@tenure/core/RateLimiter"
+import { RateLimitStore } from "@tenure/core/RateLimitStore"
+import * as TokenBucket from "@tenure/core/TokenBucket"
+import { postgres } from "@tenure/postgres"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as ManagedRuntime from "effect/ManagedRuntime"
+import pg from "pg"
+import { RateLimiterPostgres } from "rate-limiter-flexible"
+import { type Database, schema } from "../database.ts"
+import { type Client, clientOf } from "../limiters/clients.ts"
+import { type Row, rowsOf, type Section, type Settings, type Target } from "../measurement.ts"
+import { compare, loops } from "../rounds.ts"
+
+const concurrency = 32
+
+/** Everybody has as many connections as there are takes at the same time. */
+const maxConnections = concurrency
+
+/** A limiter on the database; the promise of a take tells whether it was admitted. */
+interface Limiter {
+  readonly name: string
+  readonly take: (client: Client) => Promise<boolean>
+  readonly close: () => Promise<void>
+}
+
+const plenty = 1_000_000_000
+
+const policy = TokenBucket.policy({ limit: 10_000_000, windowMillis: 300 * 86_400_000 })
+
+/** The store alone. */
+const tenureStore = (url: string): Limiter => {
+  const runtime = ManagedRuntime.make(postgres({ url, schema, maxConnections }))
+  return {
+    name: "Tenure's RateLimitStore",
+    close: () => runtime.dispose(),
+    take: ({ address, key }) =>
+      runtime.runPromise(
+        Effect.flatMap(RateLimitStore, (store) =>
+          store.take([
+            { key: `key:${key}`, policy },
+            { key: `address:${address}`, policy },
+            { key: `burst:${key}`, policy },
+          ]),
+        ).pipe(Effect.map(({ admitted }) => admitted)),
+      ),
+  }
+}
+
+/** The service, which remembers refusals; one request an hour for each client. */
+const tenureService = (url: string): Limiter => {
+  const limit = { limit: 1, window: "1 hour" } as const
+  const service = RateLimiter.layer({ perKey: limit, perAddress: limit, burst: limit })
+  const runtime = ManagedRuntime.make(
+    Layer.provide(service, postgres({ url, schema, maxConnections })),
+  )
+  return {
+    name: "Tenure's RateLimiter",
+    close: () => runtime.dispose(),
+    take: ({ address, key }) =>
+      runtime.runPromise(
+        Effect.flatMap(RateLimiter, (limiter) =>
+          limiter.take({ address, keyId: ApiKeyId(key) }),
+        ).pipe(Effect.map(({ _tag }) => _tag === "Admitted")),
+      ),
+  }
+}
+
+type Options = ConstructorParameters<typeof RateLimiterPostgres>[0]
+
+/** A limiter of rate-limiter-flexible, once it has made its table. */
+const makeFlexible = (options: Options): Promise<RateLimiterPostgres> =>
+  new Promise((resolve, reject) => {
+    const limiter = new RateLimiterPostgres(options, (error?: Error) => {
+      if (error === undefined) resolve(limiter)
+      else reject(error)
+    })
+  })
+
+/** Three limiters of rate-limiter-flexible, in sequence; the first that refuses is the last asked. */
+const flexible = async (url: string, name: string, options: Partial<Options>): Promise<Limiter> => {
+  const storeClient = new pg.Pool({ connectionString: url, max: maxConnections })
+  const make = (keyPrefix: string) =>
+    makeFlexible({
+      storeClient,
+      schemaName: schema,
+      tableName: "flexible",
+      clearExpiredByTimeout: false,
+      keyPrefix,
+      points: plenty,
+      duration: 3600,
+      ...options,
+    })
+  const key = await make("key")
+  const address = await make("address")
+  const burst = await make("burst")
+  return {
+    name,
+    close: () => storeClient.end(),
+    take: async (client) => {
+      try {
+        await key.consume(client.key)
+        await address.consume(client.address)
+        await burst.consume(client.key)
+        return true
+      } catch (refusal) {
+        if (refusal instanceof Error) throw refusal
+        return false
+      }
+    },
+  }
+}
+
+/** A situation: who comes, and what becomes of the requests. */
+interface Situation {
+  readonly measured: string
+  readonly client: () => Client
+  readonly isAdmitted: boolean
+  readonly target: Target
+  readonly tenure: (url: string) => Limiter
+  readonly peers: ReadonlyArray<{ readonly name: string; readonly options: Partial<Options> }>
+}
+
+const name = "rate-limiter-flexible"
+
+const situations = ({ pick }: Settings): ReadonlyArray<Situation> => {
+  const keys = pick(100_000, 1000)
+  return [
+    {
+      measured: "take on PostgreSQL, uniform keys",
+      client: () => clientOf(Math.floor(Math.random() * keys)),
+      isAdmitted: true,
+      target: { of: "ratio", atLeast: 1.8 },
+      tenure: tenureStore,
+      peers: [{ name, options: {} }],
+    },
+    {
+      measured: "take on PostgreSQL, one hot key",
+      client: () => clientOf(keys + 1),
+      isAdmitted: true,
+      target: { of: "ratio", atLeast: 2 },
+      tenure: tenureStore,
+      peers: [{ name, options: {} }],
+    },
+    {
+      measured: "take on PostgreSQL, one exhausted key",
+      client: () => clientOf(keys + 2),
+      isAdmitted: false,
+      target: { of: "ratio", atLeast: 5 },
+      tenure: tenureService,
+      peers: [
+        { name, options: { points: 1 } },
+        // It remembers refusals too, where it is asked to.
+        { name: `${name}, blocking in memory`, options: { points: 1, inMemoryBlockOnConsumed: 1 } },
+      ],
+    },
+  ]
+}
+
+const contestant = ({ name: of, take }: Limiter, { client, isAdmitted }: Situation) => ({
+  name: of,
+  run: (seconds: number) =>
+    loops(concurrency, seconds, async () => {
+      if ((await take(client())) !== isAdmitted) throw new Error(`${of} judged wrongly`)
+    }),
+})
+
+const measure = async (
+  { url }: Database,
+  situation: Situation,
+  settings: Settings,
+): Promise<ReadonlyArray<Row>> => {
+  const tenure = situation.tenure(url)
+  const peers: Array<Limiter> = []
+  for (const peer of situation.peers) peers.push(await flexible(url, peer.name, peer.options))
+  const all = [tenure, ...peers]
+  if (!situation.isAdmitted) for (const { take } of all) await take(situation.client())
+  const field = {
+    tenure: contestant(tenure, situation),
+    peers: peers.map((peer) => contestant(peer, situation)),
+  }
+  const scores = await compare(field, settings)
+  for (const { close } of all) await close()
+  const measured = `${situation.measured}: ${tenure.name}`
+  // The processor time is that of this process; the database's is not counted.
+  return [
+    ...rowsOf(measured, "rate", scores, { [name]: situation.target }),
+    ...rowsOf(measured, "cpu", scores),
+  ]
+}
+
+/** Takes a second, each on three buckets, 32 at the same time. */
+export const limiterPostgres: Section = {
+  name: "limiter-postgres",
+  measure: async (settings) => {
+    const database = await settings.database()
+    await database.sql(`CREATE SCHEMA IF NOT EXISTS ${schema}`)
+    const rows: Array<Row> = []
+    for (const situation of situations(settings)) {
+      rows.push(...(await measure(database, situation, settings)))
+    }
+    return { rows }
+  },
+}

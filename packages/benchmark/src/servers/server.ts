@@ -1,0 +1,21 @@
+/** A process that serves: it says where, and answers when it is asked. */
+
+import type { AddressInfo, Server } from "node:net"
+
+/** Tells the parent the port, and answers what it asks: the processor time, if nothing else. */
+export const announce = (port: number, answer: () => object = process.cpuUsage): void => {
+  process.on("message", () => process.send?.(answer()))
+  process.on("disconnect", () => process.exit())
+  process.send?.(port)
+}
+
+const isBound = (address: string | AddressInfo | null): address is AddressInfo =>
+  typeof address === "object" && address !== null
+
+/** Listens on a free port and announces it. */
+export const listen = (server: Server): void => {
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    if (isBound(address)) announce(address.port)
+  })
+}

@@ -1,0 +1,66 @@
+/** What the servers are asked for. */
+
+import * as EndDate from "@tenure/core/EndDate"
+
+/** The project, and the number of its members, whose ids begin at 1. */
+export const projectId = "p1"
+export const memberCount = 1000
+
+/** The tokens of the clients' keys. */
+export const tokens = Array.from(
+  { length: 16 },
+  (_, index) => `benchmark-token-${index}-${"x".repeat(24)}`,
+)
+
+/** What every request asks for. */
+export const endDate = "2099-01-01T00:00:00.000Z"
+
+/** High enough that nobody ever reaches it; the work of limiting is done all the same. */
+export const highLimit = 1_000_000_000
+
+/** The route of an extension, as Express and Fastify spell it. */
+export const route = "/v2/projects/:project/memberships/:user/extend"
+
+const extendPath = (user: number): string =>
+  route.replace(":project", projectId).replace(":user", String(user))
+
+/** One request for each member, as bytes that can be sent as they are. */
+export const requests = (
+  extendOf: (index: number) => unknown = () => endDate,
+): ReadonlyArray<string> =>
+  Array.from({ length: memberCount }, (_, index) => {
+    const body = JSON.stringify({ extend: extendOf(index) })
+    return [
+      `PATCH ${extendPath(index + 1)} HTTP/1.1`,
+      "Host: 127.0.0.1",
+      `Authorization: Bearer ${tokens[index % tokens.length]}`,
+      "Content-Type: application/json",
+      `Content-Length: ${body.length}`,
+      "",
+      body,
+    ].join("\r\n")
+  })
+
+/** The fields that Tenure sends with every response, as a constant. */
+export const headers = {
+  "Content-Type": "application/json",
+  "Cache-Control": "no-store",
+  "X-RateLimit-Limit": String(highLimit),
+  "X-RateLimit-Remaining": String(highLimit - 1),
+  "X-RateLimit-Reset": "1790000000",
+}
+
+/** What Tenure answers, as a constant. */
+export const envelope = JSON.stringify({
+  ok: true,
+  request_id: "b9019cc1-e966-4695-ad2c-6caf64a8431f",
+  method: "PATCH",
+  path: extendPath(500),
+  code: 200,
+  total: 1,
+  message: "The membership was extended.",
+  data: { new_end_date: endDate },
+})
+
+/** The rule for dates. Nobody has a quicker one, so that it is to nobody's disadvantage. */
+export const isRealInstant = (text: string): boolean => EndDate.parse(text) !== undefined
