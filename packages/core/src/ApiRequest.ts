@@ -12,6 +12,8 @@ export type Body =
   | { readonly _tag: "Parsed"; readonly value: unknown }
   /** Longer than the limit; the adapter has read no further. */
   | { readonly _tag: "TooLarge" }
+  /** Read by another before it came to the adapter, who has kept nothing of it. */
+  | { readonly _tag: "Consumed" }
   /** The request as a whole could not be read, so that its fields are not to be relied on. */
   | {
       readonly _tag: "Unreadable"
@@ -22,10 +24,13 @@ export type Body =
 export interface ApiRequest {
   /** In capitals, as on the wire. */
   readonly method: string
-  /** The path as on the wire, percent-encoded, without the query. */
+  /**
+   * The path as on the wire, percent-encoded, without the query. Where the host has mounted the API
+   * under a path, it is without that.
+   */
   readonly path: string
-  /** What of the path comes before the base path, where the host has mounted the API. */
-  readonly mountPath?: string | undefined
+  /** The whole path as the client has sent it, where `path` is not. */
+  readonly originalPath?: string | undefined
   readonly headers: HeaderFields
   readonly body: Body
   /** The address of the socket's other end; `undefined` where it has none. */
@@ -41,15 +46,11 @@ export const emptyBody: Body = { _tag: "Bytes", bytes: new Uint8Array(0) }
 export const tooLarge: Body = { _tag: "TooLarge" }
 
 /** A body that another has read, who has kept nothing of it: to wait for it would be for ever. */
-export const consumed: Body = {
-  _tag: "Unreadable",
-  error: {
-    _tag: "MalformedRequest",
-    message: "The body was read before it came to the API, and nothing of it was kept.",
-  },
-}
+export const consumed: Body = { _tag: "Consumed" }
 
-const authority = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*/
+// Nothing else is taken for an authority: what one reader takes for the end of a host is a part of
+// the path to another, and with it goes what that other guards.
+const authority = /^https?:\/\/([\w.-]+|\[[\da-f:.]+\])(:\d*)?(?=[/?#]|$)/i
 
 /**
  * The path of a request target: without the query, and without scheme and host where the target
@@ -61,3 +62,11 @@ export const pathOf = (target: string): string => {
   const path = query === -1 ? local : local.slice(0, query)
   return path === "" ? "/" : path
 }
+
+/** The paths of the API in the notation of most routers, each after the base path. */
+export const pathPatterns = [
+  "/v2/projects/:projectId/memberships/extend",
+  "/v2/projects/:projectId/memberships/:id/extend",
+  "/v2/projects/:projectId/integrations/webhooks",
+  "/v2/projects/:projectId/integrations/webhooks/:id",
+] as const

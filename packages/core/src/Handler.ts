@@ -121,7 +121,7 @@ const respond = (
 const basePathPattern = /^(\/(?!\.{1,2}(\/|$))[\w\-.~!$&'()*+,;=:@]+)*$/
 
 const parseBasePath = (text: string): Effect.Effect<string, InvalidInput> => {
-  const path = text.replace(/\/$/, "")
+  const path = String(text).replace(/\/$/, "")
   return basePathPattern.test(path)
     ? Effect.succeed(path)
     : Effect.fail(
@@ -136,7 +136,8 @@ const ask = (authenticate: Identity.Authenticate<void>): Effect.Effect<Caller> =
     return Predicate.isPromiseLike(answer) ? Effect.promise(() => answer) : Effect.succeed(answer)
   }).pipe(
     Effect.map((identity) =>
-      Predicate.isNullish(identity) ? unauthorized : known(Identity.toClient(identity)),
+      // A host without types may say so by `null` or `false` as well.
+      identity ? known(Identity.toClient(identity)) : unauthorized,
     ),
   )
 
@@ -193,7 +194,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
 
   /** What a request comes to that is within its limits. */
   const outcomeOf = (request: ApiRequest, requestId: string, caller: Caller) => {
-    const route = Route.match(request.path, `${request.mountPath ?? ""}${basePath}`)
+    const route = Route.match(request.path, basePath)
     if (request.body._tag === "Unreadable") return Effect.fail(request.body.error)
     if (route === undefined) return Effect.fail({ _tag: "RouteNotFound" } as const)
     return caller._tag === "Known"
@@ -208,7 +209,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
   ) {
     const keyId = keyIdOf(caller)
     const decision = yield* limiter.take({ address: addressOf(request), keyId })
-    const subject = { requestId, method: request.method, path: request.path }
+    const path = request.originalPath ?? request.path
+    const subject = { requestId, method: request.method, path }
     switch (decision._tag) {
       case "Refused": {
         const { report, retryAfter } = decision
@@ -232,7 +234,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
       yield* Callback.call("onResponse", onResponse, {
         requestId,
         method: request.method,
-        path: request.path,
+        path: request.originalPath ?? request.path,
         status: response.status,
         durationMillis: Number((yield* Clock.monotonicTimeNanos) - start) / 1_000_000,
         keyId: keyIdOf(caller),

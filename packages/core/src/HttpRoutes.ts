@@ -3,12 +3,13 @@
 import * as ByteSize from "effect/ByteSize"
 import * as Effect from "effect/Effect"
 import * as HttpRouter from "effect/http/HttpRouter"
-import type { HttpServerError } from "effect/http/HttpServerError"
+import { HttpServerError, RouteNotFound } from "effect/http/HttpServerError"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
-import { type ApiRequest, type Body, pathOf, tooLarge } from "./ApiRequest.ts"
+import { type ApiRequest, type Body, pathOf, pathPatterns, tooLarge } from "./ApiRequest.ts"
 import type { ApiResponse } from "./Envelope.ts"
 import { Handler } from "./Handler.ts"
 import { keepRepeated } from "./HeaderFields.ts"
@@ -53,27 +54,60 @@ const rawHeadersOf = ({ source }: HttpServerRequest.HttpServerRequest): Readonly
     ? source.rawHeaders
     : []
 
-const toApiRequest = Effect.fnUntraced(function* (
-  request: HttpServerRequest.HttpServerRequest,
-  path: string,
-  limit: number,
-) {
-  return {
-    method: request.method,
-    path,
-    headers: keepRepeated(request.headers, rawHeadersOf(request)),
-    body: yield* readBody(request, limit),
-    remoteAddress: Option.getOrUndefined(request.remoteAddress),
-  } satisfies ApiRequest
-})
-
 const toResponse = ({ body, headers, status }: ApiResponse) =>
   HttpServerResponse.text(body, { status, headers, contentType: "application/json" })
 
+const notFound = (request: HttpServerRequest.HttpServerRequest) =>
+  Effect.fail(new HttpServerError({ reason: new RouteNotFound({ request }) }))
+
+const isNotFound = (error: unknown): boolean =>
+  error instanceof HttpServerError && error.reason._tag === "RouteNotFound"
+
+const make = Effect.fnUntraced(function* <R>({ authenticate }: Options<R>) {
+  const { basePath, handle, maxBodyBytes, owns } = yield* Handler
+  const router = yield* HttpRouter.HttpRouter
+  const run = Effect.runPromiseWith(yield* Effect.context<R>())
+
+  const answer = Effect.fnUntraced(function* (
+    request: HttpServerRequest.HttpServerRequest,
+    path: string,
+  ) {
+    const apiRequest: ApiRequest = {
+      method: request.method,
+      path,
+      headers: keepRepeated(request.headers, rawHeadersOf(request)),
+      body: yield* readBody(request, maxBodyBytes),
+      remoteAddress: Option.getOrUndefined(request.remoteAddress),
+      ...(authenticate && { authenticate: () => run(authenticate(request)) }),
+    }
+    // What has begun is done, as with every other host, even if the client has gone.
+    return toResponse(yield* Effect.uninterruptible(handle(apiRequest)))
+  })
+
+  const route = (request: HttpServerRequest.HttpServerRequest) => {
+    const path = pathOf(request.originalUrl)
+    // The router takes other spellings for the same, such as those with a slash at the end.
+    return owns(path) ? answer(request, path) : notFound(request)
+  }
+  const mounted = basePath === "" ? router : router.prefixed(basePath)
+  for (const pattern of pathPatterns) yield* mounted.add("*", pattern, route)
+
+  // Methods that the router does not know, and ids that are too long for it or not percent-encoded
+  // correctly, find no route, and the answers to these are the API's as well.
+  yield* router.addGlobalMiddleware((routes) =>
+    Effect.catch(routes, (error) =>
+      Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
+        const path = pathOf(request.originalUrl)
+        return isNotFound(error) && owns(path) ? answer(request, path) : Effect.fail(error)
+      }),
+    ),
+  )
+})
+
 /**
- * The API in the host's router: what is the API's is answered, and everything else goes on to the
- * host's own routes. It stands before those, as middleware, since a path is the API's letter by
- * letter. Where it is not to be at the root, `basePath` of Tenure's options says so.
+ * The API in the host's router, among the host's own routes: middleware of the host that is global
+ * comes before it as before those. Where it is not to be at the root, `basePath` of Tenure's options
+ * says so.
  *
  * @example
  * ```ts
@@ -92,31 +126,4 @@ const toResponse = ({ body, headers, status }: ApiResponse) =>
  * )
  * ```
  */
-export const layer = <R = never>({ authenticate }: Options<R> = {}) =>
-  HttpRouter.middleware(
-    Effect.gen(function* () {
-      const { handle, maxBodyBytes, owns } = yield* Handler
-      const services = yield* Effect.context<R>()
-
-      const answer = Effect.fnUntraced(function* (
-        request: HttpServerRequest.HttpServerRequest,
-        path: string,
-      ) {
-        const apiRequest = yield* toApiRequest(request, path, maxBodyBytes)
-        const identity =
-          authenticate && (yield* Effect.provideContext(authenticate(request), services))
-        // What has begun is done, as with every other host, even if the client has gone.
-        const response = yield* Effect.uninterruptible(
-          handle(authenticate ? { ...apiRequest, authenticate: () => identity } : apiRequest),
-        )
-        return toResponse(response)
-      })
-
-      return (routes) =>
-        Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
-          const path = pathOf(request.originalUrl)
-          return owns(path) ? answer(request, path) : routes
-        })
-    }),
-    { global: true },
-  )
+export const layer = <R = never>(options: Options<R> = {}) => Layer.effectDiscard(make(options))

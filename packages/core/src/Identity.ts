@@ -35,8 +35,12 @@ const KeyId = refined<string, ApiKeyId>("keyId of an identity", (id) => pattern.
  * @throws TypeError where it says nothing that makes sense: that is the host's fault, not the client's
  */
 export const toClient = ({ keyId, projects }: Identity): Client => {
-  if (typeof projects === "string" || !Predicate.isIterable(projects)) {
+  if (!(Array.isArray(projects) || projects instanceof Set)) {
     throw new TypeError("the projects of an identity are an array or a set")
   }
-  return { keyId: KeyId(keyId), projects: new Set(projects) }
+  const ids = new Set<string>(projects)
+  if (typeof keyId !== "string" || ![...ids].every(Predicate.isString)) {
+    throw new TypeError("the keyId of an identity and its projects are strings")
+  }
+  return { keyId: KeyId(keyId), projects: ids }
 }

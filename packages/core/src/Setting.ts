@@ -4,6 +4,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import { InvalidInput } from "./InvalidInput.ts"
 
 /** The least and the greatest value that an option may have. */
@@ -63,19 +64,23 @@ export const callback = <F extends (...args: never) => unknown>(
     : refuse(field, "a function")
 
 /**
- * Refuses options that there are none of: a name with a typing error would go unnoticed otherwise.
+ * Options, of which none is unknown: a name with a typing error would go unnoticed otherwise.
  *
- * @param prefix - what precedes the names in errors, such as `webhooks.`
+ * @param field - the option that these are within, such as `webhooks`; empty for those of the whole
  */
 export const known = <Options extends object>(
-  prefix: string,
+  field: string,
   options: Options,
   names: Readonly<Record<keyof Options, true>>,
 ): Effect.Effect<void, InvalidInput> => {
+  if (!Predicate.isObject(options)) return refuse(field, "an object")
   const stranger = Object.keys(options).find((name) => !Object.hasOwn(names, name))
   return stranger === undefined
     ? Effect.void
-    : refuse(`${prefix}${stranger}`, `an option, which are ${Object.keys(names).join(", ")}`)
+    : refuse(
+        field === "" ? stranger : `${field}.${stranger}`,
+        `one of the options ${Object.keys(names).join(", ")}`,
+      )
 }
 
 /** A whole number; 1 to 1,000,000,000 by default. */
@@ -94,7 +99,10 @@ export const millis = (
 ): Effect.Effect<number, InvalidInput> =>
   inRange(
     field,
-    Option.match(Duration.fromInput(value), { onNone: () => NaN, onSome: Duration.toMillis }),
+    // What is not a number would be a duration of no length.
+    Number.isNaN(value)
+      ? NaN
+      : Option.match(Duration.fromInput(value), { onNone: () => NaN, onSome: Duration.toMillis }),
     range,
     "a duration in milliseconds",
   )

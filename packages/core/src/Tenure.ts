@@ -88,8 +88,8 @@ const rateLimitOptionNames: Readonly<Record<keyof RateLimiter.Options, true>> = 
 const checkNames = ({ rateLimits = {}, webhooks = {}, ...options }: Options) =>
   Effect.all([
     Setting.known("", options, optionNames),
-    Setting.known("webhooks.", webhooks, webhookOptionNames),
-    Setting.known("rateLimits.", rateLimits, rateLimitOptionNames),
+    Setting.known("webhooks", webhooks, webhookOptionNames),
+    Setting.known("rateLimits", rateLimits, rateLimitOptionNames),
   ])
 
 /**

@@ -47,10 +47,18 @@ describe("onEvent", () => {
     ],
     ["rejects", () => Promise.reject(new Error("the host's own"))],
   ])("that %s takes nothing back, and stops nothing", async (_name, onEvent) => {
+    const unhandled: Array<unknown> = []
+    const listeners = process.rawListeners("unhandledRejection")
+    process.removeAllListeners("unhandledRejection")
+    process.on("unhandledRejection", (reason) => void unhandled.push(reason))
     const tenure = await Tenure.make({ stores: memory(), onEvent })
     await tenure.memberships.createProject("p1")
     await tenure.memberships.grant({ ...member, endDate })
     expect(await tenure.memberships.find(member)).toMatchObject(member)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+    process.removeAllListeners("unhandledRejection")
+    for (const listener of listeners) process.on("unhandledRejection", (...of) => listener(...of))
+    expect(unhandled).toEqual([])
     await tenure.close()
   })
 })

@@ -60,6 +60,53 @@ adapterSuite("Effect's NodeHttpServer", {
   },
 })
 
+it("a guard of the host covers it as it does the host's own routes, whenever that is ready", async () => {
+  const guard = HttpRouter.middleware(
+    Effect.gen(function* () {
+      yield* Effect.sleep(20)
+      const refusal = Effect.succeed(HttpServerResponse.empty({ status: 403 }))
+      return (routes) =>
+        Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) =>
+          headers["x-vpn"] === "1" ? routes : refusal,
+        )
+    }),
+    { global: true },
+  )
+  const services = Layer.provide(Tenure.layer(), memory())
+  for (const routes of [
+    Layer.mergeAll(guard, HttpRoutes.layer(), own),
+    Layer.mergeAll(HttpRoutes.layer(), own, guard),
+  ]) {
+    const app = Layer.provide(routes, services)
+    const { dispose, handler } = HttpRouter.toWebHandler(app, { disableLogger: true })
+    for (const path of ["/own", "/v2/projects/p1/integrations/webhooks"]) {
+      expect((await handler(new Request(`http://localhost${path}`))).status).toBe(403)
+    }
+    await dispose()
+  }
+})
+
+it.each<readonly [string, Effect.Effect<Identity | undefined>]>([
+  ["dies", Effect.die(new Error("no database"))],
+  ["is interrupted", Effect.interrupt],
+])(
+  "an authentication that %s is a fault of the host's: 500, and it is told",
+  async (_name, effect) => {
+    const faults: Array<unknown> = []
+    const services = Tenure.layer({ onError: (fault) => void faults.push(fault) })
+    const app = HttpRoutes.layer({ authenticate: () => effect }).pipe(
+      Layer.provide(services),
+      Layer.provide(memory()),
+    )
+    const { dispose, handler } = HttpRouter.toWebHandler(app, { disableLogger: true })
+    const url = "http://localhost/v2/projects/p1/integrations/webhooks"
+    const response = await handler(new Request(url))
+    expect(JSON.parse(await response.text())).toMatchObject({ ok: false, code: 500 })
+    expect(faults).toHaveLength(1)
+    await dispose()
+  },
+)
+
 it("the host's own authentication is an effect of the host's", async () => {
   class Sessions extends Context.Service<
     Sessions,

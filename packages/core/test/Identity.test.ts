@@ -41,6 +41,12 @@ describe("a host's own authentication", () => {
     await tenure.close()
   })
 
+  it.each(["null", "false", "0", '""'])("says by %s that it is nobody's", async (nobody) => {
+    const tenure = await make({ authenticate: () => JSON.parse(nobody) })
+    expect((await tenure.handle(request())).status).toBe(401)
+    await tenure.close()
+  })
+
   it("stands in for API keys, which open nothing any more", async () => {
     const tenure = await make({ authenticate: () => undefined })
     const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
@@ -104,6 +110,10 @@ describe("a host's own authentication", () => {
     ],
     ["rejects", () => Promise.reject(new Error("no database"))],
     ["names no key", () => ({ keyId: "", projects: [] })],
+    ["has no key", () => JSON.parse('{"projects":["p1"]}')],
+    ["has a key that is no text", () => JSON.parse('{"keyId":7,"projects":["p1"]}')],
+    ["has a project in the place of several", () => JSON.parse('{"keyId":"a","projects":"p1"}')],
+    ["has projects that are none", () => JSON.parse('{"keyId":"a","projects":[["p1"]]}')],
     ["names a key that garbles logs", () => ({ keyId: "a\n", projects: [] })],
   ])("that %s is a fault of the host's: 500, and it is told", async (_name, authenticate) => {
     const faults: Array<Fault> = []

@@ -206,6 +206,10 @@ describe("options of hosts without types", () => {
     ['{"webhooks":{"allowedNetworks":{}}}', "webhooks.allowedNetworks"],
     ['{"keyCacheLife":"soon"}', "keyCacheLife"],
     ['{"transport":{}}', "transport"],
+    ['{"basePath":5}', "basePath"],
+    ['{"trustedProxies":[5]}', "trustedProxies"],
+    ['{"rateLimits":null}', "rateLimits"],
+    ['{"webhooks":5}', "webhooks"],
   ])("%s is refused by name", async (text, field) => {
     const refusal = Tenure.make({ ...untyped(text), stores: memory() })
     await expect(refusal).rejects.toMatchObject({ _tag: "InvalidInput", field })

@@ -43,12 +43,20 @@ export interface Options {
 export const membershipMiddleware =
   (tenure: Mountable, { authenticate, useExpressIp = false }: Options = {}): RequestHandler =>
   (request, response, next) => {
-    if (!tenure.owns(pathOf(request.url))) return next()
+    // That of the mount path's inside, and of whatever other middleware has made of it.
+    const path = pathOf(request.url)
+    if (!tenure.owns(path)) return next()
     const known = {
-      path: pathOf(request.originalUrl),
-      mountPath: request.baseUrl,
+      path,
+      originalPath: pathOf(request.originalUrl),
       ...(useExpressIp && { remoteAddress: request.ip }),
       ...(authenticate && { authenticate: () => authenticate(request) }),
     }
-    handle(tenure, request, known, (reply) => send(response, reply))
+    handle(tenure, request, known, (reply) => {
+      try {
+        send(response, reply)
+      } catch (fault) {
+        next(fault)
+      }
+    })
   }

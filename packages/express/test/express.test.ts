@@ -1,4 +1,6 @@
 import { createServer } from "node:http"
+import { connect } from "node:net"
+import { text } from "node:stream/consumers"
 import * as Tenure from "@tenure/core/Tenure"
 import { membershipMiddleware } from "@tenure/express"
 import { memory } from "@tenure/memory"
@@ -95,6 +97,76 @@ for (const [name, express] of versions) {
         },
       ),
     )
+
+    it("guards by path are not passed by a target with a host that is none", () =>
+      inBackend(
+        (app, tenure) => {
+          app.use("/v2", (_request, response) => void response.sendStatus(403))
+          app.use(membershipMiddleware(tenure))
+        },
+        async (call) => {
+          for (const host of ["http://x", "http://x;", "http://x'", "http://x%", "http://a@b@c;"]) {
+            const { status } = await call(`${host}${path}`)
+            expect([403, 404]).toContain(status)
+          }
+          for (const odd of ["javascript://x", "foo://x;", "http://x:y:z", "http:/"]) {
+            expect([403, 404]).toContain((await call(`${odd}${path}`)).status)
+          }
+        },
+      ))
+
+    it("a body of which somebody listens as text is read all the same", () =>
+      inBackend(
+        (app, tenure) => {
+          app.use((request, _response, next) => {
+            request.setEncoding("utf8").on("data", () => {})
+            next()
+          })
+          app.use(membershipMiddleware(tenure))
+        },
+        async (call, url) => {
+          expect((await call(path)).status).toBe(200)
+          const { hostname, port } = new URL(url)
+          const socket = connect({ host: hostname, port: Number(port) })
+          socket.write(`PATCH ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n{"`)
+          setTimeout(() => socket.end("a}"), 20)
+          expect(await text(socket)).toContain("401")
+        },
+      ))
+
+    it("a path that other middleware has rewritten is the API's as well", () =>
+      inBackend(
+        (app, tenure) => {
+          app.use((request, _response, next) => {
+            request.url = request.url.replace(/^\/legacy/, "")
+            next()
+          })
+          app.use(membershipMiddleware(tenure))
+        },
+        async (call) => {
+          const response = await call(`/legacy${path}`)
+          expect(response.body).toMatchObject({ code: 200, path: `/legacy${path}` })
+        },
+      ))
+
+    it("what goes wrong while the response is sent goes to the backend's handler of errors", () =>
+      inBackend(
+        (app, tenure) => {
+          app.use((_request, response, next) => {
+            const { writeHead } = response
+            response.writeHead = () => {
+              response.writeHead = writeHead
+              throw new Error("a listener of the backend's")
+            }
+            next()
+          })
+          app.use(membershipMiddleware(tenure))
+          app.use(((error, _request, response, _next) => {
+            response.status(418).send(String(error))
+          }) satisfies express5.ErrorRequestHandler)
+        },
+        async (call) => expect((await call(path)).status).toBe(418),
+      ))
 
     it("a body that is gone is a clear error, and nothing hangs", () =>
       inBackend(

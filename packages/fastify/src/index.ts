@@ -1,10 +1,10 @@
 /** Tenure as a plugin of Fastify 5. */
 
-import type { IncomingMessage } from "node:http"
-import { pathOf } from "@tenure/core/ApiRequest"
+import { pathOf, pathPatterns } from "@tenure/core/ApiRequest"
 import type { Authenticate } from "@tenure/core/Identity"
 import { handle, type Mountable } from "@tenure/node-http"
-import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify"
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify"
+import { lead, restore } from "./unroutable.ts"
 
 export { type Verified, verifyWebhook, type VerifyOptions } from "@tenure/node-http"
 
@@ -26,45 +26,16 @@ export interface Options {
   readonly authenticate?: Authenticate<FastifyRequest> | undefined
 }
 
-/** The first segments of a path: where the plugin is mounted. */
-const mountPathOf = (path: string, prefix: string): string =>
-  path.split("/").slice(0, prefix.split("/").length).join("/")
+// Fastify refuses what is no media type before the last hooks of the host have run. It is shown
+// another, so that those hooks decide first, and then Tenure by what was sent.
+const mediaType = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+ *(;|$)/
 
-const isDecodable = (path: string): boolean => {
-  try {
-    decodeURI(path)
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** What a request asked for, before it was made one that finds its route. */
-type Asked = Pick<IncomingMessage, "method" | "url">
-
-/**
- * Fastify's router has no route for methods that it does not know, and answers by itself where a
- * path is not percent-encoded correctly. Such requests are the API's as well: they are led to its
- * route, which goes by what they asked for.
- */
-const leadToRoute = (
-  { prefix, server, supportedMethods }: FastifyInstance,
-  { basePath, owns }: Options["tenure"],
-): WeakMap<IncomingMessage, Asked> => {
-  const led = new WeakMap<IncomingMessage, Asked>()
-  server.prependListener("request", (request: IncomingMessage) => {
-    const { method = "", url = "" } = request
-    if (supportedMethods.includes(method) && !url.includes("%")) return
-    const path = pathOf(url)
-    const mountPath = mountPathOf(path, prefix)
-    if (!owns(path.slice(mountPath.length))) return
-    if (supportedMethods.includes(method) && isDecodable(path)) return
-    led.set(request, { method, url })
-    request.method = "OPTIONS"
-    request.url = `${mountPath}${basePath}/v2/projects/-`
-  })
-  return led
-}
+/** What a path ends in, with as many segments as a pattern has. */
+const tailOf = (path: string, pattern: string): string =>
+  `/${path
+    .split("/")
+    .slice(1 - pattern.split("/").length)
+    .join("/")}`
 
 /**
  * The API as a plugin, encapsulated: hooks of the host run before and after it, its parsers and error
@@ -88,16 +59,18 @@ export const membershipPlugin: FastifyPluginAsync<Options> = async (
   instance,
   { authenticate, tenure, useFastifyIp = false },
 ) => {
-  const led = leadToRoute(instance, tenure)
+  const patterns = pathPatterns.map((pattern) => `${tenure.basePath}${pattern}`)
 
   const answer = (request: FastifyRequest, reply: FastifyReply): void => {
-    Object.assign(request.raw, led.get(request.raw))
-    const path = pathOf(request.raw.url ?? "")
-    const mountPath = mountPathOf(path, instance.prefix)
-    if (!tenure.owns(path.slice(mountPath.length))) return void reply.callNotFound()
+    restore(request.raw)
+    const originalPath = pathOf(request.raw.url ?? "")
+    // What comes after the prefix, which may have parameters.
+    const path = patterns.map((pattern) => tailOf(originalPath, pattern)).find(tenure.owns)
+    // Fastify may take other spellings for the same, such as those with a slash at the end.
+    if (path === undefined) return void reply.callNotFound()
     const known = {
       path,
-      mountPath,
+      originalPath,
       ...(useFastifyIp && { remoteAddress: request.ip }),
       ...(authenticate && { authenticate: () => authenticate(request) }),
     }
@@ -109,23 +82,20 @@ export const membershipPlugin: FastifyPluginAsync<Options> = async (
   // The body is left to Tenure, which has its own limit and its own answers.
   instance.removeAllContentTypeParsers()
   instance.addContentTypeParser("*", (_request, _payload, done) => done(null))
-  instance.setErrorHandler((error, request, reply) => {
-    if (!isAboutContentType(error)) throw error
-    answer(request, reply)
+  instance.addHook("preParsing", async (request) => {
+    if (!mediaType.test(request.headers["content-type"] ?? "")) {
+      request.headers = { "content-type": "application/octet-stream" }
+    }
   })
-  instance.route({
-    method: instance.supportedMethods,
-    url: `${tenure.basePath}/v2/projects/*`,
-    exposeHeadRoute: false,
-    handler: answer,
-  })
+
+  for (const url of patterns) {
+    const method = instance.supportedMethods
+    instance.route({ method, url, exposeHeadRoute: false, handler: answer })
+  }
+  lead(
+    instance,
+    instance.prefix.replace(/\/$/, ""),
+    tenure.owns,
+    `${tenure.basePath}${pathPatterns[0]}`,
+  )
 }
-
-const contentTypeErrors = new Set([
-  "FST_ERR_CTP_INVALID_MEDIA_TYPE",
-  "FST_ERR_ROUTE_MISSING_CONTENT_TYPE",
-])
-
-/** Whether Fastify refuses a request for a content type that is none: Tenure judges that itself. */
-const isAboutContentType = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && contentTypeErrors.has(String(error.code))

@@ -2,7 +2,7 @@ import * as Tenure from "@tenure/core/Tenure"
 import { membershipPlugin } from "@tenure/fastify"
 import { memory } from "@tenure/memory"
 import { nodeTransport } from "@tenure/node-http"
-import { adapterSuite } from "@tenure/testing"
+import { adapterSuite, send } from "@tenure/testing"
 import fastify from "fastify"
 import { describe, expect, it } from "vitest"
 
@@ -69,13 +69,68 @@ describe("in a Fastify backend", () => {
     await tenure.close()
   })
 
+  it("guards of the host decide first, whatever the content type is", async () => {
+    const { app, headers, tenure } = await backend()
+    app.addHook("preHandler", async (_request, reply) => reply.code(403).send("not you"))
+    await app.register(membershipPlugin, { tenure })
+    const url = "/v2/projects/p1/integrations/webhooks/6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+    for (const type of ["x", "", ";", "application/json", "a/b;;", "text/"]) {
+      const response = await app.inject({
+        method: "DELETE",
+        url,
+        headers: { ...headers, "content-type": type },
+      })
+      expect([403, 415]).toContain(response.statusCode)
+      expect(response.body).not.toContain("request_id")
+    }
+    await tenure.close()
+  })
+
+  it("two of them live under two prefixes, with whatever method and path", async () => {
+    const { app, tenure } = await backend()
+    const other = await Tenure.make({ stores: memory(), transport: nodeTransport })
+    await app.register(membershipPlugin, { prefix: "/a", tenure })
+    await app.register(membershipPlugin, { prefix: "/b/", tenure: other })
+    app.all("/other/*", async ({ method, url }) => ({ method, url }))
+    const url = await app.listen({ port: 0, host: "127.0.0.1" })
+    for (const prefix of ["/a", "/b"]) {
+      for (const [method, suffix] of [
+        ["PURGE", path],
+        ["PATCH", "/v2/projects/p1/memberships/%zz/extend"],
+      ] as const) {
+        const response = await send(url, { method, path: `${prefix}${suffix}` })
+        expect(response.body).toMatchObject({ code: 401, method, path: `${prefix}${suffix}` })
+      }
+    }
+    const own = `/other${path}`
+    expect((await send(url, { method: "POST", path: own })).body).toEqual({
+      method: "POST",
+      url: own,
+    })
+    await app.close()
+    await Promise.all([tenure.close(), other.close()])
+  })
+
+  it("its listener goes with the app", async () => {
+    const { app, tenure } = await backend()
+    await app.register(membershipPlugin, { tenure })
+    await app.ready()
+    const before = app.server.listenerCount("request")
+    await app.close()
+    expect(app.server.listenerCount("request")).toBe(before - 1)
+    await tenure.close()
+  })
+
   it("routes of the host beside the API are the host's", async () => {
     const { app, headers, tenure } = await backend()
     await app.register(membershipPlugin, { tenure })
+    app.all("/*", async () => "all else")
     app.get("/v2/projects/:id", async () => "own")
-    app.setNotFoundHandler((_request, reply) => reply.code(404).send("host's"))
+    app.post("/v2/:collection/:id/plans", async ({ body }) => body)
     expect((await app.inject({ url: "/v2/projects/p1", headers })).body).toBe("own")
-    expect((await app.inject({ url: "/v2/projects/p1/others", headers })).body).toBe("host's")
+    expect((await app.inject({ url: "/v2/projects/p1/others", headers })).body).toBe("all else")
+    const plan = { method: "POST", url: "/v2/projects/p1/plans", body: { a: 1 } } as const
+    expect((await app.inject(plan)).json()).toEqual({ a: 1 })
     await tenure.close()
   })
 

@@ -29,7 +29,7 @@ export const toApiRequest = (request: IncomingMessage, body: Body): ApiRequest =
 
 /** What an adapter knows better than a request of node:http does. */
 export type Known = Partial<
-  Pick<ApiRequest, "path" | "mountPath" | "remoteAddress" | "authenticate">
+  Pick<ApiRequest, "path" | "originalPath" | "remoteAddress" | "authenticate">
 >
 
 /** Options of a request listener. */
@@ -51,6 +51,18 @@ export const handle = (
 
 const defective: ApiResponse = { status: 500, headers: { Connection: "close" }, body: "" }
 
+const warn = (defect: unknown): void =>
+  process.emitWarning(defect instanceof Error ? defect : String(defect))
+
+const responseTo = async (tenure: Mountable, request: ApiRequest): Promise<ApiResponse> => {
+  try {
+    return await tenure.handle(request)
+  } catch (defect) {
+    warn(defect)
+    return defective
+  }
+}
+
 /**
  * Has a request answered, and the response delivered. A defect on the way costs this request its
  * answer, and the process nothing.
@@ -60,11 +72,11 @@ export const answer = async (
   request: ApiRequest,
   deliver: (response: ApiResponse) => void,
 ): Promise<void> => {
+  const response = await responseTo(tenure, request)
   try {
-    deliver(await tenure.handle(request))
-  } catch (defect) {
-    process.emitWarning(defect instanceof Error ? defect : String(defect))
-    deliver(defective)
+    deliver(response)
+  } catch (fault) {
+    warn(fault)
   }
 }
 
@@ -105,5 +117,13 @@ export const toNodeHandler =
   (request, response, next) => {
     if (next !== undefined && !tenure.owns(pathOf(request.url ?? ""))) return next()
     const known = authenticate && { authenticate: () => authenticate(request) }
-    handle(tenure, request, { ...known }, (reply) => send(response, reply))
+    handle(tenure, request, { ...known }, (reply) => {
+      try {
+        send(response, reply)
+      } catch (fault) {
+        // Nobody is left who could answer.
+        response.destroy()
+        throw fault
+      }
+    })
   }

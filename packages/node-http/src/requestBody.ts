@@ -3,8 +3,11 @@
 import type { IncomingMessage } from "node:http"
 import { type Body, consumed, emptyBody, tooLarge } from "@tenure/core/ApiRequest"
 
-const hasBody = ({ headers }: IncomingMessage): boolean =>
-  headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0
+// HTTP/2 has neither field: there the end of the stream tells.
+const hasBody = ({ headers, httpVersionMajor }: IncomingMessage): boolean =>
+  httpVersionMajor > 1 ||
+  headers["transfer-encoding"] !== undefined ||
+  Number(headers["content-length"] ?? 0) > 0
 
 /** Tells whether a request announces a body of more than `limit` bytes. */
 export const announcesMore = ({ headers }: IncomingMessage, limit: number): boolean =>
@@ -55,7 +58,10 @@ export const readBody = (
   const chunks: Array<Buffer> = []
   let length = 0
 
-  const onData = (chunk: Buffer): void => {
+  const onData = (data: Buffer | string): void => {
+    // Text, if another has set an encoding.
+    const chunk =
+      typeof data === "string" ? Buffer.from(data, request.readableEncoding ?? "utf8") : data
     length += chunk.length
     chunks.push(chunk)
     if (length <= limit) return

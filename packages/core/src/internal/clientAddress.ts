@@ -70,7 +70,7 @@ export const make =
   (trusted: ReadonlyArray<IpNetwork.IpNetwork>) =>
   ({ headers, remoteAddress }: ApiRequest): string => {
     // A socket without an address is local; all of those count as one client.
-    if (remoteAddress === undefined) return "local"
+    if (typeof remoteAddress !== "string") return "local"
     const forwardedFor = headers["x-forwarded-for"]
     if (trusted.length === 0 || forwardedFor === undefined) return groupSocket(remoteAddress)
     const nearest = parse(remoteAddress.replace(/%.*$/, ""))

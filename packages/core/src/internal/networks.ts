@@ -9,7 +9,7 @@ import * as Setting from "../Setting.ts"
 
 const parseOne = (option: string, text: string): Result.Result<IpNetwork.IpNetwork, InvalidInput> =>
   Result.mapError(
-    IpNetwork.fromString(text),
+    IpNetwork.fromString(String(text)),
     (error) =>
       new InvalidInput({ field: option, message: `${option}: "${text}": ${error.message}` }),
   )

@@ -60,6 +60,8 @@ export const read = (
   switch (body._tag) {
     case "TooLarge":
       return Result.fail({ _tag: "PayloadTooLarge", limit })
+    case "Consumed":
+      return malformed("The body was read before it came to the API, and nothing of it was kept.")
     case "Unreadable":
       return Result.fail(body.error)
     case "Parsed": {
