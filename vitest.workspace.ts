@@ -20,6 +20,7 @@ export default defineConfig({
       project("packages/memory"),
       project("packages/node-http"),
       project("packages/postgres"),
+      project("examples/effect-app"),
       project("examples/express-app"),
       project("examples/node-server"),
       project("docs"),
