@@ -23,6 +23,7 @@ export default defineConfig({
       project("examples/effect-app"),
       project("examples/express-app"),
       project("examples/node-server"),
+      project("examples/testing", "testing-example"),
       project("docs"),
     ],
   },
