@@ -3,26 +3,29 @@ import { defineConfig } from "vitest/config"
 /** Packages are tested from their sources, as they are run in development. */
 const conditions = ["@tenure/source"]
 
-const project = (root: string) => ({
+const project = (root: string, name = root.split("/").at(-1) ?? root) => ({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
-  test: { name: root.split("/").at(-1) ?? root, root, include: ["test/**/*.test.ts"] },
+  test: { name, root, include: ["test/**/*.test.ts"] },
 })
 
 export default defineConfig({
   test: {
     globalSetup: ["packages/postgres/test/globalSetup.ts"],
     projects: [
-      "packages/core",
-      "packages/express",
-      "packages/fastify",
-      "packages/fetch",
-      "packages/memory",
-      "packages/node-http",
-      "packages/postgres",
-      "examples/custom-store",
-      "examples/node-server",
-      "docs",
-    ].map(project),
+      project("packages/core"),
+      project("packages/express"),
+      project("packages/fastify"),
+      project("packages/fetch"),
+      project("packages/memory"),
+      project("packages/node-http"),
+      project("packages/postgres"),
+      project("examples/custom-store"),
+      project("examples/effect-app"),
+      project("examples/express-app"),
+      project("examples/node-server"),
+      project("examples/testing", "testing-example"),
+      project("docs"),
+    ],
   },
 })

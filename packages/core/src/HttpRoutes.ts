@@ -120,9 +120,10 @@ const make = Effect.fnUntraced(function* <R>({ authenticate }: Options<R>) {
  * import { createServer } from "node:http"
  *
  * const app = HttpRouter.serve(HttpRoutes.layer()).pipe(
+ *   // Inside of Tenure, so that it listens when that is there.
+ *   Layer.provide(NodeHttpServer.layer(createServer, { port: 3000 })),
  *   Layer.provide(Tenure.layer()),
  *   Layer.provide(memory()),
- *   Layer.provide(NodeHttpServer.layer(createServer, { port: 3000 })),
  * )
  * ```
  */

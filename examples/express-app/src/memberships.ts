@@ -1,0 +1,64 @@
+/** Memberships: all that this backend has to do to gain Tenure. */
+
+import { MembershipNotFound } from "@tenure/core/Membership"
+import type { Member } from "@tenure/core/Memberships"
+import * as Tenure from "@tenure/core/Tenure"
+import { membershipMiddleware } from "@tenure/express"
+import { memory } from "@tenure/memory"
+import { nodeTransport } from "@tenure/node-http"
+import { postgres } from "@tenure/postgres"
+import type { RequestHandler } from "express"
+import { clubsOf, type Database, type Payment } from "./database.ts"
+import * as Log from "./log.ts"
+import { personOf } from "./sessions.ts"
+
+/** Makes Tenure, with a project for each club. */
+export const makeTenure = async (
+  database: Database,
+  databaseUrl: string | undefined,
+): Promise<Tenure.Tenure> => {
+  const tenure = await Tenure.make({
+    stores: databaseUrl === undefined ? memory() : postgres({ url: databaseUrl }),
+    transport: nodeTransport,
+    onError: ({ cause, message }) => Log.error(message, cause),
+  })
+  await Promise.all([...database.clubs.keys()].map(tenure.memberships.createProject))
+  return tenure
+}
+
+/** The API, where a session stands in for an API key: it opens the clubs that its person runs. */
+export const membersApi = (tenure: Tenure.Tenure, database: Database): RequestHandler =>
+  membershipMiddleware(tenure, {
+    authenticate: (request) => {
+      const person = personOf(request)
+      return (
+        person && { keyId: person.name, projects: clubsOf(database, person).map(({ id }) => id) }
+      )
+    },
+  })
+
+const endDateOf = ({ memberships }: Tenure.Tenure, member: Member): Promise<number> =>
+  memberships.find(member).then(
+    ({ endDate }) => endDate,
+    (error: unknown) => {
+      if (error instanceof MembershipNotFound) return 0
+      throw error
+    },
+  )
+
+/**
+ * Grants what was paid for: a membership to the end of that year, unless it lasts longer already.
+ * To repeat it is harmless, so that what went wrong halfway can simply be done again.
+ */
+export const onPayment = async (tenure: Tenure.Tenure, payment: Payment): Promise<void> => {
+  const { clubId: projectId, userId } = payment
+  const endDate = Date.UTC(payment.year + 1, 0)
+  if ((await endDateOf(tenure, { projectId, userId })) < endDate) {
+    await tenure.memberships.grant({ projectId, userId, endDate })
+  }
+  await tenure.events.publish({
+    projectId,
+    type: "payment.completed",
+    data: { payment_id: payment.id, user_id: userId, year: payment.year },
+  })
+}

@@ -1,0 +1,93 @@
+import { startPostgres } from "@tenure/testing/PostgresServer"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type Backend, startBackend } from "./program.ts"
+
+const extend = "2099-01-01T00:00:00.000Z"
+
+/** Stores by their names, and the environment that chooses them. */
+const settings = [
+  ["memory", async () => ({ environment: {}, stop: async () => {} })],
+  [
+    "PostgreSQL",
+    async () => {
+      const { stop, url } = await startPostgres({ settings: { fsync: "off" } })
+      return { environment: { DATABASE_URL: url }, stop }
+    },
+  ],
+] as const
+
+describe.each(settings)("a backend on %s", (_name, prepare) => {
+  let backend: Backend
+  let cleanUp: () => Promise<void>
+
+  beforeAll(async () => {
+    const { environment, stop } = await prepare()
+    cleanUp = stop
+    backend = await startBackend(environment)
+  }, 30_000)
+
+  afterAll(async () => {
+    expect(await backend.stop()).toBe(0)
+    await cleanUp()
+  })
+
+  const call = async (method: string, path: string, cookie = "", body?: object) => {
+    const response = await fetch(`${backend.url}${path}`, {
+      method,
+      headers: { cookie, "content-type": "application/json" },
+      body: body === undefined ? null : JSON.stringify(body),
+    })
+    const text = await response.text()
+    const isJson = response.headers.get("content-type")?.startsWith("application/json") === true
+    return { response, status: response.status, body: isJson ? JSON.parse(text) : text }
+  }
+
+  const logIn = async (name: string, password: string): Promise<string> => {
+    const { response } = await call("POST", "/login", "", { name, password })
+    return response.headers.getSetCookie()[0]?.split(";")[0] ?? ""
+  }
+
+  const extending = (club: string, userId: string) =>
+    `/members/v2/projects/${club}/memberships/${userId}/extend`
+
+  it("answers nobody who has not logged in", async () => {
+    expect((await call("PATCH", extending("chess", "1"), "", { extend })).status).toBe(401)
+    expect((await call("GET", "/clubs")).status).toBe(401)
+    expect(await logIn("alice", "wrong")).toBe("")
+  })
+
+  it("has its own routes as ever", async () => {
+    const alice = await logIn("alice", "wonderland")
+    expect((await call("GET", "/clubs", alice)).body).toEqual([
+      { id: "chess", title: "Chess club" },
+      { id: "rowing", title: "Rowing club" },
+    ])
+    expect((await call("GET", "/members/elsewhere", alice)).status).toBe(404)
+    await call("POST", "/logout", alice)
+    expect((await call("GET", "/clubs", alice)).status).toBe(401)
+  })
+
+  it("grants what is paid for, and lets those who run the club extend it", async () => {
+    const alice = await logIn("alice", "wonderland")
+    const payment = { id: "payment-1", user_id: "1", year: 2030 }
+    expect((await call("PATCH", extending("chess", "1"), alice, { extend })).status).toBe(404)
+    expect((await call("POST", "/clubs/chess/payments", alice, payment)).status).toBe(204)
+    // The provider may tell of a payment twice.
+    expect((await call("POST", "/clubs/chess/payments", alice, payment)).status).toBe(204)
+    const extended = await call("PATCH", extending("chess", "1"), alice, { extend })
+    expect(extended).toMatchObject({ status: 200, body: { ok: true, total: 1 } })
+
+    expect((await call("GET", "/clubs/chess/history", alice)).body).toMatchObject([
+      { action: "extended", origin: { keyId: "alice", requestId: extended.body.request_id } },
+      { action: "granted", userId: "1", to: Date.parse("2031-01-01T00:00:00.000Z") },
+    ])
+  })
+
+  it("opens nobody else's club", async () => {
+    const bob = await logIn("bob", "builder")
+    const payment = { id: "payment-2", user_id: "1", year: 2030 }
+    expect((await call("PATCH", extending("chess", "1"), bob, { extend })).status).toBe(404)
+    expect((await call("POST", "/clubs/chess/payments", bob, payment)).status).toBe(404)
+    expect((await call("GET", "/clubs/chess/history", bob)).status).toBe(404)
+  })
+})

@@ -1,0 +1,34 @@
+/** The backend under test, started as its host starts it. */
+
+import { spawn } from "node:child_process"
+import { createInterface } from "node:readline"
+import { fileURLToPath } from "node:url"
+
+const main = fileURLToPath(new URL("../src/main.ts", import.meta.url))
+
+/** A backend that listens. */
+export interface Backend {
+  readonly url: string
+  /** Sends SIGTERM; gives the exit code. */
+  readonly stop: () => Promise<number | null>
+}
+
+/** Starts the backend on a free port. */
+export const startBackend = (environment: Readonly<Record<string, string>>): Promise<Backend> => {
+  const child = spawn(process.execPath, ["-C", "@tenure/source", main], {
+    env: { PATH: process.env["PATH"], PORT: "0", ...environment },
+    stdio: ["ignore", "pipe", "inherit"],
+  })
+  const ended = new Promise<number | null>((resolve) => child.once("close", resolve))
+  const stop = () => {
+    child.kill("SIGTERM")
+    return ended
+  }
+  return new Promise((resolve, reject) => {
+    createInterface(child.stdout).on("line", (line) => {
+      const { address, message } = JSON.parse(line)
+      if (message === "listens") resolve({ url: `http://127.0.0.1:${address.port}`, stop })
+    })
+    void ended.then((code) => reject(new Error(`it ended with code ${code}`)))
+  })
+}

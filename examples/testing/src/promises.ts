@@ -1,0 +1,43 @@
+/** A host that knows nothing of Effect: what stands here is its own, and is to be tested. */
+
+import { MembershipNotFound } from "@tenure/core/Membership"
+import type { Member } from "@tenure/core/Memberships"
+import type { Promises } from "@tenure/core/Tenure"
+
+const week = 7 * 86_400_000
+
+/** Tells whether a user may come in. */
+export const isMember = async (
+  { memberships }: Pick<Promises, "memberships">,
+  member: Member,
+): Promise<boolean> => {
+  try {
+    const { endDate } = await memberships.find(member)
+    return endDate > Date.now()
+  } catch (error) {
+    if (error instanceof MembershipNotFound) return false
+    throw error
+  }
+}
+
+/** Publishes `membership.expiring` for each membership that ends within a week. */
+export const remindExpiring = async (
+  tenure: Pick<Promises, "events" | "memberships">,
+  projectId: string,
+  after?: string,
+): Promise<void> => {
+  const now = Date.now()
+  const page = await tenure.memberships.list({ projectId, after })
+  const expiring = page.filter(({ endDate }) => endDate > now && endDate <= now + week)
+  await Promise.all(
+    expiring.map(({ endDate, userId }) =>
+      tenure.events.publish({
+        projectId,
+        type: "membership.expiring",
+        data: { user_id: userId, end_date: new Date(endDate).toISOString() },
+      }),
+    ),
+  )
+  const last = page.at(-1)
+  if (last !== undefined) await remindExpiring(tenure, projectId, last.userId)
+}

@@ -1,0 +1,73 @@
+/**
+ * Time with promises: vitest's fake timers are Tenure's clock, too. All of them are faked, as they
+ * are by default, since Effect does its work between timers by `setImmediate`.
+ */
+
+import * as Tenure from "@tenure/core/Tenure"
+import * as WebhookSignature from "@tenure/core/WebhookSignature"
+import { fetchHandler } from "@tenure/fetch"
+import { memory } from "@tenure/memory"
+import * as Result from "effect/Result"
+import { afterEach, beforeEach, expect, it, vi } from "vitest"
+import { isMember } from "../src/promises.ts"
+import { recording } from "./recording.ts"
+
+const projectId = "club"
+const member = { projectId, userId: "1" }
+
+let tenure: Tenure.Tenure
+let sent: ReturnType<typeof recording>["sent"]
+
+beforeEach(async () => {
+  vi.useFakeTimers({ now: Date.parse("2030-01-01T00:00:00.000Z") })
+  const receiver = recording(500)
+  sent = receiver.sent
+  tenure = await Tenure.make({
+    stores: memory(),
+    transport: receiver.transport,
+    rateLimits: { perKey: { limit: 1, window: "1 minute" } },
+  })
+  await tenure.memberships.createProject(projectId)
+})
+
+afterEach(async () => {
+  await tenure.close()
+  vi.useRealTimers()
+})
+
+it("a membership expires", async () => {
+  await tenure.memberships.grant({ ...member, endDate: "2030-01-31T00:00:00.000Z" })
+  await vi.advanceTimersByTimeAsync(29 * 86_400_000)
+  expect(await isMember(tenure, member)).toBe(true)
+  await vi.advanceTimersByTimeAsync(86_400_000)
+  expect(await isMember(tenure, member)).toBe(false)
+})
+
+it("a limit comes back after its window", async () => {
+  const { token } = await tenure.apiKeys.issue({ projects: [projectId] })
+  const api = fetchHandler(tenure)
+  const statusOfNext = async () => {
+    const url = `http://host.example/v2/projects/${projectId}/integrations/webhooks`
+    const response = await api(new Request(url, { headers: { authorization: `Bearer ${token}` } }))
+    return response?.status
+  }
+  expect([await statusOfNext(), await statusOfNext()]).toEqual([200, 429])
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(await statusOfNext()).toBe(200)
+})
+
+it("a webhook that fails is tried again after five seconds, give or take one", async () => {
+  const url = "https://receiver.example/"
+  const { secret } = await tenure.webhooks.create({ projectId, url })
+  await tenure.events.publish({ projectId, type: "payment.completed", data: { amount: 5 } })
+  await vi.advanceTimersByTimeAsync(3900)
+  expect(sent).toHaveLength(1)
+  await vi.advanceTimersByTimeAsync(2200)
+  expect(sent).toHaveLength(2)
+
+  // Both attempts are of one event, and signed.
+  const [first, second] = sent
+  expect(second?.headers["webhook-id"]).toBe(first?.headers["webhook-id"])
+  const notification = { headers: {}, body: "", ...second, now: Date.now() }
+  expect(Result.isSuccess(WebhookSignature.verify(notification, [secret]))).toBe(true)
+})

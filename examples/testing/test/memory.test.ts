@@ -1,0 +1,39 @@
+/** The host's own code on memory: no database, no port, nothing to clean up but Tenure itself. */
+
+import type { Event } from "@tenure/core/Event"
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import { afterEach, beforeEach, expect, it } from "vitest"
+import { isMember, remindExpiring } from "../src/promises.ts"
+
+const projectId = "club"
+const inDays = (days: number): number => Date.now() + days * 86_400_000
+
+let tenure: Tenure.Tenure
+let events: Array<Event>
+
+beforeEach(async () => {
+  events = []
+  tenure = await Tenure.make({ stores: memory(), onEvent: (event) => void events.push(event) })
+  await tenure.memberships.createProject(projectId)
+})
+
+afterEach(() => tenure.close())
+
+it("lets members in, and nobody else", async () => {
+  await tenure.memberships.grant({ projectId, userId: "1", endDate: inDays(30) })
+  await tenure.memberships.grant({ projectId, userId: "2", endDate: inDays(-1) })
+  expect(await isMember(tenure, { projectId, userId: "1" })).toBe(true)
+  expect(await isMember(tenure, { projectId, userId: "2" })).toBe(false)
+  expect(await isMember(tenure, { projectId, userId: "3" })).toBe(false)
+})
+
+it("tells webhooks whose membership ends within a week", async () => {
+  const ends = { 1: inDays(-1), 2: inDays(6), 3: inDays(8) }
+  for (const [userId, endDate] of Object.entries(ends)) {
+    await tenure.memberships.grant({ projectId, userId, endDate })
+  }
+  await remindExpiring(tenure, projectId)
+  const reminders = events.filter(({ type }) => type === "membership.expiring")
+  expect(reminders.map(({ body }) => JSON.parse(body))).toMatchObject([{ data: { user_id: "2" } }])
+})
