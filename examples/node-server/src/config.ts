@@ -53,6 +53,7 @@ export const settings = Config.all({
 const variables: Readonly<Record<string, string>> = {
   basePath: "BASE_PATH",
   trustedProxies: "TRUSTED_PROXIES",
+  url: "DATABASE_URL",
   "webhooks.allowedNetworks": "WEBHOOK_ALLOWED_NETWORKS",
   "webhooks.retrySchedule": "WEBHOOK_RETRY_SCHEDULE",
 }
