@@ -6,7 +6,8 @@ const conditions = ["@tenure/source"]
 const project = (root: string, name = root.split("/").at(-1) ?? root) => ({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
-  test: { name, root, include: ["test/**/*.test.ts"] },
+  // A property takes its time where others are at work.
+  test: { name, root, include: ["test/**/*.test.ts"], testTimeout: 30_000 },
 })
 
 export default defineConfig({

@@ -18,9 +18,11 @@ import { mounted } from "./sections/mounted.ts"
 import { roundTrips } from "./sections/roundTrips.ts"
 import { signing } from "./sections/signing.ts"
 import { soak } from "./sections/soak.ts"
+import { start } from "./sections/start.ts"
 import { withSettings } from "./settings.ts"
 
 const sections: ReadonlyArray<Section> = [
+  start,
   limiter,
   limiterPostgres,
   decode,
@@ -55,9 +57,9 @@ const chosen = positionals.length === 0 ? sections : positionals.map(sectionOf)
 await withSettings({ isLarge: values.large, isSmoke: values.smoke }, async (settings) => {
   const findings: Array<Findings> = []
   for (const { measure, name } of chosen) {
-    const start = performance.now()
+    const begin = performance.now()
     findings.push(await measure(settings))
-    console.warn(`${name}: ${((performance.now() - start) / 1000).toFixed(0)} s`)
+    console.warn(`${name}: ${((performance.now() - begin) / 1000).toFixed(0)} s`)
   }
   const holds = await report(findings, { isSmoke: values.smoke })
   if (!holds) process.exitCode = 1

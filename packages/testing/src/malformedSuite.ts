@@ -100,12 +100,13 @@ export const malformedSuite = (serving: Serving): void => {
     )
 
     it(
-      "of 10 MB is refused, with its length announced or in chunks",
+      "of 1 MiB or 10 MB is refused, with its length announced or in chunks",
       serving(async ({ call }) => {
-        const body = "x".repeat(10_000_000)
-        for (const headers of [{}, { "transfer-encoding": "chunked" }]) {
-          const response = await call("PATCH", extendOne, { body, headers })
-          expectFailure(response, "PATCH", extendOne, 413, "PAYLOAD_TOO_LARGE")
+        for (const length of [1_048_576, 10_000_000]) {
+          for (const headers of [{}, { "transfer-encoding": "chunked" }]) {
+            const response = await call("PATCH", extendOne, { body: "x".repeat(length), headers })
+            expectFailure(response, "PATCH", extendOne, 413, "PAYLOAD_TOO_LARGE")
+          }
         }
       }),
     )

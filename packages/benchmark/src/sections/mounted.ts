@@ -14,6 +14,8 @@ interface Host {
 // One line for each adapter.
 const hosts: ReadonlyArray<Host> = [
   { name: "Express", mounted: "mountedExpress", bare: "bareExpress" },
+  { name: "Fastify", mounted: "mountedFastify", bare: "bareFastify" },
+  { name: "fetch", mounted: "mountedFetch", bare: "bareFetch" },
 ]
 
 const measure = (

@@ -9,6 +9,9 @@ export const announce = (port: number, answer: () => object = process.cpuUsage):
   process.send?.(port)
 }
 
+/** Announces the port of a URL. */
+export const announcePort = (url: string): void => announce(Number(new URL(url).port))
+
 const isBound = (address: string | AddressInfo | null): address is AddressInfo =>
   typeof address === "object" && address !== null
 

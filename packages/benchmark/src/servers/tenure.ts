@@ -2,7 +2,7 @@
 
 import { serve } from "@tenure/node-http"
 import { makeFilled } from "./filled.ts"
-import { announce } from "./server.ts"
+import { announcePort } from "./server.ts"
 
 const { url } = await serve(await makeFilled())
-announce(Number(new URL(url).port))
+announcePort(url)
