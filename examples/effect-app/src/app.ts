@@ -6,6 +6,7 @@ import { Memberships } from "@tenure/core/Memberships"
 import * as Tenure from "@tenure/core/Tenure"
 import { nodeTransport } from "@tenure/node-http"
 import { layer as stores } from "@tenure/postgres"
+import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { HttpRouter, type HttpServer } from "effect/http"
 import * as Layer from "effect/Layer"
@@ -25,7 +26,8 @@ const setUp = Effect.gen(function* () {
   if ((yield* apiKeys.list()).length > 0) return
   yield* grant({ projectId: Courses.projectId, userId: "1001", endDate: Date.UTC(2030, 0) })
   const { token } = yield* apiKeys.issue({ projects: [Courses.projectId] })
-  yield* Effect.log(`An API key, which is not shown again: ${token}`)
+  // To the terminal, and not into a log, where it would stay.
+  yield* Console.log(`An API key, which is not shown again: ${token}`)
 })
 
 /**
