@@ -3,16 +3,16 @@
 import { UserId } from "@tenure/core/Membership"
 import type { Tenure } from "@tenure/core/Tenure"
 import express, { type ErrorRequestHandler, type Express, type Request } from "express"
-import { type Club, clubsOf, type Database, hasPassword, type Payment } from "./database.ts"
+import type { Club, Database, Payment } from "./database.ts"
 import * as Log from "./log.ts"
 import { membersApi, onPayment } from "./memberships.ts"
+import { hasPassword } from "./person.ts"
 import { loggedIn, logIn, logOut, personOf } from "./sessions.ts"
 
 /** The club of a path, if whoever sends the request runs it. */
 const clubOf = (database: Database, request: Request): Club | undefined => {
-  const club = database.clubs.get(String(request.params["club"]))
-  const name = personOf(request)?.name
-  return name !== undefined && club?.admins.has(name) ? club : undefined
+  const person = personOf(database, request)
+  return person && database.clubsOf(person).find(({ id }) => id === request.params["club"])
 }
 
 /** Reads what was said of a payment; `undefined` where that makes no sense. */
@@ -37,47 +37,47 @@ const onFault: ErrorRequestHandler = (fault, request, response, _next) => {
 /** Makes the backend. */
 export const makeApp = (database: Database, tenure: Tenure): Express => {
   const app = express()
+  const guard = loggedIn(database)
   app.use("/members", membersApi(tenure, database))
   app.use(express.json())
 
   app.post("/login", (request, response) => {
     const { name, password }: Readonly<Record<string, unknown>> = Object(request.body)
-    const person = database.people.get(String(name))
+    const person = database.findPerson(String(name))
     if (person === undefined || !hasPassword(person, String(password))) {
       response.sendStatus(401)
       return
     }
-    logIn(response, person)
+    logIn(database, response, person)
     response.sendStatus(204)
   })
 
   app.post("/logout", (request, response) => {
-    logOut(request, response)
+    logOut(database, request, response)
     response.sendStatus(204)
   })
 
-  app.get("/clubs", loggedIn, (request, response) => {
-    const person = personOf(request)
-    const clubs = person === undefined ? [] : clubsOf(database, person)
-    response.json(clubs.map(({ id, title }) => ({ id, title })))
+  app.get("/clubs", guard, (request, response) => {
+    const person = personOf(database, request)
+    response.json(person === undefined ? [] : database.clubsOf(person))
   })
 
-  app.get("/clubs/:club/history", loggedIn, async (request, response) => {
+  app.get("/clubs/:club/history", guard, async (request, response) => {
     const club = clubOf(database, request)
     if (club === undefined) response.sendStatus(404)
     else response.json(await tenure.memberships.history({ projectId: club.id }))
   })
 
-  app.post("/clubs/:club/payments", loggedIn, async (request, response) => {
+  app.post("/clubs/:club/payments", guard, async (request, response) => {
     const club = clubOf(database, request)
     const payment = club && readPayment(club, request.body)
     if (payment === undefined) {
       response.sendStatus(club === undefined ? 404 : 422)
       return
     }
-    if (!database.payments.has(payment.id)) {
+    if (!database.hasPayment(payment.id)) {
       await onPayment(tenure, payment)
-      database.payments.set(payment.id, payment)
+      database.addPayment(payment)
     }
     response.sendStatus(204)
   })

@@ -1,13 +1,13 @@
 /** Starts the backend. */
 
 import { makeApp } from "./app.ts"
-import { makeDatabase } from "./database.ts"
+import { openDatabase } from "./database.ts"
 import * as Log from "./log.ts"
 import { makeTenure } from "./memberships.ts"
 
-const { DATABASE_URL, PORT = "3000" } = process.env
+const { DATABASE_FILE = ":memory:", DATABASE_URL, PORT = "3000" } = process.env
 
-const database = makeDatabase()
+const database = openDatabase(DATABASE_FILE)
 const tenure = await makeTenure(database, DATABASE_URL)
 const server = makeApp(database, tenure).listen(Number(PORT), "127.0.0.1", (fault) => {
   if (fault !== undefined) throw fault
@@ -15,8 +15,8 @@ const server = makeApp(database, tenure).listen(Number(PORT), "127.0.0.1", (faul
 })
 
 process.once("SIGTERM", () => {
-  // First the server, whose requests need Tenure until they are answered.
-  server.close(() => void tenure.close())
+  // First the server, whose requests need Tenure and the database until they are answered.
+  server.close(() => void tenure.close().finally(database.close))
   // Who has not been answered by then is a client that dawdles.
   setTimeout(() => server.closeAllConnections(), 10_000).unref()
 })

@@ -8,7 +8,7 @@ import { memory } from "@tenure/memory"
 import { nodeTransport } from "@tenure/node-http"
 import { postgres } from "@tenure/postgres"
 import type { RequestHandler } from "express"
-import { clubsOf, type Database, type Payment } from "./database.ts"
+import type { Database, Payment } from "./database.ts"
 import * as Log from "./log.ts"
 import { personOf } from "./sessions.ts"
 
@@ -22,7 +22,7 @@ export const makeTenure = async (
     transport: nodeTransport,
     onError: ({ cause, message }) => Log.error(message, cause),
   })
-  await Promise.all([...database.clubs.keys()].map(tenure.memberships.createProject))
+  await Promise.all(database.clubs().map(({ id }) => tenure.memberships.createProject(id)))
   return tenure
 }
 
@@ -30,9 +30,9 @@ export const makeTenure = async (
 export const membersApi = (tenure: Tenure.Tenure, database: Database): RequestHandler =>
   membershipMiddleware(tenure, {
     authenticate: (request) => {
-      const person = personOf(request)
+      const person = personOf(database, request)
       return (
-        person && { keyId: person.name, projects: clubsOf(database, person).map(({ id }) => id) }
+        person && { keyId: person.name, projects: database.clubsOf(person).map(({ id }) => id) }
       )
     },
   })

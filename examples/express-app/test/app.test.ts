@@ -1,5 +1,6 @@
 import { startPostgres } from "@tenure/testing/PostgresServer"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { logIn as logInTo, send } from "./client.ts"
 import { type Backend, startBackend } from "./program.ts"
 
 const extend = "2099-01-01T00:00:00.000Z"
@@ -31,21 +32,10 @@ describe.each(settings)("a backend on %s", (_name, prepare) => {
     await cleanUp()
   })
 
-  const call = async (method: string, path: string, cookie = "", body?: object) => {
-    const response = await fetch(`${backend.url}${path}`, {
-      method,
-      headers: { cookie, "content-type": "application/json" },
-      body: body === undefined ? null : JSON.stringify(body),
-    })
-    const text = await response.text()
-    const isJson = response.headers.get("content-type")?.startsWith("application/json") === true
-    return { response, status: response.status, body: isJson ? JSON.parse(text) : text }
-  }
+  const call = (method: string, path: string, cookie?: string, body?: object) =>
+    send(backend, method, path, cookie, body)
 
-  const logIn = async (name: string, password: string): Promise<string> => {
-    const { response } = await call("POST", "/login", "", { name, password })
-    return response.headers.getSetCookie()[0]?.split(";")[0] ?? ""
-  }
+  const logIn = (name: string, password: string) => logInTo(backend, name, password)
 
   const extending = (club: string, userId: string) =>
     `/members/v2/projects/${club}/memberships/${userId}/extend`
