@@ -1,5 +1,6 @@
 /** Tenure as a node:http request listener. */
 
+import { AsyncLocalStorage } from "node:async_hooks"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { type ApiRequest, type Body, pathOf } from "@tenure/core/ApiRequest"
 import type { ApiResponse } from "@tenure/core/Envelope"
@@ -7,6 +8,7 @@ import { keepRepeated } from "@tenure/core/HeaderFields"
 import type { Authenticate } from "@tenure/core/Identity"
 import type { Promises } from "@tenure/core/Tenure"
 import { readBody } from "./requestBody.ts"
+import { takeTurn } from "./turns.ts"
 
 /** What a handler needs of Tenure. */
 export type Mountable = Pick<Promises, "handle" | "owns" | "maxBodyBytes">
@@ -44,10 +46,16 @@ export const handle = (
   request: IncomingMessage,
   known: Known,
   deliver: (response: ApiResponse) => void,
-): void =>
+): void => {
+  // The host's authentication runs in the context in which its request was handed over: neither a
+  // body nor a turn comes in that.
+  const inContext = AsyncLocalStorage.snapshot()
   readBody(request, tenure.maxBodyBytes, (body) => {
-    void answer(tenure, { ...toApiRequest(request, body), ...known }, deliver)
+    // Read before the turn comes: a connection that breaks until then has no address any more.
+    const apiRequest = { ...toApiRequest(request, body), ...known }
+    takeTurn(() => void inContext(answer, tenure, apiRequest, deliver))
   })
+}
 
 const defective: ApiResponse = { status: 500, headers: { Connection: "close" }, body: "" }
 

@@ -1,0 +1,48 @@
+import { AsyncLocalStorage } from "node:async_hooks"
+import { toNodeHandler } from "@tenure/node-http"
+import { expect, it } from "vitest"
+import { takeTurn } from "../src/turns.ts"
+import { body, extendOne, serving } from "./support.ts"
+
+it("turns are taken in order, one asked for in another after those that wait already", async () => {
+  const taken: Array<string> = []
+  await new Promise<void>((resolve) => {
+    takeTurn(() => {
+      taken.push("first")
+      takeTurn(() => {
+        taken.push("last")
+        resolve()
+      })
+    })
+    takeTurn(() => taken.push("second"))
+    expect(taken).toEqual([])
+  })
+  expect(taken).toEqual(["first", "second", "last"])
+})
+
+it("the host's authentication runs in the async context of its request", async () => {
+  const context = new AsyncLocalStorage<string>()
+  await serving(async ({ tenure }) => {
+    const handler = toNodeHandler(tenure, {
+      authenticate: () => ({ keyId: context.getStore() ?? "nobody", projects: ["p1"] }),
+    })
+    await serving(
+      async ({ url }) => {
+        const extend = async (name: string) => {
+          const headers = { "content-type": "application/json", "x-name": name }
+          const response = await fetch(url + extendOne, { method: "PATCH", headers, body })
+          await response.text()
+          return response.status
+        }
+        const names = Array.from({ length: 10 }, (_, index) => `client${index}`)
+        expect(new Set(await Promise.all(names.map(extend)))).toEqual(new Set([200]))
+        const history = await tenure.memberships.history({ projectId: "p1", limit: names.length })
+        expect(history.map(({ origin }) => origin.keyId).toSorted()).toEqual(names)
+      },
+      {
+        listener: (request, response) =>
+          context.run(String(request.headers["x-name"]), () => handler(request, response)),
+      },
+    )
+  })
+})
