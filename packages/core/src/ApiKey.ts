@@ -63,7 +63,6 @@ export const isToken = (text: string): boolean => tokenPattern.test(text)
 const utf8 = new TextEncoder()
 // Nothing here waits, so one scratch area serves every call.
 const scratch = new Uint8Array(3 * 1024)
-const hex = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"))
 
 /** The UTF-8 of a text, which holds until the next call; a token is never too long for the scratch. */
 const bytesOf = (text: string): Uint8Array => {
@@ -71,9 +70,15 @@ const bytesOf = (text: string): Uint8Array => {
   return read === text.length ? scratch.subarray(0, written) : utf8.encode(text)
 }
 
-/** The digest under which a token is stored and looked up. */
-export const digest = (token: string): TokenDigest => {
-  let text = ""
-  for (const byte of sha256(bytesOf(token))) text += hex[byte]
-  return TokenDigest(text)
+/** The character code of a hexadecimal digit. */
+const digitCode = (digit: number): number => digit + (digit < 10 ? 0x30 : 0x57)
+
+// A text that grows digit by digit would have to be put together once more before it is looked up.
+const toHex = (bytes: Uint8Array): string => {
+  const codes: Array<number> = []
+  for (const byte of bytes) codes.push(digitCode(byte >>> 4), digitCode(byte & 15))
+  return String.fromCharCode(...codes)
 }
+
+/** The digest under which a token is stored and looked up. */
+export const digest = (token: string): TokenDigest => TokenDigest(toHex(sha256(bytesOf(token))))
