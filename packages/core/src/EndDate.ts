@@ -7,6 +7,7 @@ import type { Branded } from "effect/Brand"
 import * as Data from "effect/Data"
 import * as Result from "effect/Result"
 import { nominal, refined } from "./internal/refined.ts"
+import { rememberLatest } from "./internal/rememberLatest.ts"
 
 /** An instant in milliseconds since 1970-01-01T00:00:00.000Z, in the years 0000 to 9999. */
 export type EndDate = Branded<number, "@tenure/core/EndDate">
@@ -144,4 +145,4 @@ export const decodeFuture = (
 }
 
 /** Prints an end date as `YYYY-MM-DDTHH:mm:ss.sssZ`. */
-export const format = (endDate: EndDate): string => new Date(endDate).toISOString()
+export const format = rememberLatest((endDate: EndDate): string => new Date(endDate).toISOString())

@@ -2,6 +2,7 @@
 
 import type { Branded } from "effect/Brand"
 import { refined } from "./internal/refined.ts"
+import { rememberLatest } from "./internal/rememberLatest.ts"
 import { isUuid } from "./internal/uuid.ts"
 import type { ProjectId } from "./Project.ts"
 
@@ -40,6 +41,8 @@ export interface Event {
   readonly body: string
 }
 
+const timestampOf = rememberLatest((at: number): string => new Date(at).toISOString())
+
 /**
  * Makes an event and prints its body.
  *
@@ -55,7 +58,6 @@ export const make = ({
 }: Omit<Event, "body"> & { readonly data: unknown }): Event => {
   const json = JSON.stringify(data)
   if (json === undefined) throw new TypeError(`JSON has no ${typeof data}`)
-  const timestamp = new Date(at).toISOString()
-  const body = `{"type":"${type}","timestamp":"${timestamp}","data":${json}}`
+  const body = `{"type":"${type}","timestamp":"${timestampOf(at)}","data":${json}}`
   return { id, projectId, type, at, body }
 }
