@@ -1,11 +1,13 @@
 /** The HTTP behaviour, whole and free of any host: a request in, a response out. */
 
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
 import * as ApiError from "./ApiError.ts"
 import type { ApiKeyId } from "./ApiKey.ts"
 import { ApiKeys } from "./ApiKeys.ts"
@@ -154,24 +156,25 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const proxies = yield* Networks.parse("trustedProxies", options.trustedProxies ?? [])
   const addressOf = ClientAddress.make(proxies)
 
-  /** Turns what went wrong into what the client is told; of a defect, that is nothing. */
-  const recover = <A, B>(
-    effect: Effect.Effect<A, ApiError.ApiError>,
-    failed: (error: ApiError.ApiError) => B,
-  ): Effect.Effect<A | B> =>
-    effect.pipe(
-      Effect.catch((error) =>
-        error._tag === "StoreUnavailable"
-          ? Effect.as(hooks.failure("The store does not answer", error.cause), failed(error))
-          : Effect.succeed(failed(error)),
-      ),
-      Effect.catchCause((cause) =>
-        Effect.as(
+  /** Makes what turns failures into what the client is told; of a defect, that is nothing. */
+  const recovering = <B>(failed: (error: ApiError.ApiError) => B) =>
+    Effect.catchCause((cause: Cause.Cause<ApiError.ApiError>) => {
+      const failure = Cause.findError(cause)
+      if (Result.isFailure(failure) || Cause.hasDies(cause)) {
+        return Effect.as(
           hooks.defect("A request ended in a defect", cause),
           failed({ _tag: "InternalError" }),
-        ),
-      ),
-    )
+        )
+      }
+      const error = failure.success
+      return error._tag === "StoreUnavailable"
+        ? Effect.as(hooks.failure("The store does not answer", error.cause), failed(error))
+        : Effect.succeed(failed(error))
+    })
+
+  // Made once, and not for each request.
+  const orUnknown = recovering(unknown)
+  const orError = recovering((error) => error)
 
   const byToken = Effect.fnUntraced(function* ({ headers }: ApiRequest) {
     const field = single(headers, "authorization")
@@ -219,7 +222,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
       case "Unavailable":
         return respond(subject, decision.report, { _tag: "StoreUnavailable", cause: undefined })
       case "Admitted": {
-        const outcome = yield* recover(outcomeOf(request, requestId, caller), (error) => error)
+        const outcome = yield* orError(outcomeOf(request, requestId, caller))
         return respond(subject, decision.report, outcome)
       }
     }
@@ -228,7 +231,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const handle = Effect.fnUntraced(function* (request: ApiRequest) {
     const start = yield* Clock.monotonicTimeNanos
     const requestId = crypto.randomUUID()
-    const caller = yield* recover(authenticate(request), unknown)
+    const caller = yield* orUnknown(authenticate(request))
     const response = yield* answer(request, requestId, caller)
     if (onResponse !== undefined) {
       yield* Callback.call("onResponse", onResponse, {
