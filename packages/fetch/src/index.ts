@@ -1,10 +1,18 @@
 /** Tenure for hosts that speak fetch: web requests in, web responses out. */
 
-import { type ApiRequest, type Body, consumed, emptyBody, pathOf } from "@tenure/core/ApiRequest"
+import {
+  type ApiRequest,
+  type Body,
+  consumed,
+  emptyBody,
+  pathOf,
+  tooLarge,
+} from "@tenure/core/ApiRequest"
 import type { HeaderFields } from "@tenure/core/HeaderFields"
 import type { Authenticate } from "@tenure/core/Identity"
 import type { Promises } from "@tenure/core/Tenure"
-import { readStream } from "./readStream.ts"
+import { readStream, readWhole } from "./readBody.ts"
+import { turnEnd } from "./turn.ts"
 
 /** What the handler needs of Tenure. */
 export type Mountable = Pick<Promises, "handle" | "owns" | "maxBodyBytes">
@@ -26,6 +34,9 @@ export interface RequestInfo {
 /** Answers what is the API's; `undefined` for everything else. */
 export type FetchHandler = (request: Request, info?: RequestInfo) => Promise<Response> | undefined
 
+// A web request with one of these has no body (Fetch, 5.3).
+const withoutBody = new Set(["GET", "HEAD"])
+
 // A web request joins the values of a field that was sent several times.
 const joined = /, *(?=bearer )/i
 
@@ -37,10 +48,19 @@ const headersOf = (request: Request): HeaderFields => {
     : headers
 }
 
-const bodyOf = (request: Request, info: RequestInfo, limit: number): Body | Promise<Body> => {
-  if (info.parsedBody !== undefined) return { _tag: "Parsed", value: info.parsedBody }
+const bodyOf = (
+  request: Request,
+  { "content-length": length }: HeaderFields,
+  { parsedBody }: RequestInfo,
+  limit: number,
+): Body | Promise<Body> => {
+  if (parsedBody !== undefined) return { _tag: "Parsed", value: parsedBody }
   if (request.bodyUsed) return consumed
-  return request.body === null ? emptyBody : readStream(request.body, limit)
+  if (withoutBody.has(request.method)) return emptyBody
+  if (length === undefined)
+    return request.body === null ? emptyBody : readStream(request.body, limit)
+  // HTTP holds a body to the length that is announced, and servers read it faster than a stream.
+  return Number(length) > limit ? tooLarge : readWhole(request)
 }
 
 /**
@@ -78,14 +98,16 @@ const answer = async (
   info: RequestInfo,
   authenticate: Options["authenticate"],
 ): Promise<Response> => {
+  const headers = headersOf(request)
   const apiRequest: ApiRequest = {
     method: request.method,
     path,
-    headers: headersOf(request),
-    body: await bodyOf(request, info, tenure.maxBodyBytes),
+    headers,
+    body: await bodyOf(request, headers, info, tenure.maxBodyBytes),
     remoteAddress: info.remoteAddress,
     ...(authenticate && { authenticate: () => authenticate(request) }),
   }
-  const { body, headers, status } = await tenure.handle(apiRequest)
-  return new Response(body, { status, headers })
+  await turnEnd()
+  const response = await tenure.handle(apiRequest)
+  return new Response(response.body, { status: response.status, headers: response.headers })
 }

@@ -34,3 +34,10 @@ const read = async (stream: ReadableStream<Uint8Array>, limit: number): Promise<
 /** Reads a stream up to a limit in bytes, and no further. */
 export const readStream = (stream: ReadableStream<Uint8Array>, limit: number): Promise<Body> =>
   read(stream, limit).catch(() => brokenOff)
+
+/** Reads the body of a request as a whole. */
+export const readWhole = (request: Request): Promise<Body> =>
+  request.arrayBuffer().then(
+    (buffer): Body => ({ _tag: "Bytes", bytes: new Uint8Array(buffer) }),
+    () => brokenOff,
+  )
