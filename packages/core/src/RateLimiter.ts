@@ -6,16 +6,19 @@ import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type { ApiKeyId } from "./ApiKey.ts"
+import * as Result from "effect/Result"
 import * as BucketTable from "./BucketTable.ts"
 import { Hooks } from "./Hooks.ts"
-import * as ExhaustedBuckets from "./internal/exhaustedBuckets.ts"
+import type { Refusal } from "./internal/refusals.ts"
+import * as Refusals from "./internal/refusals.ts"
 import { InvalidInput } from "./InvalidInput.ts"
-import { type Bucket, RateLimitStore, type Take } from "./RateLimitStore.ts"
+import { type Client, type Policies, RateLimitStore, type Take } from "./RateLimitStore.ts"
 import * as Setting from "./Setting.ts"
-import { StoreUnavailable } from "./StoreUnavailable.ts"
+import type { StoreUnavailable } from "./StoreUnavailable.ts"
 import * as Suspension from "./Suspension.ts"
 import * as TokenBucket from "./TokenBucket.ts"
+
+export type { Client }
 
 /** How many requests in which time. */
 export interface Limit {
@@ -48,14 +51,6 @@ export interface Options {
    * default), or not at all (`"open"`), or every request is answered 503 (`"closed"`).
    */
   readonly onStoreFailure?: "local" | "open" | "closed" | undefined
-}
-
-/** Who a request is counted for. */
-export interface Client {
-  /** An address or a group of addresses, as `ClientAddress` gives it. */
-  readonly address: string
-  /** The key, if the request came with a valid one. */
-  readonly keyId: ApiKeyId | undefined
 }
 
 /** What the rate-limit headers say. */
@@ -112,46 +107,17 @@ const policyOf = Effect.fnUntraced(function* (name: string, given: Limit) {
   return policy
 })
 
-/** A bucket that refuses: for how long yet, and when it is full again. */
-interface Refusal {
-  readonly policy: TokenBucket.Policy
-  readonly wait: number
-  readonly tat: number
-}
-
-const refused = ({ policy, tat, wait }: Refusal): Decision => ({
+const refused = ({ policy, tat, until }: Refusal, now: number): Decision => ({
   _tag: "Refused",
   report: { limit: policy.limit, remaining: 0, reset: seconds(tat) },
-  retryAfter: Math.max(1, seconds(wait)),
+  retryAfter: Math.max(1, seconds(until - now)),
 })
 
-const longest = (refusals: ReadonlyArray<Refusal>): Refusal | undefined => {
-  let most: Refusal | undefined
-  for (const one of refusals) if (most === undefined || one.wait > most.wait) most = one
-  return most
-}
-
-const reportOf = ({ policy }: Bucket, tat: number, now: number): Report => ({
+const reportOf = (policy: TokenBucket.Policy, tat: number, now: number): Report => ({
   limit: policy.limit,
   remaining: TokenBucket.remaining(tat, now, policy),
   reset: seconds(tat),
 })
-
-/** The buckets of one request. */
-interface Draw {
-  /** The one whose numbers are reported, if the other has no fewer left. */
-  readonly primary: Bucket
-  readonly secondary: Bucket | undefined
-  readonly all: ReadonlyArray<Bucket>
-}
-
-/** Reports the primary bucket, or the secondary where that has fewer left. */
-const report = ({ primary, secondary }: Draw, { now, tats }: Take): Report => {
-  const first = reportOf(primary, tats[0] ?? now, now)
-  if (secondary === undefined) return first
-  const second = reportOf(secondary, tats[1] ?? now, now)
-  return second.remaining < first.remaining ? second : first
-}
 
 const make = Effect.fnUntraced(function* (options: Options) {
   const store = yield* RateLimitStore
@@ -161,66 +127,82 @@ const make = Effect.fnUntraced(function* (options: Options) {
     options.onStoreFailure ?? "local",
     ["local", "open", "closed"],
   )
-  const perKey = yield* policyOf("perKey", options.perKey ?? { limit: 100, window: "1 minute" })
-  const perAddress = yield* policyOf(
-    "perAddress",
-    options.perAddress ?? { limit: 300, window: "1 minute" },
-  )
-  const burst = yield* policyOf("burst", options.burst ?? { limit: 20, window: "1 second" })
+  const policies: Policies = {
+    key: yield* policyOf("perKey", options.perKey ?? { limit: 100, window: "1 minute" }),
+    address: yield* policyOf(
+      "perAddress",
+      options.perAddress ?? { limit: 300, window: "1 minute" },
+    ),
+    burst: yield* policyOf("burst", options.burst ?? { limit: 20, window: "1 second" }),
+  }
   const suspensions =
     options.suspension === false
       ? Suspension.never
       : yield* Suspension.make(options.suspension ?? {})
-  const exhausted = ExhaustedBuckets.make()
+  const refusals = {
+    key: Refusals.make(policies.key),
+    burst: Refusals.make(policies.burst),
+    address: Refusals.make(policies.address),
+  }
   const local = BucketTable.make()
 
-  const drawOf = ({ address, keyId }: Client): Draw => {
-    const ofAddress = { key: `address:${address}`, policy: perAddress }
-    if (keyId === undefined) return { primary: ofAddress, secondary: undefined, all: [ofAddress] }
-    const ofKey = { key: `key:${keyId}`, policy: perKey }
-    const ofBurst = { key: `burst:${keyId}`, policy: burst }
-    return { primary: ofKey, secondary: ofAddress, all: [ofKey, ofAddress, ofBurst] }
+  /** Reports the key's bucket, or the address's where that has fewer left or there is no key; the burst never. */
+  const report = ({ keyId }: Client, { address, key, now }: Take): Report => {
+    const ofAddress = reportOf(policies.address, address, now)
+    if (keyId === undefined) return ofAddress
+    const ofKey = reportOf(policies.key, key, now)
+    return ofAddress.remaining < ofKey.remaining ? ofAddress : ofKey
   }
 
-  /** The buckets that are known to refuse, without asking the store. */
-  const recall = ({ all }: Draw, now: number): ReadonlyArray<Refusal> =>
-    all.flatMap(({ key, policy }) => {
-      const known = exhausted.find(key, now)
-      return known === undefined ? [] : [{ policy, wait: known.until - now, tat: known.tat }]
-    })
+  /** Remembers the buckets that refuse after a take; gives the one that does so longest. */
+  const learn = ({ address, keyId }: Client, taken: Take, now: number): Refusal | undefined => {
+    const ofAddress = refusals.address.learn(address, taken.address, taken.now, now)
+    if (keyId === undefined) return ofAddress
+    const ofKey = refusals.key.learn(keyId, taken.key, taken.now, now)
+    const ofBurst = refusals.burst.learn(keyId, taken.burst, taken.now, now)
+    return Refusals.longer(Refusals.longer(ofKey, ofAddress), ofBurst)
+  }
 
-  /** The buckets that refuse after a take, which are remembered as such. */
-  const learn = ({ all }: Draw, take: Take, now: number): ReadonlyArray<Refusal> =>
-    all.flatMap(({ key, policy }, index) => {
-      const tat = take.tats[index] ?? take.now
-      const wait = TokenBucket.wait(tat, take.now, policy)
-      if (wait === 0) return []
-      exhausted.remember(key, { since: now, until: now + wait, tat })
-      return [{ policy, wait, tat }]
-    })
+  /** The bucket that is known to refuse longest. */
+  const find = ({ address, keyId }: Client, now: number): Refusal | undefined => {
+    const ofAddress = refusals.address.find(address, now)
+    if (keyId === undefined) return ofAddress
+    const ofKey = refusals.key.find(keyId, now)
+    const ofBurst = refusals.burst.find(keyId, now)
+    return Refusals.longer(Refusals.longer(ofKey, ofAddress), ofBurst)
+  }
 
   const suspended = (until: number, now: number): Decision =>
-    refused({ policy: perKey, wait: until - now, tat: until })
+    refused({ policy: policies.key, until, tat: until }, now)
 
   /** Counts a refusal against the key, which may suspend it. */
-  const count = (keyId: ApiKeyId | undefined, now: number, refusal: Refusal): Decision => {
+  const count = ({ keyId }: Client, now: number, refusal: Refusal): Decision => {
     const until = keyId === undefined ? undefined : suspensions.refuse(keyId, now)
-    return until === undefined ? refused(refusal) : suspended(until, now)
+    return until === undefined ? refused(refusal, now) : suspended(until, now)
   }
 
-  const judge = (draw: Draw, taken: Take, keyId: ApiKeyId | undefined, now: number): Decision => {
-    const refusal = longest(learn(draw, taken, now))
+  /** Refuses a client of whom it is known beforehand that he is to be refused. */
+  const recall = (client: Client, now: number): Decision | undefined => {
+    const { keyId } = client
+    const until = keyId === undefined ? undefined : suspensions.until(keyId, now)
+    if (until !== undefined) return suspended(until, now)
+    const refusal = find(client, now)
+    return refusal === undefined ? undefined : count(client, now, refusal)
+  }
+
+  const judge = (client: Client, taken: Take, now: number): Decision => {
+    const refusal = learn(client, taken, now)
     return taken.admitted || refusal === undefined
-      ? { _tag: "Admitted", report: report(draw, taken) }
-      : count(keyId, now, refusal)
+      ? { _tag: "Admitted", report: report(client, taken) }
+      : count(client, now, refusal)
   }
 
-  const withoutStore = (draw: Draw, keyId: ApiKeyId | undefined, now: number): Decision => {
-    const { capacity, limit } = draw.primary.policy
+  const withoutStore = (client: Client, now: number): Decision => {
+    const { capacity, limit } = client.keyId === undefined ? policies.address : policies.key
     const reset = seconds(now)
     switch (onStoreFailure) {
       case "local":
-        return judge(draw, local.take(draw.all, now), keyId, now)
+        return judge(client, local.take(client, policies, now), now)
       case "open":
         return { _tag: "Admitted", report: { limit, reset, remaining: capacity } }
       case "closed":
@@ -228,31 +210,31 @@ const make = Effect.fnUntraced(function* (options: Options) {
     }
   }
 
-  const take = Effect.fnUntraced(function* (client: Client) {
-    const { keyId } = client
-    const now = (yield* Clock.currentTimeMillis) * 1000
-    const until = keyId === undefined ? undefined : suspensions.until(keyId, now)
-    if (until !== undefined) return suspended(until, now)
-    const draw = drawOf(client)
-    const known = longest(recall(draw, now))
-    if (known !== undefined) return count(keyId, now, known)
-    return yield* store.take(draw.all).pipe(
-      Effect.catchDefect((defect) =>
-        Effect.andThen(
-          hooks.defect("The limits' store has a defect", Cause.die(defect)),
-          Effect.fail(new StoreUnavailable({ cause: defect })),
-        ),
-      ),
-      Effect.matchEffect({
-        onSuccess: (taken) => Effect.succeed(judge(draw, taken, keyId, now)),
-        onFailure: ({ cause }) =>
-          Effect.as(
-            hooks.failure("The limits' store does not answer", cause),
-            withoutStore(draw, keyId, now),
-          ),
-      }),
-    )
-  })
+  const tell = (reason: unknown) => hooks.failure("The limits' store does not answer", reason)
 
-  return { take }
+  /** Tells of a store that does not answer, or is broken, which is taken for the same. */
+  const outage = (cause: Cause.Cause<StoreUnavailable>): Effect.Effect<void> => {
+    const defect = Cause.findDefect(cause)
+    if (Result.isSuccess(defect)) {
+      const told = hooks.defect("The limits' store has a defect", Cause.die(defect.success))
+      return Effect.andThen(told, tell(defect.success))
+    }
+    const error = Cause.findError(cause)
+    return Result.isSuccess(error) ? tell(error.success.cause) : Effect.failCause(error.failure)
+  }
+
+  const ask = (client: Client, now: number): Effect.Effect<Decision> =>
+    Effect.matchCauseEffect(store.take(client, policies), {
+      onSuccess: (taken) => Effect.succeed(judge(client, taken, now)),
+      onFailure: (cause) => Effect.map(outage(cause), () => withoutStore(client, now)),
+    })
+
+  return {
+    take: (client: Client): Effect.Effect<Decision> =>
+      Clock.clockWith((clock) => {
+        const now = clock.currentTimeMillisUnsafe() * 1000
+        const known = recall(client, now)
+        return known === undefined ? ask(client, now) : Effect.succeed(known)
+      }),
+  }
 })

@@ -3,6 +3,7 @@
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { ApiKeyId } from "./ApiKey.ts"
+import * as Generations from "./internal/generations.ts"
 import * as Setting from "./Setting.ts"
 
 /** When a key is suspended, and for how long. */
@@ -28,13 +29,13 @@ export const never: Suspensions = { until: () => undefined, refuse: () => undefi
 
 interface Offender {
   /** The last refusals, as a ring: the next one overwrites the oldest. */
-  readonly refusals: Float64Array
+  readonly refusals: Array<number>
   next: number
   suspended: { readonly from: number; readonly until: number } | undefined
 }
 
-// Only keys that exist can offend, so this is reached by no stranger. Beyond it the offender known
-// longest is forgotten.
+// Only keys that exist can offend, so this is reached by no stranger. Beyond it those are forgotten
+// who have been quiet for longest.
 const maxOffenders = 10_000
 
 const field = "rateLimits.suspension"
@@ -48,18 +49,12 @@ export const make = Effect.fnUntraced(function* (options: Options) {
   const within = 1000 * (yield* Setting.millis(`${field}.within`, options.within ?? "10 minutes"))
   const duration =
     1000 * (yield* Setting.millis(`${field}.duration`, options.duration ?? "10 minutes"))
-  const offenders = new Map<ApiKeyId, Offender>()
+  const offenders = Generations.make<ApiKeyId, Offender>(maxOffenders)
 
   const offender = (keyId: ApiKeyId): Offender => {
     const known = offenders.get(keyId)
     if (known !== undefined) return known
-    const [oldest] = offenders.keys()
-    if (offenders.size >= maxOffenders && oldest !== undefined) offenders.delete(oldest)
-    const fresh: Offender = {
-      refusals: new Float64Array(limit).fill(-Infinity),
-      next: 0,
-      suspended: undefined,
-    }
+    const fresh: Offender = { refusals: [], next: 0, suspended: undefined }
     offenders.set(keyId, fresh)
     return fresh
   }

@@ -1,61 +1,101 @@
+import { ApiKeyId } from "@tenure/core/ApiKey"
 import * as BucketTable from "@tenure/core/BucketTable"
+import type { Client } from "@tenure/core/RateLimitStore"
 import * as TokenBucket from "@tenure/core/TokenBucket"
 import { describe, expect, it } from "vitest"
 
 const minute = 60_000_000
 const perMinute = TokenBucket.policy({ limit: 100, windowMillis: 60_000 })
+const policies = { address: perMinute, key: perMinute, burst: perMinute }
 const start = 1_795_000_000_000_000
 
-const bucket = (key: string) => ({ key, policy: perMinute })
+const stranger = (address: string): Client => ({ address, keyId: undefined })
+const client = (name: string): Client => ({ address: name, keyId: ApiKeyId(name) })
 
 describe("a bucket table", () => {
   it("forgets full buckets as it goes, without a timer", () => {
     const table = BucketTable.make()
-    for (let client = 0; client < 10_000; client++) table.take([bucket(`old ${client}`)], start)
-    expect(table.size()).toBe(10_000)
-    for (let client = 0; client < 4000; client++) {
-      table.take([bucket(`new ${client}`)], start + minute)
+    for (let one = 0; one < 10_000; one++) table.take(client(`old ${one}`), policies, start)
+    expect(table.size()).toBe(20_000)
+    for (let one = 0; one < 4000; one++) {
+      table.take(client(`new ${one}`), policies, start + minute)
     }
-    expect(table.size()).toBeLessThan(4100)
+    expect(table.size()).toBeLessThan(8200)
   })
 
   it("keeps what is not full however often it sweeps", () => {
     const table = BucketTable.make()
-    for (let take = 0; take < 100; take++) table.take([bucket("throttled")], start)
-    for (let client = 0; client < 10_000; client++) {
-      table.take([bucket(`client ${client}`)], start + client)
+    for (let take = 0; take < 100; take++) table.take(client("throttled"), policies, start)
+    for (let one = 0; one < 10_000; one++) {
+      table.take(client(`client ${one}`), policies, start + one)
     }
-    expect(table.take([bucket("throttled")], start + 10_000).admitted).toBe(false)
+    expect(table.take(client("throttled"), policies, start + 10_000).admitted).toBe(false)
   })
 
-  it("never holds more than its limit", () => {
+  it("keeps a key until both of its buckets are full", () => {
+    const slow = TokenBucket.policy({ limit: 1, windowMillis: 3_600_000 })
+    const table = BucketTable.make()
+    const takes = [
+      { ...policies, burst: slow },
+      { ...policies, key: slow },
+    ]
+    for (const [index, either] of takes.entries()) {
+      table.take(client(`slow ${index}`), either, start)
+      for (let one = 0; one < 100; one++) {
+        table.take(client(`client ${index} ${one}`), policies, start + minute)
+      }
+      expect(table.take(client(`slow ${index}`), either, start + minute).admitted).toBe(false)
+    }
+  })
+
+  it("never holds more addresses than its limit, nor more keys", () => {
     const table = BucketTable.make(100)
-    for (let client = 0; client < 1000; client++) {
-      table.take([bucket(`a ${client}`), bucket(`b ${client}`), bucket(`c ${client}`)], start)
-      expect(table.size()).toBeLessThanOrEqual(100)
+    for (let one = 0; one < 1000; one++) {
+      table.take(client(String(one)), policies, start)
+      expect(table.size()).toBeLessThanOrEqual(200)
     }
   })
 
   it("gives a throttled client nothing back under a flood of fresh ones", () => {
     const table = BucketTable.make(1000)
-    for (let take = 0; take < 100; take++) table.take([bucket("throttled")], start)
+    const throttled = stranger("throttled")
+    for (let take = 0; take < 100; take++) table.take(throttled, policies, start)
     let admitted = 0
-    for (let client = 0; client < 1_000_000; client++) {
-      table.take([bucket(`flood ${client}`)], start + client)
-      if (client % 1000 === 0) {
-        admitted += table.take([bucket("throttled")], start + client).admitted ? 1 : 0
+    for (let one = 0; one < 1_000_000; one++) {
+      table.take(stranger(`flood ${one}`), policies, start + one)
+      if (one % 1000 === 0) {
+        admitted += table.take(throttled, policies, start + one).admitted ? 1 : 0
       }
     }
     // A second has passed, in which one token and two thirds came back.
     expect(admitted).toBe(1)
   })
 
+  it("forgets no key for a flood of addresses", () => {
+    const table = BucketTable.make(10)
+    table.take(client("known"), policies, start)
+    for (let one = 0; one < 1000; one++) table.take(stranger(`flood ${one}`), policies, start)
+    const { key } = table.take(client("known"), policies, start)
+    expect(TokenBucket.remaining(key, start, perMinute)).toBe(98)
+  })
+
   it("takes from all buckets or from none", () => {
     const table = BucketTable.make()
-    const small = { key: "small", policy: TokenBucket.policy({ limit: 1, windowMillis: 60_000 }) }
-    expect(table.take([bucket("large"), small], start).admitted).toBe(true)
-    const refused = table.take([bucket("large"), small], start)
-    expect(refused.admitted).toBe(false)
-    expect(TokenBucket.remaining(refused.tats[0], start, perMinute)).toBe(99)
+    const small = TokenBucket.policy({ limit: 1, windowMillis: 60_000 })
+    for (const [index, one] of (["address", "key", "burst"] as const).entries()) {
+      const caller = client(String(index))
+      const mixed = { ...policies, [one]: small }
+      const admitted = table.take(caller, mixed, start)
+      const refused = table.take(caller, mixed, start)
+      expect(admitted.admitted).toBe(true)
+      expect(refused).toEqual({ ...admitted, admitted: false })
+    }
+  })
+
+  it("is right again as soon as it is asked, when the clock was set back", () => {
+    const table = BucketTable.make()
+    for (let take = 0; take < 101; take++) table.take(client("a"), policies, start + 10 * minute)
+    expect(table.take(client("a"), policies, start).admitted).toBe(false)
+    expect(table.take(client("a"), policies, start + perMinute.increment).admitted).toBe(true)
   })
 })

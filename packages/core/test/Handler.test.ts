@@ -51,7 +51,9 @@ const faultyStores = (fault: Fault) =>
           ...apiKeys,
           find: (digest) => fault.findKey?.() ?? apiKeys.find(digest),
         }),
-        Context.add(RateLimitStore, { take: (all) => fault.take?.() ?? limits.take(all) }),
+        Context.add(RateLimitStore, {
+          take: (...asked) => fault.take?.() ?? limits.take(...asked),
+        }),
       )
     }),
   ).pipe(Layer.provideMerge(memory()))

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { ApiKeyId } from "@tenure/core/ApiKey"
 import * as BucketTable from "@tenure/core/BucketTable"
 import { type Client, type Decision, type Options, RateLimiter } from "@tenure/core/RateLimiter"
-import { type Bucket, RateLimitStore } from "@tenure/core/RateLimitStore"
+import { RateLimitStore } from "@tenure/core/RateLimitStore"
 import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -17,15 +17,15 @@ const stranger: Client = { address: "203.0.113.7", keyId: undefined }
 /** A store that counts how often it is asked, and can be out of order. */
 const watchedStore = () => {
   const table = BucketTable.make()
-  const seen: Array<ReadonlyArray<Bucket>> = []
+  const seen: Array<Client> = []
   const state = { isDown: false, seen }
   const layer = Layer.succeed(RateLimitStore, {
-    take: (buckets) =>
+    take: (client, policies) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
-        seen.push(buckets)
+        seen.push(client)
         return state.isDown
           ? Effect.fail(new StoreUnavailable({ cause: "down" }))
-          : Effect.succeed(table.take(buckets, now * 1000))
+          : Effect.succeed(table.take(client, policies, now * 1000))
       }),
   })
   return { ...state, state, layer }
@@ -53,14 +53,14 @@ const tags = (decisions: ReadonlyArray<Decision>) => decisions.map(({ _tag }) =>
 
 describe("a request with a key", () => {
   it.effect("draws on the key's minute, the address's minute and the burst", () =>
-    limited({}, (take, { seen }) =>
+    limited({}, (take) =>
       Effect.gen(function* () {
         yield* take()
-        expect(seen[0]?.map((bucket) => bucket.key)).toEqual([
-          "key:key",
-          "address:203.0.113.7",
-          "burst:key",
-        ])
+        const elsewhere = yield* take({ ...known, address: "203.0.113.8" })
+        expect(elsewhere.report).toMatchObject({ limit: 100, remaining: 98 })
+        expect((yield* take(stranger)).report).toMatchObject({ limit: 300, remaining: 298 })
+        yield* repeat(18, take())
+        expect((yield* take()).report).toMatchObject({ limit: 20, remaining: 0 })
       }),
     ),
   )
@@ -140,7 +140,7 @@ describe("a request without a valid key", () => {
     limited({}, (take, { seen }) =>
       Effect.gen(function* () {
         expect((yield* take(stranger)).report).toMatchObject({ limit: 300, remaining: 299 })
-        expect(seen[0]?.map((bucket) => bucket.key)).toEqual(["address:203.0.113.7"])
+        expect(seen).toEqual([stranger])
         yield* repeat(299, take(stranger))
         expect((yield* take(stranger))._tag).toBe("Refused")
         expect((yield* take(known))._tag).toBe("Refused")

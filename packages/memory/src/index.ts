@@ -28,7 +28,10 @@ export interface Options {
    * ones are forgotten. Deliveries that wait are all kept.
    */
   readonly history?: number | undefined
-  /** Token buckets; 100,000 by default. At the limit the fullest of a few is forgotten. */
+  /**
+   * Addresses, and as many keys, whose token buckets are kept; 100,000 by default. At the limit the
+   * fullest of a few is forgotten.
+   */
   readonly maxBuckets?: number | undefined
 }
 

@@ -160,16 +160,13 @@ describe("an extension", () => {
 describe("limits", () => {
   it("hold over all processes together", async () => {
     const stores = [startStores(), startStores()]
-    const buckets = ["a", "b", "c"].map((key, index) => ({
-      key,
-      policy: TokenBucket.policy({ limit: [100, 20, 300][index] ?? 1, windowMillis: 3_600_000 }),
-    }))
+    const perHour = (limit: number) => TokenBucket.policy({ limit, windowMillis: 3_600_000 })
+    const policies = { address: perHour(300), key: perHour(100), burst: perHour(20) }
+    const client = { address: "1", keyId: ApiKeyId("a") }
     const takes = await Promise.all(
       Array.from({ length: 400 }, (_, index) =>
         stores[index % 2]?.runPromise(
-          Effect.flatMap(RateLimitStore, (store) =>
-            store.take(index % 3 === 0 ? buckets : buckets.toReversed()),
-          ),
+          Effect.flatMap(RateLimitStore, (store) => store.take(client, policies)),
         ),
       ),
     )
@@ -296,10 +293,12 @@ describe("news of deliveries", () => {
 describe("buckets that are full", () => {
   it("are forgotten, and no others", async () => {
     const stores = startStores()
-    const take = (key: string, windowMillis: number) =>
-      Effect.flatMap(RateLimitStore, (store) =>
-        store.take([{ key, policy: TokenBucket.policy({ limit: 1, windowMillis }) }]),
+    const take = (address: string, windowMillis: number) => {
+      const policy = TokenBucket.policy({ limit: 1, windowMillis })
+      return Effect.flatMap(RateLimitStore, (store) =>
+        store.take({ address, keyId: undefined }, { address: policy, key: policy, burst: policy }),
       )
+    }
     const kept = await stores.runPromise(
       Effect.gen(function* () {
         const sql = yield* PgClient.PgClient
@@ -310,7 +309,7 @@ describe("buckets that are full", () => {
         return yield* sql.unsafe(`SELECT key FROM ${schema}.buckets`)
       }),
     )
-    expect(kept).toEqual([{ key: "late" }])
+    expect(kept).toEqual([{ key: "address:late" }])
   })
 })
 

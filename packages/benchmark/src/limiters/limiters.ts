@@ -7,7 +7,7 @@
 import { ApiKeyId } from "@tenure/core/ApiKey"
 import * as BucketTable from "@tenure/core/BucketTable"
 import { RateLimiter } from "@tenure/core/RateLimiter"
-import { RateLimitStore } from "@tenure/core/RateLimitStore"
+import { type Policies, RateLimitStore } from "@tenure/core/RateLimitStore"
 import * as TokenBucket from "@tenure/core/TokenBucket"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
@@ -40,11 +40,13 @@ const limitOf = (outcome: Outcome) =>
     ? { limit: 10_000_000, windowMillis: 300 * 86_400_000 }
     : { limit: 1, windowMillis: 3_600_000 }
 
-const bucketsOf = ({ address, key }: Client, policy: TokenBucket.Policy) => [
-  { key: `key:${key}`, policy },
-  { key: `address:${address}`, policy },
-  { key: `burst:${key}`, policy },
-]
+const policiesOf = (outcome: Outcome): Policies => {
+  const policy = TokenBucket.policy(limitOf(outcome))
+  return { address: policy, key: policy, burst: policy }
+}
+
+/** A client as Tenure knows it. */
+const callerOf = ({ address, key }: Client) => ({ address, keyId: ApiKeyId(key) })
 
 const onRuntime = <R, E>(
   name: string,
@@ -60,24 +62,24 @@ const onRuntime = <R, E>(
 
 /** The pure table, without Effect. */
 const tenureTable: Make = (outcome, clients) => {
-  const table = BucketTable.make(3 * clients)
-  const policy = TokenBucket.policy(limitOf(outcome))
+  const table = BucketTable.make(clients)
+  const policies = policiesOf(outcome)
   return {
     name: "Tenure's BucketTable",
     takeAll: async (all) =>
-      all.filter((one) => table.take(bucketsOf(one, policy), Date.now() * 1000).admitted).length,
+      all.filter((one) => table.take(callerOf(one), policies, Date.now() * 1000).admitted).length,
   }
 }
 
 /** The store, as the service asks it. */
 const tenureStore: Make = (outcome, clients) => {
-  const policy = TokenBucket.policy(limitOf(outcome))
-  return onRuntime("Tenure's RateLimitStore", memory({ maxBuckets: 3 * clients }), (all) =>
+  const policies = policiesOf(outcome)
+  return onRuntime("Tenure's RateLimitStore", memory({ maxBuckets: clients }), (all) =>
     Effect.gen(function* () {
       const store = yield* RateLimitStore
       let admitted = 0
       for (const client of all) {
-        const take = yield* store.take(bucketsOf(client, policy))
+        const take = yield* store.take(callerOf(client), policies)
         if (take.admitted) admitted++
       }
       return admitted
@@ -92,13 +94,13 @@ const tenureService: Make = (outcome, clients) => {
   const layer = RateLimiter.layer({ perKey: given, perAddress: given, burst: given })
   return onRuntime(
     "Tenure's RateLimiter",
-    Layer.provide(layer, memory({ maxBuckets: 3 * clients })),
+    Layer.provide(layer, memory({ maxBuckets: clients })),
     (all) =>
       Effect.gen(function* () {
         const limiter = yield* RateLimiter
         let admitted = 0
-        for (const { address, key } of all) {
-          const decision = yield* limiter.take({ address, keyId: ApiKeyId(key) })
+        for (const client of all) {
+          const decision = yield* limiter.take(callerOf(client))
           if (decision._tag === "Admitted") admitted++
         }
         return admitted

@@ -34,6 +34,8 @@ const plenty = 1_000_000_000
 
 const policy = TokenBucket.policy({ limit: 10_000_000, windowMillis: 300 * 86_400_000 })
 
+const policies = { address: policy, key: policy, burst: policy }
+
 /** The store alone. */
 const tenureStore = (url: string): Limiter => {
   const runtime = ManagedRuntime.make(postgres({ url, schema, maxConnections }))
@@ -43,11 +45,7 @@ const tenureStore = (url: string): Limiter => {
     take: ({ address, key }) =>
       runtime.runPromise(
         Effect.flatMap(RateLimitStore, (store) =>
-          store.take([
-            { key: `key:${key}`, policy },
-            { key: `address:${address}`, policy },
-            { key: `burst:${key}`, policy },
-          ]),
+          store.take({ address, keyId: ApiKeyId(key) }, policies),
         ).pipe(Effect.map(({ admitted }) => admitted)),
       ),
   }

@@ -4,6 +4,7 @@
  */
 
 import type { ApiKey, ApiKeyId, TokenDigest } from "../ApiKey.ts"
+import * as Generations from "./generations.ts"
 
 interface Entry {
   readonly key: ApiKey | undefined
@@ -30,27 +31,20 @@ export interface KeyCache {
 const maxEntries = 10_000
 
 /**
- * Makes an empty cache of 10,000 keys and as many digests of no key; beyond that the one looked up
- * longest ago is forgotten.
+ * Makes an empty cache of 10,000 keys and as many digests of no key; beyond that those are forgotten
+ * that nobody has asked for lately.
  *
  * @param life - how long what was looked up is believed, in milliseconds; 0 for not at all
  */
 export const make = (life: number): KeyCache => {
-  const known = new Map<TokenDigest, Entry>()
-  const unknown = new Map<TokenDigest, Entry>()
+  const known = Generations.make<TokenDigest, Entry>(maxEntries)
+  const unknown = Generations.make<TokenDigest, Entry>(maxEntries)
   let changes = 0
 
-  const put = (digest: TokenDigest, entry: Entry): void => {
-    const entries = entry.key === undefined ? unknown : known
-    const [oldest] = entries.keys()
-    if (entries.size >= maxEntries && oldest !== undefined) entries.delete(oldest)
-    // Deleted and added again: to the end of the order.
-    entries.delete(digest)
-    entries.set(digest, entry)
-  }
+  const put = (digest: TokenDigest, entry: Entry): void =>
+    (entry.key === undefined ? unknown : known).set(digest, entry)
 
-  const forget = (digest: TokenDigest): void => {
-    changes++
+  const remove = (digest: TokenDigest): void => {
     known.delete(digest)
     unknown.delete(digest)
   }
@@ -59,8 +53,7 @@ export const make = (life: number): KeyCache => {
     find: (digest, now) => {
       const entry = known.get(digest) ?? unknown.get(digest)
       if (entry === undefined || (now >= entry.since && now < entry.until)) return entry
-      known.delete(digest)
-      unknown.delete(digest)
+      remove(digest)
       return undefined
     },
     begin: (digest, now) => {
@@ -69,10 +62,13 @@ export const make = (life: number): KeyCache => {
         if (changes === before) put(digest, { key, since: now, until: now + life })
       }
     },
-    forget,
+    forget: (digest) => {
+      changes++
+      remove(digest)
+    },
     forgetKey: (keyId) => {
       changes++
-      for (const [digest, { key }] of known) if (key?.id === keyId) known.delete(digest)
+      known.deleteWhere(({ key }) => key?.id === keyId)
     },
   }
 }

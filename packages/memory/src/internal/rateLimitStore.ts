@@ -9,7 +9,9 @@ import * as Effect from "effect/Effect"
 export const make = (maxBuckets: number): RateLimitStore["Service"] => {
   const table = BucketTable.make(maxBuckets)
   return {
-    take: (buckets) =>
-      Effect.map(Clock.currentTimeMillis, (now) => table.take(buckets, now * 1000)),
+    take: (client, policies) =>
+      Clock.clockWith((clock) =>
+        Effect.succeed(table.take(client, policies, clock.currentTimeMillisUnsafe() * 1000)),
+      ),
   }
 }

@@ -1,6 +1,6 @@
 /** Token buckets on PostgreSQL. */
 
-import type { Bucket, RateLimitStore, Take } from "@tenure/core/RateLimitStore"
+import type { Client, Policies, RateLimitStore, Take } from "@tenure/core/RateLimitStore"
 import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as TokenBucket from "@tenure/core/TokenBucket"
 import * as Effect from "effect/Effect"
@@ -22,6 +22,20 @@ interface Line {
   waiting: Array<Resume>
 }
 
+/** A bucket, and its key in the table. */
+interface Bucket {
+  readonly key: string
+  readonly policy: TokenBucket.Policy
+}
+
+/** The buckets of a client: the address's, then the key's, if there is one. */
+const bucketsOf = ({ address, keyId }: Client, policies: Policies): ReadonlyArray<Bucket> => {
+  const ofAddress = { key: `address:${address}`, policy: policies.address }
+  if (keyId === undefined) return [ofAddress]
+  const ofKey = { key: `key:${keyId}`, policy: policies.key }
+  return [ofAddress, ofKey, { key: `burst:${keyId}`, policy: policies.burst }]
+}
+
 /** The outcomes of so many takes at the same time, of which the first few are admitted. */
 const outcomesOf = (
   buckets: ReadonlyArray<Bucket>,
@@ -32,13 +46,10 @@ const outcomesOf = (
   const now = Number(rows[0]?.now ?? 0)
   return Array.from({ length: count }, (_, index) => {
     const spent = Math.min(index + 1, taken)
-    return {
-      admitted: index < taken,
-      now,
-      tats: buckets.map(
-        ({ policy }, bucket) => Number(rows[bucket]?.tat ?? now) + spent * policy.increment,
-      ),
-    }
+    const [address = now, key = now, burst = now] = buckets.map(
+      ({ policy }, bucket) => Number(rows[bucket]?.tat ?? now) + spent * policy.increment,
+    )
+    return { admitted: index < taken, now, address, key, burst }
   })
 }
 
@@ -89,8 +100,9 @@ export const make = Effect.fnUntraced(function* (database: Database) {
   yield* regularly("1 minute", database.query(sweep(schema), []))
 
   const store: RateLimitStore["Service"] = {
-    take: (buckets) =>
+    take: (client, policies) =>
       Effect.callback((resume) => {
+        const buckets = bucketsOf(client, policies)
         const name = buckets.map(({ key }) => key).join("\n")
         const line = lines.get(name)
         if (line !== undefined) return void line.waiting.push(resume)
