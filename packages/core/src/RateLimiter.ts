@@ -139,11 +139,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
     options.suspension === false
       ? Suspension.never
       : yield* Suspension.make(options.suspension ?? {})
-  const refusals = {
-    key: Refusals.make(policies.key),
-    burst: Refusals.make(policies.burst),
-    address: Refusals.make(policies.address),
-  }
+  const refusedKeys = Refusals.make([policies.key, policies.burst])
+  const refusedAddresses = Refusals.make([policies.address])
   const local = BucketTable.make()
 
   /** Reports the key's bucket, or the address's where that has fewer left or there is no key; the burst never. */
@@ -156,21 +153,19 @@ const make = Effect.fnUntraced(function* (options: Options) {
 
   /** Remembers the buckets that refuse after a take; gives the one that does so longest. */
   const learn = ({ address, keyId }: Client, taken: Take, now: number): Refusal | undefined => {
-    const ofAddress = refusals.address.learn(address, taken.address, taken.now, now)
+    const ofAddress = refusedAddresses.learn(address, 0, taken.address, taken.now, now)
     if (keyId === undefined) return ofAddress
-    const ofKey = refusals.key.learn(keyId, taken.key, taken.now, now)
-    const ofBurst = refusals.burst.learn(keyId, taken.burst, taken.now, now)
-    return Refusals.longer(Refusals.longer(ofKey, ofAddress), ofBurst)
+    const ofKey = refusedKeys.learn(keyId, 0, taken.key, taken.now, now)
+    const ofBurst = refusedKeys.learn(keyId, 1, taken.burst, taken.now, now)
+    return Refusals.longer(Refusals.longer(ofKey, ofBurst), ofAddress)
   }
 
   /** The bucket that is known to refuse longest. */
-  const find = ({ address, keyId }: Client, now: number): Refusal | undefined => {
-    const ofAddress = refusals.address.find(address, now)
-    if (keyId === undefined) return ofAddress
-    const ofKey = refusals.key.find(keyId, now)
-    const ofBurst = refusals.burst.find(keyId, now)
-    return Refusals.longer(Refusals.longer(ofKey, ofAddress), ofBurst)
-  }
+  const find = ({ address, keyId }: Client, now: number): Refusal | undefined =>
+    Refusals.longer(
+      keyId === undefined ? undefined : refusedKeys.find(keyId, now),
+      refusedAddresses.find(address, now),
+    )
 
   const suspended = (until: number, now: number): Decision =>
     refused({ policy: policies.key, until, tat: until }, now)
@@ -183,11 +178,11 @@ const make = Effect.fnUntraced(function* (options: Options) {
 
   /** Refuses a client of whom it is known beforehand that he is to be refused. */
   const recall = (client: Client, now: number): Decision | undefined => {
+    const refusal = find(client, now)
+    if (refusal !== undefined) return count(client, now, refusal)
     const { keyId } = client
     const until = keyId === undefined ? undefined : suspensions.until(keyId, now)
-    if (until !== undefined) return suspended(until, now)
-    const refusal = find(client, now)
-    return refusal === undefined ? undefined : count(client, now, refusal)
+    return until === undefined ? undefined : suspended(until, now)
   }
 
   const judge = (client: Client, taken: Take, now: number): Decision => {

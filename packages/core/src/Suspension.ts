@@ -20,7 +20,10 @@ export interface Options {
 export interface Suspensions {
   /** When the suspension of a key ends, if it is suspended at `now`. */
   readonly until: (keyId: ApiKeyId, now: number) => number | undefined
-  /** Counts a refusal; gives the end of the suspension if that was one too many. */
+  /**
+   * Counts a refusal; gives the end of the suspension if that was one too many. Those during a
+   * suspension do not count.
+   */
   readonly refuse: (keyId: ApiKeyId, now: number) => number | undefined
 }
 
@@ -51,9 +54,17 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     1000 * (yield* Setting.millis(`${field}.duration`, options.duration ?? "10 minutes"))
   const offenders = Generations.make<ApiKeyId, Offender>(maxOffenders)
 
-  const offender = (keyId: ApiKeyId): Offender => {
+  /** The end of a suspension, if it holds at `now`. */
+  const endOf = (one: Offender, now: number): number | undefined => {
+    const { suspended } = one
+    // Before `from` the clock has been set back, and an end by the old clock means nothing.
+    return suspended && now >= suspended.from && now < suspended.until ? suspended.until : undefined
+  }
+
+  /** What is known of a key; after a suspension, which leaves a clean slate, nothing. */
+  const offender = (keyId: ApiKeyId, now: number): Offender => {
     const known = offenders.get(keyId)
-    if (known !== undefined) return known
+    if (known && (known.suspended === undefined || endOf(known, now) !== undefined)) return known
     const fresh: Offender = { refusals: [], next: 0, suspended: undefined }
     offenders.set(keyId, fresh)
     return fresh
@@ -61,15 +72,15 @@ export const make = Effect.fnUntraced(function* (options: Options) {
 
   const suspensions: Suspensions = {
     until: (keyId, now) => {
-      const suspended = offenders.get(keyId)?.suspended
-      if (suspended === undefined) return undefined
-      // Before `from` the clock has been set back, and an end by the old clock means nothing.
-      if (now >= suspended.from && now < suspended.until) return suspended.until
-      offenders.delete(keyId)
-      return undefined
+      const one = offenders.get(keyId)
+      const end = one && endOf(one, now)
+      if (one?.suspended && end === undefined) offenders.delete(keyId)
+      return end
     },
     refuse: (keyId, now) => {
-      const one = offender(keyId)
+      const one = offender(keyId, now)
+      const end = endOf(one, now)
+      if (end !== undefined) return end
       one.refusals[one.next] = now
       one.next = (one.next + 1) % limit
       const oldest = one.refusals[one.next] ?? -Infinity

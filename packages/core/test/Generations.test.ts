@@ -60,8 +60,8 @@ describe("a flood far beyond what is remembered is over soon", () => {
   const count = 1_000_000
 
   it("of refusals", () => {
-    const refusals = Refusals.make(TokenBucket.policy({ limit: 1, windowMillis: 1 }))
-    for (let one = 0; one < count; one++) refusals.learn(`client ${one}`, 1000, 0, 0)
+    const refusals = Refusals.make([TokenBucket.policy({ limit: 1, windowMillis: 1 })])
+    for (let one = 0; one < count; one++) refusals.learn(`client ${one}`, 0, 1000, 0, 0)
     expect(refusals.find(`client ${count - 1}`, 0)).toBeDefined()
   })
 

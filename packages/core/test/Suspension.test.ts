@@ -42,6 +42,21 @@ describe("a suspension", () => {
     expect(suspensions.refuse(key, 2 * minute)).toBeUndefined()
   })
 
+  it("leaves a clean slate behind whoever asks first", () => {
+    const suspensions = make({ refusals: 2, duration: "1 minute" })
+    suspensions.refuse(key, 0)
+    suspensions.refuse(key, 1)
+    expect(suspensions.refuse(key, 2 * minute)).toBeUndefined()
+    expect(suspensions.refuse(key, 3 * minute)).toBe(4 * minute)
+  })
+
+  it("is not prolonged by what is refused meanwhile", () => {
+    const suspensions = make({ refusals: 2, duration: "1 minute" })
+    suspensions.refuse(key, 0)
+    expect(suspensions.refuse(key, 1)).toBe(1 + minute)
+    expect(suspensions.refuse(key, minute / 2)).toBe(1 + minute)
+  })
+
   it("is of one key, and not of another", () => {
     const suspensions = make({ refusals: 1 })
     suspensions.refuse(key, 0)

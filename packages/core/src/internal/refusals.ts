@@ -14,12 +14,18 @@ export interface Refusal {
   readonly tat: number
 }
 
-/** Remembers those of the buckets with one policy that refuse. */
+/** Remembers empty buckets under the id of whose they are. */
 export interface Refusals {
-  /** What is known of a bucket that refuses at `now`. */
+  /** The bucket that is known to refuse longest, of those of an id that refuse at `now`. */
   readonly find: (id: string, now: number) => Refusal | undefined
-  /** Remembers a bucket at `now`, by its `tat` and the store's clock, if it refuses. */
-  readonly learn: (id: string, tat: number, clock: number, now: number) => Refusal | undefined
+  /** Remembers the n-th bucket of an id, by its `tat` and the store's clock, if it refuses at `now`. */
+  readonly learn: (
+    id: string,
+    nth: number,
+    tat: number,
+    clock: number,
+    now: number,
+  ) => Refusal | undefined
 }
 
 /** The refusal that lasts longer; the first of two that end together. */
@@ -28,31 +34,53 @@ export const longer = (one: Refusal | undefined, other: Refusal | undefined): Re
 
 const maxRemembered = 100_000
 
-// What is kept of a bucket: between the first two instants it refuses; the third is its tat.
+// What is kept of each bucket: between the first two instants it refuses; the third is its tat.
 const [from, to, full] = [0, 1, 2]
+const width = 3
 
-/** Makes a memory of 100,000 buckets; beyond that the one that is full soonest of a few goes. */
-export const make = (policy: TokenBucket.Policy): Refusals => {
-  const table = Instants.make(3, maxRemembered)
+/**
+ * Makes a memory of 100,000 ids; beyond that the one whose buckets are full soonest of a few goes.
+ *
+ * @param policies - of the buckets of each id, which are found at once
+ */
+export const make = (policies: ReadonlyArray<TokenBucket.Policy>): Refusals => {
+  const table = Instants.make(width * policies.length, maxRemembered)
+
+  const recall = (
+    row: number,
+    nth: number,
+    policy: TokenBucket.Policy,
+    now: number,
+  ): Refusal | undefined => {
+    const column = width * nth
+    const until = table.get(row, column + to)
+    if (now >= until) return undefined
+    if (now >= table.get(row, column + from)) {
+      return { policy, until, tat: table.get(row, column + full) }
+    }
+    // The clock has been set back, and an instant by the old clock means nothing.
+    table.set(row, column + to, 0)
+    return undefined
+  }
+
   return {
     find: (id, now) => {
       const row = table.find(id)
       if (row === undefined) return undefined
-      const until = table.get(row, to)
-      if (now >= until) return undefined
-      if (now >= table.get(row, from)) return { policy, until, tat: table.get(row, full) }
-      // The clock has been set back, and an instant by the old clock means nothing.
-      table.set(row, to, 0)
-      return undefined
+      let longest: Refusal | undefined
+      let nth = 0
+      for (const policy of policies) longest = longer(longest, recall(row, nth++, policy, now))
+      return longest
     },
-    learn: (id, tat, clock, now) => {
-      const wait = TokenBucket.wait(tat, clock, policy)
-      if (wait === 0) return undefined
+    learn: (id, nth, tat, clock, now) => {
+      const policy = policies[nth]
+      const wait = policy === undefined ? 0 : TokenBucket.wait(tat, clock, policy)
+      if (policy === undefined || wait === 0) return undefined
       const until = now + wait
       const row = table.find(id) ?? table.add(id, now)
-      table.set(row, from, now)
-      table.set(row, to, until)
-      table.set(row, full, tat)
+      table.set(row, width * nth + from, now)
+      table.set(row, width * nth + to, until)
+      table.set(row, width * nth + full, tat)
       return { policy, until, tat }
     },
   }
