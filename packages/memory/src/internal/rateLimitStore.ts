@@ -10,8 +10,9 @@ export const make = (maxBuckets: number): RateLimitStore["Service"] => {
   const table = BucketTable.make(maxBuckets)
   return {
     take: (client, policies) =>
-      Clock.clockWith((clock) =>
-        Effect.succeed(table.take(client, policies, clock.currentTimeMillisUnsafe() * 1000)),
-      ),
+      Effect.withFiberSucceed((fiber) => {
+        const clock = fiber.getRef(Clock.Clock)
+        return table.take(client, policies, clock.currentTimeMillisUnsafe() * 1000)
+      }),
   }
 }
