@@ -178,11 +178,11 @@ const make = Effect.fnUntraced(function* (options: Options) {
 
   /** Refuses a client of whom it is known beforehand that he is to be refused. */
   const recall = (client: Client, now: number): Decision | undefined => {
-    const refusal = find(client, now)
-    if (refusal !== undefined) return count(client, now, refusal)
     const { keyId } = client
     const until = keyId === undefined ? undefined : suspensions.until(keyId, now)
-    return until === undefined ? undefined : suspended(until, now)
+    if (until !== undefined) return suspended(until, now)
+    const refusal = find(client, now)
+    return refusal === undefined ? undefined : count(client, now, refusal)
   }
 
   const judge = (client: Client, taken: Take, now: number): Decision => {
