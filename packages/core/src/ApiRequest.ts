@@ -48,6 +48,12 @@ export const tooLarge: Body = { _tag: "TooLarge" }
 /** A body that another has read, who has kept nothing of it: to wait for it would be for ever. */
 export const consumed: Body = { _tag: "Consumed" }
 
+/** A body that has not come to its end. */
+export const brokenOff: Body = {
+  _tag: "Unreadable",
+  error: { _tag: "MalformedRequest", message: "The body could not be read to its end." },
+}
+
 // Nothing else is taken for an authority: what one reader takes for the end of a host is a part of
 // the path to another, and with it goes what that other guards.
 const authority = /^https?:\/\/([\w.-]+|\[[\da-f:.]+\])(:\d*)?(?=[/?#]|$)/i

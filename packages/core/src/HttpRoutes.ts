@@ -9,7 +9,14 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
-import { type ApiRequest, type Body, pathOf, pathPatterns, tooLarge } from "./ApiRequest.ts"
+import {
+  type ApiRequest,
+  type Body,
+  brokenOff,
+  pathOf,
+  pathPatterns,
+  tooLarge,
+} from "./ApiRequest.ts"
 import type { ApiResponse } from "./Envelope.ts"
 import { Handler } from "./Handler.ts"
 import { keepRepeated } from "./HeaderFields.ts"
@@ -23,11 +30,6 @@ export interface Options<R = never> {
         request: HttpServerRequest.HttpServerRequest,
       ) => Effect.Effect<Identity | undefined, never, R>)
     | undefined
-}
-
-const brokenOff: Body = {
-  _tag: "Unreadable",
-  error: { _tag: "MalformedRequest", message: "The body could not be read to its end." },
 }
 
 const bodyOfError = ({ reason }: HttpServerError): Body =>

@@ -143,6 +143,9 @@ export interface Promises {
   readonly isReady: () => Promise<boolean>
 }
 
+/** What adapters need of Tenure. */
+export type Mountable = Pick<Promises, "handle" | "owns" | "basePath" | "maxBodyBytes">
+
 /** Looks for a membership that need not be there. */
 const isReady = (memberships: Memberships.Memberships["Service"]): Effect.Effect<boolean> =>
   memberships.find({ projectId: "-", userId: "0" }).pipe(

@@ -2,7 +2,8 @@
 
 import { pathOf } from "@tenure/core/ApiRequest"
 import type { Authenticate } from "@tenure/core/Identity"
-import { handle, type Mountable, send } from "@tenure/node-http"
+import type { Mountable } from "@tenure/core/Tenure"
+import { handle, send } from "@tenure/node-http"
 import type { Request, RequestHandler } from "express"
 
 export { type Verified, verifyWebhook, type VerifyOptions } from "@tenure/node-http"

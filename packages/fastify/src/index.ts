@@ -2,7 +2,8 @@
 
 import { pathOf, pathPatterns } from "@tenure/core/ApiRequest"
 import type { Authenticate } from "@tenure/core/Identity"
-import { handle, type Mountable } from "@tenure/node-http"
+import type { Mountable } from "@tenure/core/Tenure"
+import { handle } from "@tenure/node-http"
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify"
 import { lead, restore } from "./unroutable.ts"
 
@@ -10,10 +11,7 @@ export { type Verified, verifyWebhook, type VerifyOptions } from "@tenure/node-h
 
 /** Options of the plugin. */
 export interface Options {
-  readonly tenure: Mountable & {
-    /** What precedes `/v2` in every path of the API. */
-    readonly basePath: string
-  }
+  readonly tenure: Mountable
   /**
    * Whether the client's address is the one that Fastify gives as `request.ip`, by its own option
    * `trustProxy`; the socket's by default, and proxies as `trustedProxies` of Tenure says.

@@ -10,12 +10,9 @@ import {
 } from "@tenure/core/ApiRequest"
 import type { HeaderFields } from "@tenure/core/HeaderFields"
 import type { Authenticate } from "@tenure/core/Identity"
-import type { Promises } from "@tenure/core/Tenure"
+import type { Mountable } from "@tenure/core/Tenure"
 import { readStream, readWhole } from "./readBody.ts"
 import { turnEnd } from "./turn.ts"
-
-/** What the handler needs of Tenure. */
-export type Mountable = Pick<Promises, "handle" | "owns" | "maxBodyBytes">
 
 /** Options of the handler. */
 export interface Options {

@@ -1,11 +1,6 @@
 /** Reading the body of a web request. */
 
-import { type Body, tooLarge } from "@tenure/core/ApiRequest"
-
-const brokenOff: Body = {
-  _tag: "Unreadable",
-  error: { _tag: "MalformedRequest", message: "The body could not be read to its end." },
-}
+import { type Body, brokenOff, tooLarge } from "@tenure/core/ApiRequest"
 
 const concat = (chunks: ReadonlyArray<Uint8Array>, length: number): Uint8Array => {
   const [only] = chunks

@@ -4,8 +4,9 @@ import * as Http from "node:http"
 import type { Duplex } from "node:stream"
 import { type ApiRequest, type Body, emptyBody, pathOf } from "@tenure/core/ApiRequest"
 import type { ApiResponse } from "@tenure/core/Envelope"
+import type { Mountable } from "@tenure/core/Tenure"
 import { type Connections, isPending } from "./connections.ts"
-import { answer, type Mountable, send, toApiRequest } from "./handler.ts"
+import { answer, send, toApiRequest } from "./handler.ts"
 import { parseRequestLine, parseUnknown } from "./requestHead.ts"
 
 // How long a client has to read why it is cut off.

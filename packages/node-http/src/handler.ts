@@ -6,12 +6,9 @@ import { type ApiRequest, type Body, pathOf } from "@tenure/core/ApiRequest"
 import type { ApiResponse } from "@tenure/core/Envelope"
 import { keepRepeated } from "@tenure/core/HeaderFields"
 import type { Authenticate } from "@tenure/core/Identity"
-import type { Promises } from "@tenure/core/Tenure"
+import type { Mountable } from "@tenure/core/Tenure"
 import { readBody } from "./requestBody.ts"
 import { takeTurn } from "./turns.ts"
-
-/** What a handler needs of Tenure. */
-export type Mountable = Pick<Promises, "handle" | "owns" | "maxBodyBytes">
 
 /** A request listener; with `next` a middleware, which passes on what is not the API's. */
 export type NodeHandler = (

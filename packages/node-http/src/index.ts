@@ -3,7 +3,6 @@ export {
   handle,
   type HandlerOptions,
   type Known,
-  type Mountable,
   type NodeHandler,
   send,
   toNodeHandler,

@@ -3,9 +3,10 @@
 import * as Http from "node:http"
 import type { Body } from "@tenure/core/ApiRequest"
 import { valuesOf } from "@tenure/core/HeaderFields"
+import type { Mountable } from "@tenure/core/Tenure"
 import { trackConnections } from "./connections.ts"
 import { answerFaults } from "./faults.ts"
-import { answer, type Mountable, send, toApiRequest, toNodeHandler } from "./handler.ts"
+import { answer, send, toApiRequest, toNodeHandler } from "./handler.ts"
 import { announcesMore } from "./requestBody.ts"
 
 /** Options of a server. */

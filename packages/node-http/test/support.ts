@@ -5,7 +5,7 @@ import * as Net from "node:net"
 import type { ApiRequest } from "@tenure/core/ApiRequest"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
-import { type Mountable, nodeTransport, serve, type ServerOptions } from "@tenure/node-http"
+import { nodeTransport, serve, type ServerOptions } from "@tenure/node-http"
 import { parseResponses } from "@tenure/testing"
 import { expect } from "vitest"
 
@@ -39,7 +39,8 @@ export const serving = async (
 }
 
 /** A Tenure that answers as it is told. */
-export const answering = (handle: Mountable["handle"]): Mountable => ({
+export const answering = (handle: Tenure.Mountable["handle"]): Tenure.Mountable => ({
+  basePath: "",
   maxBodyBytes: 1000,
   owns: () => true,
   handle,
