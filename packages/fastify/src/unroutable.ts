@@ -38,7 +38,8 @@ const matchPrefix = (path: string, prefix: string): string | undefined => {
  * Leads such requests to a route of the API, which goes by what they asked for. Fastify answers by
  * itself where it does not know a method, or where a path is too long or not percent-encoded
  * correctly; the answers to these are the API's as well. Hooks of the host meanwhile see a POST in
- * the place of a method that Fastify does not know, and a path with other ids.
+ * the place of a method that Fastify does not know, and a path with other ids. What is wrong with the
+ * parameters of a prefix is still answered by Fastify.
  *
  * @param owns - tells whether a path is one of the API's, after the prefix of the instance
  * @param route - the path of a route of the API, after that prefix

@@ -2,8 +2,15 @@
 
 type Immediately = (callback: () => void) => unknown
 
+// Where requests live in contexts of their own, such as in a worker, none may wait for what another
+// has begun: it would never end if that other is gone.
+const userAgent = String(Reflect.get(globalThis, "navigator")?.userAgent)
+const sharesEventLoop = /^(Node\.js|Bun|Deno)\//.test(userAgent)
+
 // The runtime's own, for a test of the host that fakes it has no part in this.
-const immediately: Immediately | undefined = Reflect.get(globalThis, "setImmediate")
+const immediately: Immediately | undefined = sharesEventLoop
+  ? Reflect.get(globalThis, "setImmediate")
+  : undefined
 
 let next: Promise<void> | undefined
 

@@ -2,6 +2,7 @@
 
 import { AsyncLocalStorage } from "node:async_hooks"
 import type { IncomingMessage, ServerResponse } from "node:http"
+import { inspect } from "node:util"
 import { type ApiRequest, type Body, pathOf } from "@tenure/core/ApiRequest"
 import type { ApiResponse } from "@tenure/core/Envelope"
 import { keepRepeated } from "@tenure/core/HeaderFields"
@@ -57,7 +58,7 @@ export const handle = (
 const defective: ApiResponse = { status: 500, headers: { Connection: "close" }, body: "" }
 
 const warn = (defect: unknown): void =>
-  process.emitWarning(defect instanceof Error ? defect : String(defect))
+  process.emitWarning(defect instanceof Error ? defect : inspect(defect))
 
 const responseTo = async (tenure: Mountable, request: ApiRequest): Promise<ApiResponse> => {
   try {

@@ -69,6 +69,8 @@ export const readBody = (
     done(tooLarge)
   }
   const onEnd = (): void => {
+    // A stream of HTTP/2 that is cancelled ends as well.
+    if (request.aborted) return
     const [only] = chunks
     const bytes = chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks)
     done({ _tag: "Bytes", bytes })

@@ -1,7 +1,7 @@
 /** Answering requests that have arrived together one right after the other. */
 
-// Node's own, for a test of the host that fakes it has no part in this.
-const { setImmediate } = globalThis
+// Not the global one: a test of the host that fakes that has no part in this.
+import { setImmediate } from "node:timers"
 
 let waiting: Array<() => void> = []
 

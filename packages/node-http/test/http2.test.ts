@@ -33,6 +33,22 @@ it("a request over HTTP/2 may have a body of which no length is announced", asyn
   expect(await call(body)).toMatchObject({ code: 200, total: 1 })
   expect(await call(body.padEnd(100_000))).toMatchObject({ code: 413 })
   expect(await call("")).toMatchObject({ code: 400 })
+  // A request that is cancelled halfway changes nothing, although what has come of it is whole.
+  const before = await tenure.memberships.history({ projectId: "p1" })
+  const cancelled = client.request({
+    ":method": "PATCH",
+    ":path": extendOne,
+    authorization: `Bearer ${token}`,
+    "content-type": "application/json",
+    "content-length": body.length + 40,
+  })
+  cancelled.on("error", () => {})
+  cancelled.write(body)
+  await once(server, "request")
+  cancelled.close(Http2.constants.NGHTTP2_CANCEL)
+  await once(cancelled, "close")
+  expect(await call("")).toMatchObject({ code: 400 })
+  expect(await tenure.memberships.history({ projectId: "p1" })).toEqual(before)
   client.close()
   server.close()
   await tenure.close()

@@ -22,6 +22,7 @@ export const make = <Key, Value>(limit: number): Generations<Key, Value> => {
   let old = new Map<Key, Value>()
 
   const set = (key: Key, value: Value): void => {
+    old.delete(key)
     young.set(key, value)
     if (young.size < width) return
     old = young
