@@ -10,7 +10,8 @@ type Asked = Pick<IncomingMessage, "method" | "url">
 // What requests asked for that were led to a route. Of all instances, for they may share a server.
 const led = new WeakMap<IncomingMessage, Asked>()
 
-// The length that Fastify gives up at by default; hosts may have set it otherwise, but not below.
+// The length beyond which Fastify takes no parameter by default. Of a host that has set less, Fastify
+// answers what lies between by itself.
 const longestParameter = 100
 
 /** Whether Fastify's router answers such a path by itself, before any hook. */
