@@ -1,11 +1,16 @@
-import { execFile, spawn } from "node:child_process"
+import { execFile } from "node:child_process"
 import { mkdir, rm, writeFile } from "node:fs/promises"
-import { createServer } from "node:net"
-import { createInterface } from "node:readline"
 import { promisify } from "node:util"
 import { send } from "@tenure/testing"
-import { beforeAll, describe, expect, it } from "vitest"
+import { beforeAll, describe, expect, inject, it, vi } from "vitest"
 import { type Example, findExamples, root } from "./examples.ts"
+import { freePort, freshDatabase, run, start } from "./programs.ts"
+
+declare module "vitest" {
+  interface ProvidedContext {
+    readonly databaseUrl: string
+  }
+}
 
 const folder = `${root}/docs/.examples`
 
@@ -34,14 +39,6 @@ beforeAll(async () => {
   await Promise.all(examples.map(({ code, name }) => writeFile(`${folder}/${name}.ts`, code)))
 })
 
-const freePort = async (): Promise<string> => {
-  const probe = createServer()
-  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve))
-  const address = probe.address()
-  await new Promise((resolve) => probe.close(resolve))
-  return String(typeof address === "object" ? address?.port : "")
-}
-
 describe("the examples of the documentation", () => {
   it("are there", () => {
     expect(examples.length).toBeGreaterThan(10)
@@ -52,31 +49,47 @@ describe("the examples of the documentation", () => {
     const faults = await tsc.then(() => "").catch(({ stdout }) => String(stdout))
     expect(faults).toBe("")
   })
+})
 
-  it("include one in the README that works as pasted", async () => {
-    const PORT = await freePort()
-    const program = spawn(process.execPath, ["-C", "@tenure/source", `${folder}/README.md-1.ts`], {
-      env: { PATH: process.env["PATH"], PORT },
-      stdio: ["ignore", "pipe", "inherit"],
-    })
+const extendAll = (authorization: string, mount = "") => ({
+  method: "PATCH",
+  path: `${mount}/v2/projects/p1/memberships/extend`,
+  headers: { authorization, "content-type": "application/json" },
+  body: JSON.stringify({ extend: "2099-01-01T00:00:00.000Z" }),
+})
+
+describe("the example of a README works as pasted:", () => {
+  it.each([
+    { name: "README.md", mount: "", ownStatus: 200 },
+    { name: "packages-express-README.md", mount: "/members", ownStatus: 200 },
+    { name: "packages-fastify-README.md", mount: "/members", ownStatus: 200 },
+    { name: "packages-node-http-README.md", mount: "", ownStatus: 404 },
+  ])("$name", async ({ mount, name, ownStatus }) => {
+    const port = await freePort()
+    const { authorization, stop } = await start(`${folder}/${name}-1.ts`, port)
     try {
-      const token = await new Promise<string>((resolve) => {
-        createInterface(program.stdout).on("line", (line) => {
-          const [found] = /tnr_[A-Za-z0-9_-]+/.exec(line) ?? []
-          if (found !== undefined) resolve(found)
-        })
-      })
-      const url = `http://127.0.0.1:${PORT}`
-      const extended = await send(url, {
-        method: "PATCH",
-        path: "/v2/projects/p1/memberships/1001/extend",
-        headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-        body: JSON.stringify({ extend: "2099-01-01T00:00:00.000Z" }),
-      })
-      expect(extended.body).toMatchObject({ ok: true, total: 1 })
-      expect((await fetch(url)).status).toBe(200)
+      const url = `http://127.0.0.1:${port}`
+      expect((await send(url, extendAll(authorization, mount))).body).toMatchObject({ ok: true })
+      expect((await fetch(url)).status).toBe(ownStatus)
     } finally {
-      program.kill()
+      stop()
     }
+  })
+
+  it("packages-fetch-README.md", async () => {
+    vi.spyOn(console, "log").mockReturnValue()
+    const { default: app } = await import(`${folder}/packages-fetch-README.md-1.ts`)
+    const { path, ...init } = extendAll("Bearer nobody's")
+    expect((await app.fetch(new Request(`http://localhost${path}`, init))).status).toBe(401)
+    expect(await (await app.fetch(new Request("http://localhost/"))).text()).toContain("backend")
+  })
+
+  it.each(["packages-core-README.md", "packages-memory-README.md"])("%s", async (name) => {
+    expect(await run(`${folder}/${name}-1.ts`)).not.toBe("")
+  })
+
+  it("packages-postgres-README.md", async () => {
+    const DATABASE_URL = await freshDatabase(inject("databaseUrl"), "readme")
+    expect(await run(`${folder}/packages-postgres-README.md-1.ts`, { DATABASE_URL })).toBe("[]\n")
   })
 })

@@ -1,6 +1,6 @@
 /**
- * Tenure's memberships in the host's table `subscriptions`: an account is a project, a customer is a
- * user, and `paid_until` is the end date.
+ * Keeps Tenure's memberships in the host's table `subscriptions`. An account is a project, a customer
+ * is a user, and `paid_until` is the end date.
  */
 
 import { PgClient } from "@effect/sql-pg"
@@ -36,7 +36,7 @@ interface ChangeRow {
   readonly key_id: string | null
 }
 
-/** What the audit trail keeps of a change besides who made it, and when. */
+/** The part of an audit row that says what changed. */
 type Audited = Pick<AuditRow, "action" | "userId" | "from" | "to">
 
 const toEndDate = (date: Date): EndDate => EndDate(date.getTime())
@@ -60,20 +60,21 @@ const make = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   const database = yield* Database
   const outbox = yield* Outbox
-  // The one of `@tenure/postgres`: webhooks and keys belong to the projects that it keeps.
-  const { createProject } = yield* MembershipStore
+  // The store of `@tenure/postgres`. It keeps the projects that webhooks and keys belong to, and its
+  // ping checks the database that also holds the host's tables.
+  const { createProject, ping } = yield* MembershipStore
 
-  /** Makes one step of several statements. Inside a transaction of the host's it is a part of that. */
+  /** Runs statements in one transaction, or in the host's transaction if one is open. */
   const inOneStep = <A, E, R>(work: Effect.Effect<A, E, R>) =>
     database.run(sql.withTransaction(work))
 
-  /** Locks an account: whoever adds a subscription or changes all of them does so alone. */
+  /** Locks an account, so that only one change adds a subscription or sets all of them at a time. */
   const lockAccount = Effect.fnUntraced(function* (projectId: ProjectId) {
     const rows = yield* sql`SELECT 1 FROM accounts WHERE id = ${projectId} FOR NO KEY UPDATE`
     if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
   })
 
-  /** Locks a subscription; gives its end date if it exists. */
+  /** Locks a subscription. Returns its end date, or `undefined` if it does not exist. */
   const lockSubscription = Effect.fnUntraced(function* (projectId: ProjectId, userId: UserId) {
     const [row] = yield* sql<Subscription>`
       SELECT customer, paid_until FROM subscriptions
@@ -83,7 +84,7 @@ const make = Effect.gen(function* () {
     return row && toEndDate(row.paid_until)
   })
 
-  /** The rest of every change: its row of the audit trail, its event and the event's deliveries. */
+  /** Stores the audit row of a change, its event, and the deliveries of the event. */
   const record = Effect.fnUntraced(function* (
     { at, event, origin, projectId }: Change,
     { action, from, to, userId }: Audited,
@@ -101,7 +102,7 @@ const make = Effect.gen(function* () {
     yield* outbox.publish(event)
   })
 
-  /** Changes a subscription that exists. */
+  /** Changes an existing subscription. */
   const changeOne = Effect.fnUntraced(
     function* (
       change: Ending,
@@ -114,13 +115,13 @@ const make = Effect.gen(function* () {
       yield* statement
       yield* record(change, { action: to === undefined ? "ended" : "extended", userId, from, to })
     },
-    // A subscription of the host's is no membership before its account is a project.
+    // A subscription is not a membership until its account is a project.
     (work, { projectId, userId }) =>
       Effect.catchTag(work, "ProjectNotFound", () => new MembershipNotFound({ projectId, userId })),
     inOneStep,
   )
 
-  /** Fails for an account that does not exist, which has no rows; one that has rows does. */
+  /** Fails with `ProjectNotFound` if there are no rows because the account does not exist. */
   const orMissing = Effect.fnUntraced(function* <Row>(
     projectId: ProjectId,
     rows: ReadonlyArray<Row>,
@@ -131,6 +132,8 @@ const make = Effect.gen(function* () {
   })
 
   return MembershipStore.of({
+    ping,
+
     createProject: (projectId) =>
       inOneStep(
         Effect.andThen(
@@ -231,5 +234,5 @@ const make = Effect.gen(function* () {
   })
 })
 
-/** The store, in the place of the one that it is given. */
+/** The store. It replaces the `MembershipStore` that it is provided with. */
 export const layer = Layer.effect(MembershipStore, make)

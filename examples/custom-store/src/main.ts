@@ -1,4 +1,4 @@
-/** A server of the API whose memberships are the host's subscriptions. */
+/** A server for the API whose memberships are the host's subscriptions. */
 
 import { PgClient } from "@effect/sql-pg"
 import * as Tenure from "@tenure/core/Tenure"
@@ -14,17 +14,17 @@ const { DATABASE_URL = "postgres://localhost:5432/app", PORT = "3000" } = proces
 const client = PgClient.layer({
   url: Redacted.make(DATABASE_URL),
   connectTimeout: "2 seconds",
-  // Nobody waits longer than that for a row that somebody else has locked.
+  // The longest that a statement waits for a row that is locked.
   startupParameters: { lock_timeout: "5s" },
 })
 
-const stores = SubscriptionStore.layer.pipe(
-  Layer.provideMerge(layer()),
-  Layer.provide(Schema.layer),
-  Layer.provide(client),
-)
+const tables = layer().pipe(Layer.provideMerge(Schema.layer), Layer.provideMerge(client))
 
-const tenure = await Tenure.make({ stores, transport: nodeTransport })
+const tenure = await Tenure.make({
+  // The later store replaces the memberships of the earlier one.
+  stores: [tables, SubscriptionStore.layer],
+  transport: nodeTransport,
+})
 await tenure.memberships.createProject("acme")
 const { token } = await tenure.apiKeys.issue({ projects: ["acme"] })
 const server = await serve(tenure, { port: Number(PORT) })

@@ -1,4 +1,4 @@
-/** The host's tables. A host that has migrations makes them there. */
+/** The host's tables. If you have migrations, create the tables there. */
 
 import { PgClient } from "@effect/sql-pg"
 import * as Effect from "effect/Effect"
@@ -15,10 +15,10 @@ const createTables = Effect.gen(function* () {
   yield* sql`
     CREATE TABLE IF NOT EXISTS subscriptions (
       account    text NOT NULL REFERENCES accounts,
-      -- Memberships are listed by code unit, which is the order of the collation "C".
+      -- Memberships are listed in the order of code units, which is that of the collation "C".
       customer   text COLLATE "C" NOT NULL,
       paid_until timestamptz NOT NULL,
-      -- What Tenure knows nothing of.
+      -- Columns that Tenure does not use.
       plan       text NOT NULL DEFAULT 'basic',
       note       text,
       PRIMARY KEY (account, customer)
@@ -30,7 +30,8 @@ const createTables = Effect.gen(function* () {
       account    text NOT NULL,
       -- NULL for a change of all subscriptions of the account.
       customer   text,
-      action     text NOT NULL,
+      action     text NOT NULL
+                 CHECK (action IN ('granted', 'extended', 'bulk_extended', 'ended')),
       paid_from  timestamptz,
       paid_until timestamptz,
       at         timestamptz NOT NULL,
@@ -44,5 +45,5 @@ const createTables = Effect.gen(function* () {
   `
 })
 
-/** Creates the tables that are missing. */
+/** Creates missing tables. */
 export const layer = Layer.effectDiscard(createTables)

@@ -13,14 +13,14 @@ afterAll(() => database.stop())
 
 const main = fileURLToPath(new URL("../src/main.ts", import.meta.url))
 
-/** Runs a statement on the host's tables. */
+/** Runs a statement on the host's tables, and returns its rows. */
 const execute = (statement: string): Promise<ReadonlyArray<object>> =>
   Effect.gen(function* () {
     const sql = yield* PgClient.PgClient
     return yield* sql.unsafe(statement)
   }).pipe(Effect.provide(PgClient.layer({ url: Redacted.make(database.url) })), Effect.runPromise)
 
-it("the server extends a subscription of the host's, and ends when it is told to", async () => {
+it("the server extends a subscription, and exits on SIGTERM", async () => {
   const program = spawn(process.execPath, ["-C", "@tenure/source", main], {
     env: { PATH: process.env["PATH"], DATABASE_URL: database.url, PORT: "0" },
     stdio: ["ignore", "pipe", "inherit"],

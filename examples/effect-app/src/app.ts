@@ -1,4 +1,4 @@
-/** The application: its own routes and Tenure's, on one server and one client of the database. */
+/** The application: its own routes and Tenure's, on one server and one database client. */
 
 import { ApiKeys } from "@tenure/core/ApiKeys"
 import * as HttpRoutes from "@tenure/core/HttpRoutes"
@@ -12,12 +12,12 @@ import { HttpRouter, type HttpServer } from "effect/http"
 import * as Layer from "effect/Layer"
 import * as Courses from "./courses.ts"
 
-/** Tenure, on the client that the application has. */
+/** Tenure, on the application's database client. */
 const TenureLive = Tenure.layer({ basePath: "/members", transport: nodeTransport }).pipe(
   Layer.provide(stores()),
 )
 
-/** Creates what has to be there, and on the first start an API key, which is shown once. */
+/** Creates tables and the project. On the first start, also creates and prints an API key. */
 const setUp = Effect.gen(function* () {
   const { createProject, grant } = yield* Memberships
   const apiKeys = yield* ApiKeys
@@ -26,14 +26,16 @@ const setUp = Effect.gen(function* () {
   if ((yield* apiKeys.list()).length > 0) return
   yield* grant({ projectId: Courses.projectId, userId: "1001", endDate: Date.UTC(2030, 0) })
   const { token } = yield* apiKeys.issue({ projects: [Courses.projectId] })
-  // To the terminal, and not into a log, where it would stay.
-  yield* Console.log(`An API key, which is not shown again: ${token}`)
+  // Printed to the terminal, because a log would keep it.
+  yield* Console.log(`API key (shown only once): ${token}`)
 })
 
 /**
- * The application on a server. Tenure and the client of the database stand outside of `serve`, for it
- * to share them: a transaction is one on one client. The server stands inside of both: it listens
- * when they are there, and has answered what is in flight before they go.
+ * The application on a server.
+ *
+ * Tenure and the database client are provided outside of `HttpRouter.serve`, so that all routes share
+ * them: a transaction works on one client. The server is provided inside of both, so that it listens
+ * once they are built, and has answered the requests in flight before they are released.
  */
 export const makeApp = <E>(server: Layer.Layer<HttpServer.HttpServer, E>) =>
   HttpRouter.serve(Layer.mergeAll(HttpRoutes.layer(), Courses.routes)).pipe(

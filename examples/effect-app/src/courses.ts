@@ -1,4 +1,4 @@
-/** Courses of a school, and places in them: the application's own tables and routes. */
+/** The courses of a school, and the places in them: the application's own tables and routes. */
 
 import { PgClient } from "@effect/sql-pg"
 import { Events } from "@tenure/core/Events"
@@ -12,16 +12,16 @@ import * as Schema from "effect/Schema"
 /** The project of Tenure that holds the school's members. */
 export const projectId = "school"
 
-/** There is no such course. */
+/** The course does not exist. */
 class CourseNotFound extends Data.TaggedError("CourseNotFound") {}
 
-/** The user has a place already. */
+/** The user already has a place. */
 class AlreadyBooked extends Data.TaggedError("AlreadyBooked") {}
 
 /** The course has no place left. */
 class CourseFull extends Data.TaggedError("CourseFull") {}
 
-/** Creates the tables, with courses to try things out. */
+/** Creates the tables, with two courses to try. */
 export const createTables = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   yield* sql`
@@ -62,9 +62,9 @@ const countPlace = Effect.fn("countPlace")(function* (courseId: string) {
 })
 
 /**
- * Books a place in a course for a member, whose membership then lasts as long as the course does. It
- * is all one transaction: whatever fails, the place, the membership, its row in the audit trail and
- * the events are as if nothing had been tried.
+ * Books a place in a course for a member, and extends the membership to the end of the course. If any
+ * step fails, the transaction undoes all of them: the place, the extension, its audit row and the
+ * events.
  */
 const book = Effect.fn("book")(function* (courseId: string, userId: string) {
   const sql = yield* PgClient.PgClient

@@ -1,4 +1,4 @@
-/** Starts the application, until it is told to stop. */
+/** Runs the application until SIGTERM or SIGINT. */
 
 import { createServer } from "node:http"
 import { NodeHttpServer, NodeRuntime } from "@effect/platform-node"

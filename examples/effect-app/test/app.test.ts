@@ -22,14 +22,14 @@ declare module "vitest" {
 const database = "effect_app"
 const end = Date.parse("2030-01-01T00:00:00.000Z")
 
-/** A client of a database on the tests' server. */
+/** A client for a database on the server of the tests. */
 const clientOf = (name?: string) => {
   const url = new URL(inject("databaseUrl"))
   if (name !== undefined) url.pathname = `/${name}`
   return PgClient.layer({ url: Redacted.make(url.href) })
 }
 
-/** An empty database. */
+/** Creates an empty database. */
 const freshDatabase = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   yield* sql.unsafe(`DROP DATABASE IF EXISTS ${database} WITH (FORCE)`)
@@ -39,7 +39,7 @@ const freshDatabase = Effect.gen(function* () {
 const runtime = ManagedRuntime.make(
   makeApp(NodeHttpServer.layer(createServer, { port: 0, host: "127.0.0.1" })).pipe(
     Layer.provideMerge(clientOf(database)),
-    // The log is of no use to anybody here.
+    // Turns the log off.
     Layer.provide(Logger.layer([])),
   ),
 )
@@ -50,7 +50,7 @@ let token: string
 beforeAll(async () => {
   await Effect.runPromise(freshDatabase)
   const { address } = await runtime.runPromise(HttpServer.HttpServer)
-  if (address._tag === "UnixPathAddress") throw new TypeError("not an address of TCP")
+  if (address._tag === "UnixPathAddress") throw new TypeError("the server has no TCP address")
   url = `http://127.0.0.1:${address.port}`
   const { issue } = await runtime.runPromise(ApiKeys)
   token = (await runtime.runPromise(issue({ projects: [projectId] }))).token
@@ -84,7 +84,7 @@ describe("the API in the application's router", () => {
     expect((await call("DELETE", `${webhooks}/${body.data.id}`)).status).toBe(200)
   })
 
-  it("leaves the application its own routes", async () => {
+  it("leaves the other routes to the application", async () => {
     expect(await call("GET", "/courses")).toMatchObject({
       status: 200,
       body: [{ id: "chess" }, { id: "go" }],
@@ -95,7 +95,7 @@ describe("the API in the application's router", () => {
 
 let users = 2000
 
-/** A member of the test's own, until 2030. */
+/** Creates a membership until 2030, and returns its user id. */
 const grant = async (): Promise<string> => {
   const userId = String(users++)
   const memberships = await runtime.runPromise(Memberships)
@@ -103,7 +103,7 @@ const grant = async (): Promise<string> => {
   return userId
 }
 
-/** How things stand: the places of a course, and of a user the end date and what became of it. */
+/** Whether a user has a place in a course, and the end date and the history of the membership. */
 const stateOf = (courseId: string, userId: string) =>
   runtime.runPromise(
     Effect.gen(function* () {
@@ -147,14 +147,14 @@ describe("a booking", () => {
     expect(await stateOf("go", second)).toEqual({ places: 0, endDate: end, actions: ["granted"] })
   })
 
-  it("is made once", async () => {
+  it("is refused if the user already has a place", async () => {
     const user = await grant()
     expect((await book("chess", user)).status).toBe(204)
     expect((await book("chess", user)).status).toBe(409)
     expect((await stateOf("chess", user)).places).toBe(1)
   })
 
-  it("is refused where it makes no sense", async () => {
+  it("is refused if the course does not exist or the user id is invalid", async () => {
     expect((await book("none", "2000")).status).toBe(404)
     expect((await book("chess", "nobody")).status).toBe(422)
     expect((await call("POST", "/courses/chess/places", {})).status).toBe(422)

@@ -1,4 +1,4 @@
-/** The backend: logging in, and pages for those who run clubs. */
+/** The backend: routes to log in, and to manage clubs. */
 
 import { UserId } from "@tenure/core/Membership"
 import type { Tenure } from "@tenure/core/Tenure"
@@ -9,13 +9,13 @@ import { membersApi, onPayment } from "./memberships.ts"
 import { hasPassword } from "./person.ts"
 import { loggedIn, logIn, logOut, personOf } from "./sessions.ts"
 
-/** The club of a path, if whoever sends the request runs it. */
+/** Returns the club in the path of a request, if the person who is logged in runs it. */
 const clubOf = (database: Database, request: Request): Club | undefined => {
   const person = personOf(database, request)
   return person && database.clubsOf(person).find(({ id }) => id === request.params["club"])
 }
 
-/** Reads what was said of a payment; `undefined` where that makes no sense. */
+/** Reads a payment from the body of a request. Returns `undefined` if it is invalid. */
 const readPayment = (club: Club, body: unknown): Payment | undefined => {
   const { id, user_id: userId, year }: Readonly<Record<string, unknown>> = Object(body)
   return typeof id === "string" &&
@@ -29,8 +29,8 @@ const readPayment = (club: Club, body: unknown): Payment | undefined => {
     : undefined
 }
 
-const onFault: ErrorRequestHandler = (fault, request, response, _next) => {
-  Log.error(`${request.method} ${request.path}`, fault)
+const onError: ErrorRequestHandler = (error, request, response, _next) => {
+  Log.error(`${request.method} ${request.path}`, error)
   response.sendStatus(500)
 }
 
@@ -82,6 +82,6 @@ export const makeApp = (database: Database, tenure: Tenure): Express => {
     response.sendStatus(204)
   })
 
-  app.use(onFault)
+  app.use(onError)
   return app
 }

@@ -1,18 +1,18 @@
-/** The backend's own database, in SQLite: people, clubs, sessions and payments. */
+/** The backend's own SQLite database: people, clubs, sessions and payments. */
 
 import { DatabaseSync, type SQLOutputValue } from "node:sqlite"
 import type { Person } from "./person.ts"
 import { prepareTables } from "./tables.ts"
 
-/** A club, whose id is a project's of Tenure. */
+/** A club. Its id is also the id of its project in Tenure. */
 export interface Club {
   readonly id: string
   readonly title: string
 }
 
-/** A member has paid for a year. */
+/** A payment of a member for a year. */
 export interface Payment {
-  /** The same, however often the payment is told of. */
+  /** The same in every notification of the payment. */
   readonly id: string
   readonly clubId: string
   readonly userId: string
@@ -25,18 +25,18 @@ const readPerson = ({ name, password_hash: passwordHash, salt }: Row): Person =>
   if (typeof name === "string" && typeof salt === "string" && passwordHash instanceof Uint8Array) {
     return { name, salt, passwordHash }
   }
-  throw new TypeError("this row is no person")
+  throw new TypeError("invalid row in the table people")
 }
 
 const readClub = ({ id, title }: Row): Club => {
   if (typeof id === "string" && typeof title === "string") return { id, title }
-  throw new TypeError("this row is no club")
+  throw new TypeError("invalid row in the table clubs")
 }
 
 const preparePeople = (database: DatabaseSync) => {
   const byName = database.prepare("SELECT * FROM people WHERE name = ?")
   return {
-    /** Finds somebody by name. */
+    /** Returns the person with a name. */
     findPerson: (name: string): Person | undefined => byName.all(name).map(readPerson)[0],
   }
 }
@@ -47,9 +47,9 @@ const prepareClubs = (database: DatabaseSync) => {
     "SELECT clubs.* FROM clubs JOIN admins ON club_id = id WHERE person = ? ORDER BY id",
   )
   return {
-    /** All clubs. */
+    /** Returns all clubs. */
     clubs: (): ReadonlyArray<Club> => all.all().map(readClub),
-    /** The clubs that somebody runs. */
+    /** Returns the clubs that a person runs. */
     clubsOf: ({ name }: Person): ReadonlyArray<Club> => ofPerson.all(name).map(readClub),
   }
 }
@@ -66,14 +66,14 @@ const prepareSessions = (database: DatabaseSync) => {
      WHERE token = ? AND expires_at > unixepoch()`,
   )
   return {
-    /** Keeps a session for a week. */
+    /** Adds a session that lasts a week. */
     addSession: (token: string, { name }: Person): void => {
       removeOld.run()
       add.run(token, name)
     },
-    /** Forgets a session. */
+    /** Removes a session. */
     removeSession: (token: string): void => void remove.run(token),
-    /** Finds whose session it is. */
+    /** Returns the person of a session. */
     findPersonOfSession: (token: string): Person | undefined =>
       person.all(token).map(readPerson)[0],
   }
@@ -86,16 +86,16 @@ const preparePayments = (database: DatabaseSync) => {
      VALUES ($id, $clubId, $userId, $year) ON CONFLICT (id) DO NOTHING`,
   )
   return {
-    /** Tells whether a payment is known. */
+    /** Whether a payment is recorded. */
     hasPayment: (id: string): boolean => byId.get(id) !== undefined,
-    /** Notes a payment; one that is known already stays as it is. */
+    /** Records a payment, unless it is recorded already. */
     addPayment: (payment: Payment): void => void add.run({ ...payment }),
   }
 }
 
-/** Opens the database in a file, or in memory where that is `:memory:`. */
+/** Opens the database in a file, or in memory if the file is `:memory:`. */
 export const openDatabase = (file: string) => {
-  // Another process may be writing to the file, such as this backend's predecessor.
+  // Waits while another process writes to the file, for example during a restart.
   const database = new DatabaseSync(file, { timeout: 5_000 })
   prepareTables(database)
   return {
@@ -103,7 +103,7 @@ export const openDatabase = (file: string) => {
     ...prepareClubs(database),
     ...prepareSessions(database),
     ...preparePayments(database),
-    /** Closes it; nothing may be asked of it then. */
+    /** Closes the database. */
     close: (): void => database.close(),
   }
 }

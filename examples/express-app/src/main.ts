@@ -9,14 +9,14 @@ const { DATABASE_FILE = ":memory:", DATABASE_URL, PORT = "3000" } = process.env
 
 const database = openDatabase(DATABASE_FILE)
 const tenure = await makeTenure(database, DATABASE_URL)
-const server = makeApp(database, tenure).listen(Number(PORT), "127.0.0.1", (fault) => {
-  if (fault !== undefined) throw fault
-  Log.info("listens", { address: server.address() })
+const server = makeApp(database, tenure).listen(Number(PORT), "127.0.0.1", (error) => {
+  if (error !== undefined) throw error
+  Log.info("listening", { address: server.address() })
 })
 
 process.once("SIGTERM", () => {
-  // First the server, whose requests need Tenure and the database until they are answered.
+  // Closes the server first, because requests in flight need Tenure and the database.
   server.close(() => void tenure.close().finally(database.close))
-  // Who has not been answered by then is a client that dawdles.
+  // Disconnects clients that are too slow.
   setTimeout(() => server.closeAllConnections(), 10_000).unref()
 })

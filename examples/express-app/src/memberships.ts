@@ -1,4 +1,4 @@
-/** Memberships: all that this backend has to do to gain Tenure. */
+/** Memberships: all the code that adds Tenure to this backend. */
 
 import { MembershipNotFound } from "@tenure/core/Membership"
 import type { Member } from "@tenure/core/Memberships"
@@ -26,7 +26,7 @@ export const makeTenure = async (
   return tenure
 }
 
-/** The API, where a session stands in for an API key: it opens the clubs that its person runs. */
+/** The API, authenticated by sessions. A session opens the clubs that its person runs. */
 export const membersApi = (tenure: Tenure.Tenure, database: Database): RequestHandler =>
   membershipMiddleware(tenure, {
     authenticate: (request) => {
@@ -47,8 +47,8 @@ const endDateOf = ({ memberships }: Tenure.Tenure, member: Member): Promise<numb
   )
 
 /**
- * Grants what was paid for: a membership to the end of that year, unless it lasts longer already.
- * To repeat it is harmless, so that what went wrong halfway can simply be done again.
+ * Grants a membership to the end of the year that was paid for, unless it already lasts longer.
+ * Repeating it is harmless, so a call that failed half-way can be made again.
  */
 export const onPayment = async (tenure: Tenure.Tenure, payment: Payment): Promise<void> => {
   const { clubId: projectId, userId } = payment

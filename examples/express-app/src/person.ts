@@ -2,7 +2,7 @@
 
 import { randomUUID, scryptSync, timingSafeEqual } from "node:crypto"
 
-/** Somebody who runs clubs. */
+/** A person who runs clubs. */
 export interface Person {
   readonly name: string
   readonly salt: string
@@ -17,6 +17,6 @@ export const makePerson = (name: string, password: string): Person => {
   return { name, salt, passwordHash: hash(password, salt) }
 }
 
-/** Tells whether a password is somebody's. */
+/** Whether a password is that of a person. */
 export const hasPassword = ({ passwordHash, salt }: Person, password: string): boolean =>
   timingSafeEqual(passwordHash, hash(password, salt))

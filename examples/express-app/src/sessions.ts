@@ -1,4 +1,4 @@
-/** The backend's own sessions: a cookie that no script can read, and no other site can have sent. */
+/** The backend's sessions: a cookie that scripts cannot read and other sites cannot send. */
 
 import { randomUUID } from "node:crypto"
 import type { Request, RequestHandler, Response } from "express"
@@ -8,24 +8,24 @@ import type { Person } from "./person.ts"
 const tokenOf = (request: Request): string =>
   /(?:^|; )session=([0-9a-f-]{36})(?:;|$)/.exec(request.get("cookie") ?? "")?.[1] ?? ""
 
-/** Starts a session. */
+/** Starts a session, and sets its cookie. */
 export const logIn = (database: Database, response: Response, person: Person): void => {
   const token = randomUUID()
   database.addSession(token, person)
   response.cookie("session", token, { httpOnly: true, sameSite: "strict" })
 }
 
-/** Ends the session of a request. */
+/** Ends the session of a request, and clears its cookie. */
 export const logOut = (database: Database, request: Request, response: Response): void => {
   database.removeSession(tokenOf(request))
   response.clearCookie("session")
 }
 
-/** Who sends a request, if it is somebody who has logged in. */
+/** Returns the person who sent a request, or `undefined` if nobody is logged in. */
 export const personOf = (database: Database, request: Request): Person | undefined =>
   database.findPersonOfSession(tokenOf(request))
 
-/** Lets nobody by who has not logged in. */
+/** Middleware that answers 401 if nobody is logged in. */
 export const loggedIn =
   (database: Database): RequestHandler =>
   (request, response, next) => {

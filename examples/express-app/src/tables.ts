@@ -1,4 +1,4 @@
-/** The tables of the backend's own database, and what is in them at first. */
+/** The tables of the backend's database, and their first rows. */
 
 import type { DatabaseSync } from "node:sqlite"
 import { makePerson } from "./person.ts"
@@ -51,9 +51,9 @@ const fill = (database: DatabaseSync): void => {
   database.exec(clubsAndAdmins)
 }
 
-/** Makes the tables that are missing, and fills them if nobody is in them yet. */
+/** Creates missing tables, and fills them if they are empty. */
 export const prepareTables = (database: DatabaseSync): void => {
-  // In one transaction: a process that dies halfway leaves nothing behind.
+  // In one transaction, so that a process that stops half-way leaves nothing behind.
   database.exec("BEGIN IMMEDIATE")
   database.exec(tables)
   if (database.prepare("SELECT 1 FROM people").get() === undefined) fill(database)

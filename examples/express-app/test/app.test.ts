@@ -5,7 +5,7 @@ import { type Backend, startBackend } from "./program.ts"
 
 const extend = "2099-01-01T00:00:00.000Z"
 
-/** Stores by their names, and the environment that chooses them. */
+/** The stores, and the environment that selects each. */
 const settings = [
   ["memory", async () => ({ environment: {}, stop: async () => {} })],
   [
@@ -40,13 +40,13 @@ describe.each(settings)("a backend on %s", (_name, prepare) => {
   const extending = (club: string, userId: string) =>
     `/members/v2/projects/${club}/memberships/${userId}/extend`
 
-  it("answers nobody who has not logged in", async () => {
+  it("answers 401 if nobody is logged in", async () => {
     expect((await call("PATCH", extending("chess", "1"), "", { extend })).status).toBe(401)
     expect((await call("GET", "/clubs")).status).toBe(401)
     expect(await logIn("alice", "wrong")).toBe("")
   })
 
-  it("has its own routes as ever", async () => {
+  it("still has its own routes", async () => {
     const alice = await logIn("alice", "wonderland")
     expect((await call("GET", "/clubs", alice)).body).toEqual([
       { id: "chess", title: "Chess club" },
@@ -57,12 +57,12 @@ describe.each(settings)("a backend on %s", (_name, prepare) => {
     expect((await call("GET", "/clubs", alice)).status).toBe(401)
   })
 
-  it("grants what is paid for, and lets those who run the club extend it", async () => {
+  it("grants a membership that is paid for, and lets those who run the club extend it", async () => {
     const alice = await logIn("alice", "wonderland")
     const payment = { id: "payment-1", user_id: "1", year: 2030 }
     expect((await call("PATCH", extending("chess", "1"), alice, { extend })).status).toBe(404)
     expect((await call("POST", "/clubs/chess/payments", alice, payment)).status).toBe(204)
-    // The provider may tell of a payment twice.
+    // The payment provider may send a notification twice.
     expect((await call("POST", "/clubs/chess/payments", alice, payment)).status).toBe(204)
     const extended = await call("PATCH", extending("chess", "1"), alice, { extend })
     expect(extended).toMatchObject({ status: 200, body: { ok: true, total: 1 } })
@@ -73,7 +73,7 @@ describe.each(settings)("a backend on %s", (_name, prepare) => {
     ])
   })
 
-  it("opens nobody else's club", async () => {
+  it("answers 404 for clubs that others run", async () => {
     const bob = await logIn("bob", "builder")
     const payment = { id: "payment-2", user_id: "1", year: 2030 }
     expect((await call("PATCH", extending("chess", "1"), bob, { extend })).status).toBe(404)

@@ -2,7 +2,7 @@
 
 import type { Backend } from "./program.ts"
 
-/** Sends a request; gives the response, its status, and its body, read if it is JSON. */
+/** Sends a request. Returns the response, its status, and its body, parsed if it is JSON. */
 export const send = async (
   { url }: Backend,
   method: string,
@@ -20,7 +20,7 @@ export const send = async (
   return { response, status: response.status, body: isJson ? JSON.parse(text) : text }
 }
 
-/** Logs in; gives the cookie, which is empty where that fails. */
+/** Logs in. Returns the cookie, or an empty string if the password is wrong. */
 export const logIn = async (backend: Backend, name: string, password: string): Promise<string> => {
   const { response } = await send(backend, "POST", "/login", "", { name, password })
   return response.headers.getSetCookie()[0]?.split(";")[0] ?? ""

@@ -19,7 +19,7 @@ beforeEach(async () => {
 afterEach(() => tenure.close())
 
 describe("a payment", () => {
-  it("grants the year, and tells webhooks", async () => {
+  it("grants a membership to the end of the year, and publishes events", async () => {
     await onPayment(tenure, payment)
     const { endDate } = await tenure.memberships.find(member)
     expect(endDate).toBe(Date.parse("2031-01-01T00:00:00.000Z"))
@@ -29,7 +29,7 @@ describe("a payment", () => {
     ])
   })
 
-  it("shortens no membership", async () => {
+  it("does not shorten a membership", async () => {
     const endDate = Date.parse("2099-01-01T00:00:00.000Z")
     await tenure.memberships.grant({ ...member, endDate })
     await onPayment(tenure, payment)

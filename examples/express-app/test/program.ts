@@ -1,4 +1,4 @@
-/** The backend under test, started as its host starts it. */
+/** Starts the backend as its operator does. */
 
 import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
@@ -6,10 +6,10 @@ import { fileURLToPath } from "node:url"
 
 const main = fileURLToPath(new URL("../src/main.ts", import.meta.url))
 
-/** A backend that listens. */
+/** A backend that is listening. */
 export interface Backend {
   readonly url: string
-  /** Sends SIGTERM; gives the exit code. */
+  /** Sends SIGTERM, and returns the exit code. */
   readonly stop: () => Promise<number | null>
 }
 
@@ -27,8 +27,8 @@ export const startBackend = (environment: Readonly<Record<string, string>>): Pro
   return new Promise((resolve, reject) => {
     createInterface(child.stdout).on("line", (line) => {
       const { address, message } = JSON.parse(line)
-      if (message === "listens") resolve({ url: `http://127.0.0.1:${address.port}`, stop })
+      if (message === "listening") resolve({ url: `http://127.0.0.1:${address.port}`, stop })
     })
-    void ended.then((code) => reject(new Error(`it ended with code ${code}`)))
+    void ended.then((code) => reject(new Error(`the backend exited with code ${code}`)))
   })
 }

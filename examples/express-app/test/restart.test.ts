@@ -19,7 +19,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-/** Does something with a backend that keeps all it knows, from its start to its end. */
+/** Starts a backend on files and databases that outlive it, uses it, and stops it. */
 const duringOneRun = async <A>(use: (backend: Backend) => Promise<A>): Promise<A> => {
   const environment = { DATABASE_FILE: join(folder, "app.sqlite"), DATABASE_URL: postgres.url }
   const backend = await startBackend(environment)
@@ -33,7 +33,7 @@ const duringOneRun = async <A>(use: (backend: Backend) => Promise<A>): Promise<A
 const pay = (backend: Backend, cookie: string, id: string, year: number) =>
   send(backend, "POST", "/clubs/chess/payments", cookie, { id, user_id: "1", year })
 
-it("knows sessions and payments after a restart", async () => {
+it("sessions and payments survive a restart", async () => {
   const [alice, bob] = await duringOneRun(async (backend) => {
     const cookies = [
       await logIn(backend, "alice", "wonderland"),
@@ -48,7 +48,7 @@ it("knows sessions and payments after a restart", async () => {
     expect((await send(backend, "GET", "/clubs", alice)).body).toHaveLength(2)
     expect((await send(backend, "GET", "/clubs", bob)).status).toBe(401)
 
-    // What is known by its id grants nothing more, whatever is said of it now.
+    // A recorded payment grants nothing more, even if the notification has another year.
     expect((await pay(backend, alice, "payment-1", 2040)).status).toBe(204)
     expect((await pay(backend, alice, "payment-2", 2031)).status).toBe(204)
     expect((await send(backend, "GET", "/clubs/chess/history", alice)).body).toMatchObject([

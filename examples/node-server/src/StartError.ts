@@ -1,4 +1,4 @@
-/** Why the server does not start, in words for whoever starts it. */
+/** Why the server does not start, as a message for its operator. */
 
 import type * as Config from "effect/Config"
 import * as Data from "effect/Data"
@@ -6,12 +6,12 @@ import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 
-/** The server does not start. */
+/** The server cannot start. */
 export class StartError extends Data.TaggedError("StartError")<{ readonly message: string }> {}
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** A line for each thing that is wrong: where it is, and what is expected there. */
+/** Has one line for each invalid value: where it is, and what is expected. */
 export const fromSchema = (error: Schema.SchemaError): StartError =>
   new StartError({
     message: format(error.issue)
@@ -19,16 +19,16 @@ export const fromSchema = (error: Schema.SchemaError): StartError =>
       .join("\n"),
   })
 
-/** Why nothing can be listened on. */
+/** The server cannot listen on its address. */
 export const fromListening = (fault: unknown): StartError => {
   const isPortTaken = Predicate.hasProperty(fault, "code") && fault.code === "EADDRINUSE"
   return new StartError({ message: `${isPortTaken ? "PORT" : "HOST"}: ${String(fault)}` })
 }
 
-/** Why the database cannot be used. */
+/** The database cannot be used. */
 export const fromDatabase = (error: Error): StartError =>
   new StartError({ message: `DATABASE_URL: ${error.message}` })
 
-/** A line for each setting that is wrong. */
+/** Has one line for each invalid setting. */
 export const fromConfig = ({ cause }: Config.ConfigError): StartError =>
   Schema.isSchemaError(cause) ? fromSchema(cause) : new StartError({ message: cause.message })

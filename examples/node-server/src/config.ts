@@ -1,8 +1,10 @@
 /** The server's settings, read from the environment. */
 
 import type { InvalidInput } from "@tenure/core/InvalidInput"
+import * as Keyring from "@tenure/core/Keyring"
 import * as Config from "effect/Config"
 import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { StartError } from "./StartError.ts"
 
@@ -13,12 +15,12 @@ const list = (name: string) => Config.String(name).pipe(Config.withDefault(""), 
 
 const isNumber = (text: string): boolean => /^[0-9]+(\.[0-9]+)?$/.test(text)
 
-/** Comma-separated numbers of seconds. */
+/** Numbers of seconds, separated by commas. */
 const seconds = (name: string) => {
   const numbers = Schema.String.check(
     Schema.makeFilter((text: string) => {
       const wrong = split(text).find((entry) => !isNumber(entry))
-      return wrong === undefined ? undefined : `"${wrong}" is no number of seconds`
+      return wrong === undefined ? undefined : `"${wrong}" is not a number of seconds`
     }),
   )
   return Config.schema(numbers, name).pipe(
@@ -49,7 +51,7 @@ export const settings = Config.all({
   retrySchedule: seconds("WEBHOOK_RETRY_SCHEDULE"),
 })
 
-// Tenure judges these itself, by the names of its options.
+// Tenure checks these itself, and reports the names of its options.
 const variables: Readonly<Record<string, string>> = {
   basePath: "BASE_PATH",
   trustedProxies: "TRUSTED_PROXIES",
@@ -58,11 +60,25 @@ const variables: Readonly<Record<string, string>> = {
   "webhooks.retrySchedule": "WEBHOOK_RETRY_SCHEDULE",
 }
 
-/** Says of an option that Tenure refused which variable it came from. */
-export const fromInvalidInput = ({ field, message }: InvalidInput): StartError => {
-  const reason = message.replace(`${field}: `, "")
-  return new StartError({ message: `${variables[field] ?? field}: ${reason}` })
+/** Names the variable in place of the option that Tenure refused. */
+export const fromInvalidInput = ({ field, problem }: InvalidInput): StartError => {
+  const option = field.replace(/\[\d+\]$/, "")
+  return new StartError({ message: `${variables[option] ?? field} ${problem}` })
 }
+
+/**
+ * The keys that encrypt the secrets of webhooks, if the variable is set. `Config` reads an empty variable
+ * as missing, which would turn encryption off. The error does not show the keys.
+ */
+export const encryption: Effect.Effect<Keyring.Given | undefined, StartError> = Effect.suspend(
+  () => {
+    const text = process.env["TENURE_ENCRYPTION_KEY"]
+    if (text === undefined) return Effect.succeed(undefined)
+    const keys = Keyring.fromText(text)
+    const message = `TENURE_ENCRYPTION_KEY must be ${Keyring.expectedText}`
+    return keys === undefined ? Effect.fail(new StartError({ message })) : Effect.succeed(keys)
+  },
+)
 
 /** The values of all settings. */
 export type Settings = Config.Success<typeof settings>

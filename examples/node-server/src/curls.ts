@@ -1,4 +1,4 @@
-/** A curl for each endpoint, to be pasted as it is. */
+/** A curl command for each endpoint, ready to paste. */
 
 import type { Demo } from "./seed.ts"
 
@@ -7,7 +7,7 @@ const day = 86_400_000
 const json = (body: object): string =>
   `-H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`
 
-/** Prints the commands that try out every endpoint of a demo project. */
+/** Returns the commands that try every endpoint with the demo project. */
 export const curls = (url: string, { projectId, token, userId }: Demo, now: number): string => {
   const project = `${url}/v2/projects/${projectId}`
   const webhooks = `${project}/integrations/webhooks`

@@ -1,12 +1,13 @@
-/** Logs: one JSON object a line, or a readable line where a person looks on. */
+/** The log: one line of JSON for each entry, or a readable line on a terminal. */
 
 import { createWriteStream } from "node:fs"
 import type { AccessRecord } from "@tenure/core/Handler"
 import * as Cause from "effect/Cause"
 import * as Logger from "effect/Logger"
+import { printable } from "./printable.ts"
 
-// Whoever reads the log may be slow or asleep; requests do not wait for that. Beyond this many
-// bytes that are not read yet, lines are dropped.
+// Requests do not wait for a slow reader of the log. If more bytes than this wait to be read, further
+// lines are dropped.
 const maxPending = 1_000_000
 
 const isTerminal = process.stdout.isTTY === true
@@ -14,12 +15,14 @@ const isTerminal = process.stdout.isTTY === true
 const output = createWriteStream("", { fd: 1, autoClose: false })
 output.on("error", () => {})
 
-/** Writes a line of plain text. */
+/** Writes a line of plain text. What a terminal would not show as it is, is escaped as in JSON. */
 export const print = (text: string): void => {
-  if (output.writableLength < maxPending) output.write(`${text}\n`)
+  if (output.writableLength < maxPending) {
+    output.write(`${printable(text)}\n`)
+  }
 }
 
-/** Waits until all lines are written, a second at most. */
+/** Waits until all lines are written, for at most a second. */
 export const flush = (): Promise<void> =>
   new Promise((resolve) => {
     setTimeout(resolve, 1000).unref()
@@ -51,7 +54,7 @@ export const access = (record: AccessRecord): void => {
 const words = (message: unknown): string =>
   (Array.isArray(message) ? message : [message]).map(String).join(" ")
 
-/** Logs what Tenure itself has to say: faults, and deliveries that were given up. */
+/** Logs the messages of Tenure, for example failures and deliveries that ended as failed. */
 export const logger = Logger.make(({ cause, logLevel, message }) => {
   const level = logLevel.toLowerCase()
   const fault = cause.reasons.length === 0 ? undefined : Cause.pretty(cause)

@@ -2,6 +2,7 @@
 
 import type { RequestListener, ServerResponse } from "node:http"
 import { pathOf } from "@tenure/core/ApiRequest"
+import type * as Keyring from "@tenure/core/Keyring"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { nodeTransport, serve, toNodeHandler } from "@tenure/node-http"
@@ -11,13 +12,13 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import { fromInvalidInput, type Settings, settings } from "./config.ts"
+import { encryption, fromInvalidInput, type Settings, settings } from "./config.ts"
 import { curls } from "./curls.ts"
 import * as Log from "./log.ts"
 import * as Seed from "./seed.ts"
 import { fromConfig, fromDatabase, fromListening } from "./StartError.ts"
 
-const tenureLayer = (config: Settings) =>
+const tenureLayer = (config: Settings, keys: Keyring.Given | undefined) =>
   Tenure.layer({
     basePath: config.basePath,
     trustedProxies: config.trustedProxies,
@@ -28,6 +29,7 @@ const tenureLayer = (config: Settings) =>
     },
     webhooks: {
       allowedNetworks: config.allowedNetworks,
+      encryption: keys,
       ...(config.retrySchedule.length > 0 && { retrySchedule: config.retrySchedule }),
     },
     transport: nodeTransport,
@@ -37,33 +39,40 @@ const tenureLayer = (config: Settings) =>
 const storesOf = ({ databaseUrl }: Settings) =>
   databaseUrl === undefined ? memory() : postgres({ url: databaseUrl })
 
-/** Answers health checks, and hands everything else to the API. */
-const withHealth = (tenure: Tenure.Promises): RequestListener => {
+/** Answers health checks, and passes all other requests to the API. */
+const withHealth = Effect.fnUntraced(function* (tenure: Tenure.Promises) {
   const api = toNodeHandler(tenure)
-  return (request, response) => {
+  // Anyone may ask, so that all requests of a second share one answer of the database.
+  const isReady = yield* Effect.cachedWithTTL(
+    Effect.promise(() => tenure.isReady()),
+    "1 second",
+  )
+  const listener: RequestListener = (request, response) => {
     const isProbe = request.method === "GET" || request.method === "HEAD"
     const path = isProbe ? pathOf(request.url ?? "") : undefined
     if (path === "/healthz") response.end()
-    else if (path === "/readyz") void answerReadiness(tenure, response)
+    else if (path === "/readyz") void answerReadiness(isReady, response)
     else api(request, response)
   }
-}
+  return listener
+})
 
-const answerReadiness = async (tenure: Tenure.Promises, response: ServerResponse) => {
-  response.statusCode = (await tenure.isReady()) ? 200 : 503
+const answerReadiness = async (isReady: Effect.Effect<boolean>, response: ServerResponse) => {
+  response.statusCode = (await Effect.runPromise(isReady)) ? 200 : 503
   response.end()
 }
 
-/** Listens until the scope closes; then what is in flight is finished. */
+/** Listens until the scope closes, and then waits for the requests in flight. */
 const server = Effect.fnUntraced(function* (config: Settings) {
   const tenure = yield* Tenure.promises
+  const listener = yield* withHealth(tenure)
   const { url } = yield* Effect.acquireRelease(
     Effect.tryPromise({
       try: () =>
         serve(tenure, {
           host: config.host,
           port: config.port,
-          listener: withHealth(tenure),
+          listener,
         }),
       catch: fromListening,
     }),
@@ -72,23 +81,24 @@ const server = Effect.fnUntraced(function* (config: Settings) {
   return url
 })
 
-const toldToStop = new Promise<void>((resolve) => {
+const stopSignal = new Promise<void>((resolve) => {
   for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => resolve())
 })
 
 const program = Effect.gen(function* () {
   const config = yield* Effect.mapError(settings, fromConfig)
+  const keys = yield* encryption
   yield* Effect.gen(function* () {
     const demo =
       config.seedFile === undefined ? yield* Seed.demo : yield* Seed.fromFile(config.seedFile)
     const url = yield* server(config)
     Log.print(`Tenure listens on ${url}${config.basePath}`)
     if (demo !== undefined) Log.print(curls(`${url}${config.basePath}`, demo, Date.now()))
-    yield* Effect.promise(() => toldToStop)
+    yield* Effect.promise(() => stopSignal)
   }).pipe(
-    // First the server ends, then what it needs.
+    // Closes the server before Tenure, which its requests need.
     Effect.scoped,
-    Effect.provide(tenureLayer(config)),
+    Effect.provide(tenureLayer(config, keys)),
     Effect.catchTags({
       InvalidInput: (error) => Effect.fail(fromInvalidInput(error)),
       SqlError: (error) => Effect.fail(fromDatabase(error)),

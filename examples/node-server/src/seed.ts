@@ -1,4 +1,4 @@
-/** What the server starts with: the contents of a file, or something to play with. */
+/** The data that the server starts with: that of a seed file, or a demo project. */
 
 import { readFile } from "node:fs/promises"
 import { ApiKeys } from "@tenure/core/ApiKeys"
@@ -21,15 +21,15 @@ const Seed = Schema.fromJsonString(
   }),
 )
 
-/** Names the seed file in an error about it. */
+/** Adds the name of the setting to an error in the seed file. */
 const blame = (fault: Error): StartError => {
   const { message } = Schema.isSchemaError(fault) ? fromSchema(fault) : fault
   return new StartError({ message: `SEED_FILE: ${message}` })
 }
 
 /**
- * Creates the projects, memberships and API keys of a seed file. What exists is left as it is, so
- * that seeding a second time changes nothing.
+ * Creates the projects, memberships and API keys of a seed file. Leaves existing ones unchanged, so
+ * seeding twice has no further effect.
  */
 export const fromFile = Effect.fnUntraced(function* (path: string) {
   const memberships = yield* Memberships
@@ -48,7 +48,7 @@ export const fromFile = Effect.fnUntraced(function* (path: string) {
       )
     }
     for (const token of project.api_keys ?? []) {
-      // A key that was revoked since stays so.
+      // A key that has been revoked stays revoked.
       yield* Effect.catchTag(
         apiKeys.issue({ projects: [project.id], token }),
         "ApiKeyRevoked",
@@ -58,7 +58,7 @@ export const fromFile = Effect.fnUntraced(function* (path: string) {
   }
 }, Effect.mapError(blame))
 
-/** A project to play with. */
+/** A project to try the API with. */
 export interface Demo {
   readonly projectId: string
   readonly userId: string

@@ -51,24 +51,42 @@ const extendOne = (server: Server, userId: string) =>
 const eventsOf = (receiver: Receiver): Set<string | undefined> =>
   new Set(receiver.received.map(({ headers }) => headers["webhook-id"]))
 
-describe("with a database", () => {
-  it("what was answered outlives a process that is killed, and its events are delivered", async () => {
-    let isWell = false
+describe("a server with TENURE_ENCRYPTION_KEY", () => {
+  it("shows the secrets of webhooks, which a server with another key cannot read", async () => {
+    const key = (byte: number) => Buffer.alloc(32, byte).toString("base64")
+    const path = `${project}/integrations/webhooks`
+    const list = async (keys: string) => {
+      const server = await startServer({ ...environment, TENURE_ENCRYPTION_KEY: keys })
+      return { server, listed: await call(server, "GET", path) }
+    }
+    const { server } = await list(key(1))
+    const created = await call(server, "POST", path, { url: "https://receiver.example/a" })
+    const { id, secret, url } = Object(created.body).data
+    const rotated = await list(`${key(2)},${key(1)}`)
+    expect(rotated.listed).toMatchObject({ status: 200, body: { data: [{ id, secret, url }] } })
+    expect((await list(key(2))).listed.status).toBe(503)
+    expect((await call(server, "DELETE", `${path}/${id}`)).status).toBe(200)
+  })
+})
+
+describe("a server with a database", () => {
+  it("keeps acknowledged changes when it is killed, and delivers their events after a restart", async () => {
+    let isHealthy = false
     const receiver = await startReceiver((response) => {
-      response.writeHead(isWell ? 204 : 503).end()
+      response.writeHead(isHealthy ? 204 : 503).end()
     })
     const first = await startServer(environment)
     await call(first, "POST", `${project}/integrations/webhooks`, { url: receiver.url })
     const users = Array.from({ length: 20 }, (_, index) => String(1001 + index))
     const answers = await Promise.all(users.map((userId) => extendOne(first, userId)))
     expect(answers.map(({ status }) => status)).toEqual(users.map(() => 200))
-    // Killed after the attempts that fail, before those that do not.
+    // Kills the server after the failing attempts, and before any that succeed.
     await receiver.until(20)
     first.kill("SIGKILL")
     await first.ended
     const ids = eventsOf(receiver)
     expect(ids.size).toBe(20)
-    isWell = true
+    isHealthy = true
     const before = receiver.received.length
     const second = await startServer(environment)
     expect((await extendOne(second, "1001")).status).toBe(200)
@@ -85,7 +103,7 @@ describe("with a database", () => {
     receiver.close()
   }, 60_000)
 
-  it("serves the whole project from two processes at once", async () => {
+  it("shares its projects with another process", async () => {
     const [one, other] = await Promise.all([startServer(environment), startServer(environment)])
     const url = "https://receiver.example/"
     const created = await call(one, "POST", `${project}/integrations/webhooks`, { url })
@@ -94,21 +112,22 @@ describe("with a database", () => {
     expect((await extendOne(other, "1002")).status).toBe(200)
   })
 
-  it("is ready while the database is", async () => {
+  it("is ready only while the database answers", async () => {
     const server = await startServer(environment)
     const readiness = async () => (await fetch(`${server.url}/readyz`)).status
     expect(await readiness()).toBe(200)
     await database.halt()
-    expect(await readiness()).toBe(503)
+    // An answer holds for a second.
+    await expect.poll(readiness, { timeout: 10_000 }).toBe(503)
     expect((await fetch(`${server.url}/healthz`)).status).toBe(200)
     await database.resume()
     await expect.poll(readiness, { timeout: 10_000 }).toBe(200)
   }, 30_000)
 
   it.each([
-    ["that is not there", "postgres://someone:hidden@127.0.0.1:1/nothing"],
-    ["whose URL is none", "hidden"],
-  ])("%s, ends with a message and code 1", async (_name, url) => {
+    ["a database that does not answer", "postgres://someone:hidden@127.0.0.1:1/nothing"],
+    ["an invalid DATABASE_URL", "hidden"],
+  ])("%s stops the server with a message and exit code 1", async (_name, url) => {
     const { code, stderr, stdout } = await start("node-server", { PORT: "0", DATABASE_URL: url })
       .ended
     expect(code).toBe(1)

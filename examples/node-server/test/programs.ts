@@ -1,4 +1,4 @@
-/** Programs under test, started as a user starts them. */
+/** Starts programs as a user does. */
 
 import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
@@ -7,18 +7,18 @@ import { fileURLToPath } from "node:url"
 const pathOf = (example: string): string =>
   fileURLToPath(new URL(`../../${example}/src/main.ts`, import.meta.url))
 
-/** How a program ended. */
+/** The result of a program. */
 interface Ended {
   readonly code: number | null
   readonly stdout: string
   readonly stderr: string
 }
 
-/** A program that runs. */
+/** A running program. */
 export interface Program {
-  /** Waits for a line of its output. */
+  /** Waits for a line of the output that matches the pattern. */
   readonly line: (pattern: RegExp) => Promise<RegExpExecArray>
-  /** All lines of its output so far. */
+  /** The lines of the output so far. */
   readonly lines: ReadonlyArray<string>
   readonly kill: (signal: NodeJS.Signals) => void
   readonly ended: Promise<Ended>
@@ -26,7 +26,7 @@ export interface Program {
 
 const running = new Set<Program>()
 
-/** Starts an example with nothing in its environment but what is given. */
+/** Starts an example with the given environment alone. */
 export const start = (example: string, environment: Readonly<Record<string, string>>): Program => {
   const child = spawn(process.execPath, ["-C", "@tenure/source", pathOf(example)], {
     env: { PATH: process.env["PATH"], ...environment },
@@ -59,14 +59,16 @@ export const start = (example: string, environment: Readonly<Record<string, stri
         }
         waiting.add(check)
         for (const line of lines) check(line)
-        void program.ended.then(({ stderr: reason }) => reject(new Error(`it ended: ${reason}`)))
+        void program.ended.then(({ stderr: reason }) =>
+          reject(new Error(`the program ended: ${reason}`)),
+        )
       }),
   }
   running.add(program)
   return program
 }
 
-/** A server that listens. */
+/** A server that is listening. */
 export interface Server extends Program {
   readonly url: string
 }
@@ -80,7 +82,7 @@ export const startServer = async (
   return { ...program, url }
 }
 
-/** Ends all programs that still run. */
+/** Kills all running programs. */
 export const endAll = async (): Promise<void> => {
   const all = [...running]
   for (const program of all) program.kill("SIGKILL")

@@ -1,10 +1,10 @@
-/** A host that is written with Effect: what stands here is its own, and is to be tested. */
+/** Code of a host that uses Effect. The tests show how to test it. */
 
 import { type Member, Memberships } from "@tenure/core/Memberships"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 
-/** Tells whether a user may come in. */
+/** Whether a user has a membership that has not expired. */
 export const isMember = Effect.fn("isMember")(
   function* (member: Member) {
     const memberships = yield* Memberships

@@ -1,4 +1,4 @@
-/** A host that knows nothing of Effect: what stands here is its own, and is to be tested. */
+/** Code of a host that uses promises. The tests show how to test it. */
 
 import { MembershipNotFound } from "@tenure/core/Membership"
 import type { Member } from "@tenure/core/Memberships"
@@ -6,7 +6,7 @@ import type { Promises } from "@tenure/core/Tenure"
 
 const week = 7 * 86_400_000
 
-/** Tells whether a user may come in. */
+/** Whether a user has a membership that has not expired. */
 export const isMember = async (
   { memberships }: Pick<Promises, "memberships">,
   member: Member,

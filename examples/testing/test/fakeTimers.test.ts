@@ -1,6 +1,6 @@
 /**
- * Time with promises: vitest's fake timers are Tenure's clock, too. All of them are faked, as they
- * are by default, since Effect does its work between timers by `setImmediate`.
+ * Time with promises: Tenure follows the fake timers of vitest. They must include `setImmediate`, as
+ * they do by default, because Effect uses it between timers.
  */
 
 import * as Tenure from "@tenure/core/Tenure"
@@ -56,7 +56,7 @@ it("a limit comes back after its window", async () => {
   expect(await statusOfNext()).toBe(200)
 })
 
-it("a webhook that fails is tried again after five seconds, give or take one", async () => {
+it("a webhook that fails is tried again after four to six seconds", async () => {
   const url = "https://receiver.example/"
   const { secret } = await tenure.webhooks.create({ projectId, url })
   await tenure.events.publish({ projectId, type: "payment.completed", data: { amount: 5 } })
@@ -65,7 +65,7 @@ it("a webhook that fails is tried again after five seconds, give or take one", a
   await vi.advanceTimersByTimeAsync(2200)
   expect(sent).toHaveLength(2)
 
-  // Both attempts are of one event, and signed.
+  // Both attempts deliver the same event, with a valid signature.
   const [first, second] = sent
   expect(second?.headers["webhook-id"]).toBe(first?.headers["webhook-id"])
   const notification = { headers: {}, body: "", ...second, now: Date.now() }

@@ -1,4 +1,4 @@
-/** The host's own code on memory: no database, no port, nothing to clean up but Tenure itself. */
+/** Code of a host, tested in memory: no database, no server, and only Tenure to close. */
 
 import type { Event } from "@tenure/core/Event"
 import * as Tenure from "@tenure/core/Tenure"
@@ -20,7 +20,7 @@ beforeEach(async () => {
 
 afterEach(() => tenure.close())
 
-it("lets members in, and nobody else", async () => {
+it("a user with a membership that has not expired is a member", async () => {
   await tenure.memberships.grant({ projectId, userId: "1", endDate: inDays(30) })
   await tenure.memberships.grant({ projectId, userId: "2", endDate: inDays(-1) })
   expect(await isMember(tenure, { projectId, userId: "1" })).toBe(true)
@@ -28,7 +28,7 @@ it("lets members in, and nobody else", async () => {
   expect(await isMember(tenure, { projectId, userId: "3" })).toBe(false)
 })
 
-it("tells webhooks whose membership ends within a week", async () => {
+it("memberships that end within a week cause an event", async () => {
   const ends = { 1: inDays(-1), 2: inDays(6), 3: inDays(8) }
   for (const [userId, endDate] of Object.entries(ends)) {
     await tenure.memberships.grant({ projectId, userId, endDate })

@@ -1,10 +1,10 @@
-/** A transport that reaches nobody: it notes what is sent, and answers as it is told. */
+/** A transport that records what is sent, and sends nothing. */
 
 import { type Outgoing, WebhookTransport } from "@tenure/core/WebhookTransport"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 
-/** Makes a transport that answers with the given status, one after the other, and then with 204. */
+/** Makes a transport that answers with the given statuses in order, and then with 204. */
 export const recording = (...statuses: ReadonlyArray<number>) => {
   const sent: Array<Outgoing> = []
   const send = (request: Outgoing) =>
@@ -13,5 +13,5 @@ export const recording = (...statuses: ReadonlyArray<number>) => {
       sent.push(request)
       return { status, retryAfter: undefined, body: "" }
     })
-  return { sent, transport: Layer.succeed(WebhookTransport, { send }) }
+  return { sent, transport: Layer.succeed(WebhookTransport, { sendsHttpToNames: true, send }) }
 }

@@ -1,4 +1,4 @@
-/** Time with effects: whatever runs in `it.effect`, Tenure included, goes by its `TestClock`. */
+/** Time with effects: everything that runs in `it.effect` follows its `TestClock`, including Tenure. */
 
 import { describe, expect, it } from "@effect/vitest"
 import { Events } from "@tenure/core/Events"
@@ -48,7 +48,7 @@ describe("on the test clock", () => {
     ),
   )
 
-  it.effect("a webhook that fails is tried again after five seconds, give or take one", () => {
+  it.effect("a webhook that fails is tried again after four to six seconds", () => {
     const { sent, transport } = recording(500)
     return Effect.gen(function* () {
       const { createProject } = yield* Memberships

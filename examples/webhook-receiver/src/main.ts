@@ -1,4 +1,4 @@
-/** A receiver of webhooks: verifies each notification, and prints it. */
+/** A receiver of webhooks that verifies each notification and prints it. */
 
 import { createServer } from "node:http"
 import * as WebhookSignature from "@tenure/core/WebhookSignature"
@@ -7,7 +7,9 @@ import { verifyWebhook } from "@tenure/node-http"
 const { PORT = "4000", WEBHOOK_SECRET = "" } = process.env
 
 if (!WebhookSignature.Secret.is(WEBHOOK_SECRET)) {
-  process.stderr.write("WEBHOOK_SECRET has to be the secret of a webhook: whsec_ and base64.\n")
+  process.stderr.write(
+    "WEBHOOK_SECRET must be the secret of a webhook: whsec_ followed by base64.\n",
+  )
   process.exit(1)
 }
 const secrets = [WEBHOOK_SECRET]

@@ -58,7 +58,7 @@ export const startTenure = (url: string, into = schema): Promise<Tenure.Tenure> 
     webhooks: { allowedNetworks: ["127.0.0.0/8"] },
   })
 
-/** Makes a project with so many members, put there at once. */
+/** Makes a project with this many members, written directly to its table. */
 export const fill = async (
   { sql }: Database,
   tenure: Tenure.Tenure,

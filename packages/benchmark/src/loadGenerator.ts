@@ -1,11 +1,11 @@
 /**
- * A process that keeps a server busy: so many connections, one request in flight on each. It writes
+ * A process that keeps a server busy, with one request in flight on each connection. It writes
  * prepared bytes and reads no more of a response than it must, so that it is never the bottleneck.
  */
 
 import { connect } from "node:net"
 
-/** What to do. */
+/** The task. */
 export interface Load {
   readonly port: number
   readonly connections: number
@@ -15,7 +15,7 @@ export interface Load {
   readonly restMillis?: number
 }
 
-/** What was answered. */
+/** The responses. */
 export interface Answered {
   readonly responses: number
   /** Responses with a status other than 200, and the first of them. */

@@ -1,14 +1,14 @@
-/** What every section finds: rows of one table, and curves. */
+/** The results of sections: rows of one table, and curves. */
 
 import type { Database } from "./database.ts"
 import type { Score } from "./rounds.ts"
 
-/** What a row is judged by: its ratio, its own figure, or the difference to the yardstick. */
+/** The verdict of a row depends on its ratio, its own figure, or the difference to the yardstick. */
 export interface Target {
   readonly of: "ratio" | "figure" | "difference"
   readonly atLeast?: number
   readonly atMost?: number
-  /** That it holds on any scale, because it is no matter of time. */
+  /** Whether it holds on any scale, because it does not depend on time. */
   readonly always?: boolean
 }
 
@@ -16,9 +16,9 @@ export interface Target {
 export interface Row {
   readonly measured: string
   readonly unit: string
-  /** What Tenure reaches. */
+  /** The figure of Tenure. */
   readonly figure: number
-  /** What it is compared with. */
+  /** The figure that it is compared with. */
   readonly yardstick?: { readonly name: string; readonly figure: number }
   readonly target?: Target
 }
@@ -36,7 +36,7 @@ export interface Curve {
   readonly points: ReadonlyArray<readonly [number, number]>
 }
 
-/** What a section has found. */
+/** The results of a section. */
 export interface Findings {
   readonly rows: ReadonlyArray<Row>
   readonly curves?: ReadonlyArray<Curve>
@@ -75,14 +75,14 @@ export const judged = (row: Row): Judged => {
   return { ...row, ratio, isMet: judge(row, ratio) }
 }
 
-/** The ways to look at a score. */
+/** The figures of a score. */
 const views = {
   rate: { unit: "/s", of: ({ rate }: Score) => rate },
   time: { unit: "µs", of: ({ rate }: Score) => 1_000_000 / rate },
   cpu: { unit: "µs CPU", of: ({ cpu }: Score) => cpu },
 }
 
-/** One of the ways to look at a score: operations a second, time, or processor time of one. */
+/** A figure of a score: operations per second, or the time or processor time of one operation. */
 export type View = keyof typeof views
 
 /** One row for each peer. */

@@ -16,7 +16,7 @@ export const isInstalled = (): Promise<boolean> =>
     () => false,
   )
 
-/** Runs a script with so many clients; gives transactions a second. */
+/** Runs a script with this many clients. Returns transactions per second. */
 export const pgbench = async (
   url: string,
   script: string,

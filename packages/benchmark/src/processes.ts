@@ -22,7 +22,7 @@ const nextMessage = <Message>(child: ChildProcess): Promise<Message> =>
     })
   })
 
-/** Starts a module of this folder in a process; gives also the first message that it sends. */
+/** Starts a module of this folder in a process. Also returns the first message that it sends. */
 export const start = async <Greeting>(
   module: string,
   options: { readonly args?: ReadonlyArray<string>; readonly flags?: ReadonlyArray<string> } = {},
@@ -30,7 +30,7 @@ export const start = async <Greeting>(
   const { args = [], flags = [] } = options
   const child = fork(fileURLToPath(new URL(module, import.meta.url)), args, {
     execArgv: ["-C", "@tenure/source", ...flags],
-    // As everybody runs it.
+    // The usual setting in production.
     env: { ...process.env, NODE_ENV: "production" },
   })
   const greeting = await nextMessage<Greeting>(child)

@@ -1,11 +1,11 @@
-/** Publications to many webhooks, on stores from which nobody delivers meanwhile. */
+/** Publications to many webhooks, on stores without a dispatcher. */
 
 import * as Event from "@tenure/core/Event"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
+import { StoredSecret } from "@tenure/core/StoredSecret"
 import { WebhookId } from "@tenure/core/Webhook"
-import * as WebhookSignature from "@tenure/core/WebhookSignature"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import { memory } from "@tenure/memory"
 import { postgres } from "@tenure/postgres"
@@ -20,7 +20,7 @@ const webhookOf = (projectId: ProjectId, index: number) => ({
   id: WebhookId(crypto.randomUUID()),
   projectId,
   url: `http://127.0.0.1:4000/${index}`,
-  secret: WebhookSignature.Secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
+  secret: StoredSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
   previous: undefined,
   signingKey: undefined,
   eventTypes: undefined,
@@ -53,7 +53,7 @@ const publish = Effect.fnUntraced(function* (webhooks: number) {
 })
 
 /**
- * Lends contestants that publish to so many webhooks; what they count are deliveries.
+ * Passes contestants that publish to this many webhooks to a function. They count deliveries.
  *
  * @param deliveries - how many deliveries one turn makes; all of them are kept
  */

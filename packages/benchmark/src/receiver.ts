@@ -1,10 +1,10 @@
-/** A process that receives notifications, verifies each, and tells its parent what has arrived. */
+/** A process that receives notifications, verifies each, and reports to its parent what has arrived. */
 
 import { createServer } from "node:http"
 import * as WebhookSignature from "@tenure/core/WebhookSignature"
 import * as Result from "effect/Result"
 
-/** What the receiver tells when it is asked. */
+/** The report of the receiver. */
 export interface Arrivals {
   readonly total: number
   readonly distinct: number
@@ -36,7 +36,7 @@ const server = createServer((request, response) => {
   })
 })
 
-/** A webhook to verify with, or nothing: then the parent wants to know what has arrived. */
+/** A webhook to verify with. Without one, the parent asks for a report. */
 interface Message {
   readonly path?: string
   readonly secret?: string

@@ -1,6 +1,6 @@
 /** Comparisons: contestants take turns in several rounds, and the medians are compared. */
 
-/** What a contestant has done in one round. */
+/** The work of a contestant in one round. */
 export interface Sample {
   /** Operations a second. */
   readonly rate: number
@@ -11,16 +11,16 @@ export interface Sample {
 /** One of those that are compared. */
 export interface Contestant {
   readonly name: string
-  /** Works for about so many seconds. */
+  /** Works for about this many seconds. */
   readonly run: (seconds: number) => Promise<Sample>
 }
 
-/** What a contestant has reached: the medians of all rounds. */
+/** The score of a contestant: the medians of all rounds. */
 export interface Score extends Sample {
   readonly name: string
 }
 
-/** Tenure, and those whom it is compared with. */
+/** Tenure, and the programs that it is compared with. */
 export interface Field<A> {
   readonly tenure: A
   readonly peers: ReadonlyArray<A>
@@ -32,7 +32,7 @@ export interface Rounds {
   readonly seconds: number
 }
 
-/** Shorter rounds, for what happens in one process and has settled soon. */
+/** Shorter rounds, for work in one process, which settles soon. */
 export const brief = ({ rounds, seconds }: Rounds): Rounds => ({ rounds, seconds: seconds / 4 })
 
 /** The value below which a share of the values lies. */
@@ -53,7 +53,7 @@ export const takeTurns = async (
   { rounds, seconds }: Rounds,
 ): Promise<ReadonlyArray<Score>> => {
   const turns = contestants.map((one) => ({ ...one, samples: new Array<Sample>() }))
-  // What is compiled on the way is nobody's cost, so everybody warms up first.
+  // Every contestant warms up first, so that compilation is not measured.
   for (const { run } of turns) await run(seconds)
   for (let round = 0; round < rounds; round++) {
     for (const { run, samples } of turns) samples.push(await run(seconds))
@@ -79,7 +79,7 @@ export const sample = async (work: () => Promise<number>): Promise<Sample> => {
   return { rate: (1000 * done) / (performance.now() - start), cpu: (system + user) / done }
 }
 
-/** Runs an operation in so many loops for about so many seconds. */
+/** Runs an operation in this many loops for about this many seconds. */
 export const loops = (
   count: number,
   seconds: number,
@@ -98,7 +98,7 @@ export const loops = (
     return done
   })
 
-/** Runs batches for about so many seconds, so that looking at the clock costs nothing. */
+/** Runs batches for about this many seconds, so that reading the clock costs nothing. */
 export const batches = (size: number, seconds: number, batch: () => unknown): Promise<Sample> =>
   sample(async () => {
     const end = performance.now() + 1000 * seconds
@@ -117,7 +117,7 @@ export const repeat = (name: string, operation: () => unknown): Contestant => ({
   name,
   run: (seconds) =>
     batches(batchSize, seconds, () => {
-      // What is given is kept for a moment, so that no compiler leaves the work out.
+      // The result is kept for a moment, so that the compiler does not remove the work.
       let last: unknown
       for (let done = 0; done < batchSize; done++) last = operation()
       return last

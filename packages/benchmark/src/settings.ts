@@ -18,7 +18,7 @@ const openDatabase = async (): Promise<Database> => {
   }
 }
 
-/** Lends the settings; what was opened meanwhile is closed after that. */
+/** Passes the settings to a function, and closes afterwards everything that it opened. */
 export const withSettings = async <A>(
   { isLarge, isSmoke }: { readonly isLarge: boolean; readonly isSmoke: boolean },
   use: (settings: Settings) => Promise<A>,

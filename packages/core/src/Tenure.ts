@@ -1,33 +1,39 @@
-/** The whole of Tenure: a layer for Effect hosts, promises for everybody else. */
+/** Tenure as a whole: a layer for hosts that use Effect, and promises for all others. */
 
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import * as ManagedRuntime from "effect/ManagedRuntime"
-import * as AddressPolicy from "./AddressPolicy.ts"
-import * as ApiKeys from "./ApiKeys.ts"
-import type { ApiKeyStore } from "./ApiKeyStore.ts"
-import type { ApiRequest } from "./ApiRequest.ts"
-import * as Dispatcher from "./Dispatcher.ts"
-import type { ApiResponse } from "./Envelope.ts"
-import { Events } from "./Events.ts"
-import * as Handler from "./Handler.ts"
-import * as Hooks from "./Hooks.ts"
-import * as Draining from "./internal/draining.ts"
-import type { InvalidInput } from "./InvalidInput.ts"
-import * as Memberships from "./Memberships.ts"
-import type { MembershipStore } from "./MembershipStore.ts"
-import type { Outbox } from "./Outbox.ts"
-import * as RateLimiter from "./RateLimiter.ts"
-import type { RateLimitStore } from "./RateLimitStore.ts"
-import * as Setting from "./Setting.ts"
-import * as Webhooks from "./Webhooks.ts"
-import type { WebhookStore } from "./WebhookStore.ts"
-import { WebhookTransport } from "./WebhookTransport.ts"
+import * as Scope from "effect/Scope"
+import * as Faults from "./base/Faults.ts"
+import * as HostClock from "./base/HostClock.ts"
+import type { InvalidInput } from "./base/InvalidInput.ts"
+import * as Setting from "./base/Setting.ts"
+import * as Draining from "./Draining.ts"
+import * as Hooks from "./events/Hooks.ts"
+import * as Handler from "./http/Handler.ts"
+import type { Mountable } from "./http/Mountable.ts"
+import * as ApiKeys from "./keys/ApiKeys.ts"
+import type { ApiKeyStore } from "./keys/ApiKeyStore.ts"
+import * as RateLimiter from "./limits/RateLimiter.ts"
+import type { RateLimitStore } from "./limits/RateLimitStore.ts"
+import * as Memberships from "./memberships/Memberships.ts"
+import type { MembershipStore } from "./memberships/MembershipStore.ts"
+import { Readiness } from "./Readiness.ts"
+import * as AddressPolicy from "./webhooks/AddressPolicy.ts"
+import * as Dispatcher from "./webhooks/Dispatcher.ts"
+import * as Encryption from "./webhooks/Encryption.ts"
+import { Events } from "./webhooks/Events.ts"
+import type { Outbox } from "./webhooks/Outbox.ts"
+import * as Webhooks from "./webhooks/Webhooks.ts"
+import type { WebhookStore } from "./webhooks/WebhookStore.ts"
+import { WebhookTransport } from "./webhooks/WebhookTransport.ts"
 
-/** All storage ports. */
+/** The storage ports. */
 export type Stores = MembershipStore | WebhookStore | ApiKeyStore | Outbox | RateLimitStore
 
-/** All services. */
+/** The services. */
 export type Services =
   | Memberships.Memberships
   | Webhooks.Webhooks
@@ -35,88 +41,108 @@ export type Services =
   | Events
   | RateLimiter.RateLimiter
   | Handler.Handler
+  | Readiness
 
-/** Options of the whole. Each has a default. */
-export interface Options
-  extends Handler.Options, Memberships.Options, ApiKeys.Options, Hooks.Options {
-  /** How many requests are answered; 100 a minute for each key and 300 for each address by default. */
-  readonly rateLimits?: RateLimiter.Options | undefined
-  /** Webhooks and their delivery: which are taken, how long and how often they are tried. */
-  readonly webhooks?: WebhookOptions | undefined
-  /** How notifications are sent; by the runtime's `fetch` by default. */
-  readonly transport?: Layer.Layer<WebhookTransport, never, AddressPolicy.AddressPolicy> | undefined
-}
-
-/** Options of webhooks and of their delivery. */
+/** The options of webhooks and their deliveries. */
 export interface WebhookOptions
-  extends Webhooks.Options, AddressPolicy.Options, Dispatcher.Options {}
+  extends Webhooks.Options, AddressPolicy.Options, Dispatcher.Options, Encryption.Options {}
 
-const optionNames: Readonly<Record<keyof Options, true>> = {
-  authenticate: true,
-  basePath: true,
-  bulk: true,
-  keyCacheLife: true,
-  maxBodyBytes: true,
-  onError: true,
-  onEvent: true,
-  onResponse: true,
-  rateLimits: true,
-  transport: true,
-  trustedProxies: true,
-  webhooks: true,
-}
+const webhookOptions = Setting.struct({
+  ...Webhooks.options.fields,
+  ...AddressPolicy.options.fields,
+  ...Dispatcher.options.fields,
+  ...Encryption.options.fields,
+})
 
-const webhookOptionNames: Readonly<Record<keyof WebhookOptions, true>> = {
-  allowedNetworks: true,
-  disableAfter: true,
-  maxInFlight: true,
-  maxPerProject: true,
-  onDisabled: true,
-  requireHttps: true,
-  retrySchedule: true,
-  timeout: true,
-}
+type Transport = Layer.Layer<WebhookTransport, never, AddressPolicy.AddressPolicy>
 
-const rateLimitOptionNames: Readonly<Record<keyof RateLimiter.Options, true>> = {
-  burst: true,
-  onStoreFailure: true,
-  perAddress: true,
-  perKey: true,
-  suspension: true,
-}
+const transport = Setting.checked<Transport>(
+  "a layer of a transport, such as nodeTransport of @tenure/node-http",
+  Layer.isLayer,
+)
 
-const checkNames = ({ rateLimits = {}, webhooks = {}, ...options }: Options) =>
-  Effect.all([
-    Setting.known("", options, optionNames),
-    Setting.known("webhooks", webhooks, webhookOptionNames),
-    Setting.known("rateLimits", rateLimits, rateLimitOptionNames),
-  ])
+const parts = Setting.struct({
+  /** The rate limits, and what follows if a client keeps exceeding them. */
+  rateLimits: Setting.withDefault<RateLimiter.Options, RateLimiter.Settings>(
+    RateLimiter.options,
+    {},
+  ),
+  /** Webhooks and their deliveries. */
+  webhooks: Setting.withDefault<WebhookOptions, Setting.Output<typeof webhookOptions>>(
+    webhookOptions,
+    {},
+  ),
+  /**
+   * Sends the notifications. By default, the `fetch` of the runtime does. On Node, pass `nodeTransport`
+   * of `@tenure/node-http`, which checks the addresses that it connects to.
+   */
+  transport: Setting.withDefault(transport, WebhookTransport.layerFetch),
+})
+
+/** The options of Tenure, as a host passes them. */
+export interface Options
+  extends
+    Handler.Options,
+    Memberships.Options,
+    ApiKeys.Options,
+    Hooks.Options,
+    Faults.Options,
+    Setting.Input<typeof parts> {}
+
+/** The options of Tenure. */
+export const options = Setting.struct({
+  ...Handler.options.fields,
+  ...Memberships.options.fields,
+  ...ApiKeys.options.fields,
+  ...Hooks.options.fields,
+  ...Faults.options.fields,
+  ...parts.fields,
+})
 
 /**
- * The services on the given stores. Deliveries are dispatched for as long as the layer lives. Fails
- * with `InvalidInput`, which names the option, where an option is not what it has to be.
+ * The services on the stores of the context. Dispatches deliveries until the layer is closed. Fails
+ * with `InvalidInput` if an option is invalid.
+ *
+ * @example
+ * ```ts
+ * import { Memberships } from "@tenure/core/Memberships"
+ * import * as Tenure from "@tenure/core/Tenure"
+ * import { memory } from "@tenure/memory"
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ *
+ * const TenureLive = Tenure.layer({ basePath: "/api" }).pipe(Layer.provide(memory()))
+ *
+ * const program = Effect.gen(function* () {
+ *   const memberships = yield* Memberships
+ *   yield* memberships.createProject("p1")
+ * }).pipe(Effect.provide(TenureLive))
+ * ```
  */
-export const layer = (options: Options = {}): Layer.Layer<Services, InvalidInput, Stores> => {
-  const { transport = WebhookTransport.layerFetch } = options
+export const layer = (given: Options = {}): Layer.Layer<Services, InvalidInput, Stores> =>
+  Layer.unwrap(Effect.map(Setting.read(options, given), compose))
+
+const compose = (settings: Setting.Output<typeof options>) => {
   const operations = Layer.mergeAll(
-    Memberships.Memberships.layer(options),
-    Webhooks.Webhooks.layer(options.webhooks),
-    ApiKeys.ApiKeys.layer(options),
+    Memberships.Memberships.layer(settings),
+    Webhooks.Webhooks.layer(settings.webhooks),
+    ApiKeys.ApiKeys.layer(settings),
     Events.layer,
   )
-  const services = Handler.Handler.layer(options).pipe(
-    Layer.provideMerge(RateLimiter.RateLimiter.layer(options.rateLimits)),
+  return Handler.Handler.layer(settings).pipe(
+    Layer.merge(Readiness.layer(settings.rateLimits)),
+    Layer.provideMerge(RateLimiter.RateLimiter.layer(settings.rateLimits)),
     Layer.provideMerge(operations),
-    Layer.provide(Dispatcher.Dispatcher.layer(options.webhooks)),
-    Layer.provide(transport),
-    Layer.provide(AddressPolicy.AddressPolicy.layer(options.webhooks)),
-    Layer.provide(Hooks.layer(options)),
+    Layer.provide(Dispatcher.Dispatcher.layer(settings.webhooks)),
+    Layer.provide(settings.transport),
+    Layer.provide(AddressPolicy.AddressPolicy.layer(settings.webhooks)),
+    Layer.provide(Encryption.layer(settings.webhooks)),
+    Layer.provide(Hooks.layer(settings)),
+    Layer.provide(Faults.layer(settings)),
   )
-  const check = Effect.andThen(checkNames(options), Setting.layer("transport", transport))
-  return Layer.unwrap(Effect.as(check, services))
 }
 
-/** A service with promises in the place of effects. */
+/** A service whose methods return promises. */
 export type Promised<Service> = {
   readonly [Name in keyof Service]: Service[Name] extends (
     ...args: infer Args
@@ -125,106 +151,154 @@ export type Promised<Service> = {
     : never
 }
 
-/** Tenure for hosts that know nothing of Effect. A promise rejects with the typed errors. */
-export interface Promises {
+/**
+ * Tenure for hosts that do not use Effect. Promises reject with the errors that the comment of the
+ * method names, each an `Error` with a `_tag`, such as `ProjectNotFound`.
+ */
+export interface Promises extends Mountable {
+  /**
+   * Grants, extends, ends and finds memberships. Besides the errors that a method names, its promise
+   * rejects with `InvalidInput` if an argument is invalid and with `StoreUnavailable` if the store does
+   * not answer.
+   */
   readonly memberships: Promised<Memberships.Memberships["Service"]>
+  /**
+   * Registers webhooks, deletes them and replays deliveries. Besides the errors that a method names,
+   * its promise rejects with `InvalidInput` if an argument is invalid and with `StoreUnavailable` if
+   * the store does not answer.
+   */
   readonly webhooks: Promised<Webhooks.Webhooks["Service"]>
+  /**
+   * Issues, revokes and lists API keys. Besides the errors that a method names, its promise rejects
+   * with `StoreUnavailable` if the store does not answer.
+   */
   readonly apiKeys: Promised<ApiKeys.ApiKeys["Service"]>
+  /** Publishes events of the host. */
   readonly events: Promised<Events["Service"]>
-  /** Answers a request; never rejects. */
-  readonly handle: (request: ApiRequest) => Promise<ApiResponse>
-  /** Tells whether a path (without the query) is one of the API's. */
-  readonly owns: (path: string) => boolean
-  /** What precedes `/v2` in every path. */
-  readonly basePath: string
-  /** The longest request body, in bytes. */
-  readonly maxBodyBytes: number
-  /** Tells whether the store answers, and requests with it; never rejects. */
+  /**
+   * Tells whether requests can be answered: every store that they need answers and accepts changes.
+   * Never rejects.
+   */
   readonly isReady: () => Promise<boolean>
 }
 
-/** What adapters need of Tenure. */
-export type Mountable = Pick<Promises, "handle" | "owns" | "basePath" | "maxBodyBytes">
+/**
+ * Whether requests can be answered: every store that they need answers and accepts changes. The store
+ * of rate limits counts only if `rateLimits.onStoreFailure` is `"closed"`.
+ *
+ * @example
+ * ```ts
+ * import * as Tenure from "@tenure/core/Tenure"
+ * import { HttpRouter, HttpServerResponse } from "effect/http"
+ * import * as Effect from "effect/Effect"
+ *
+ * const readiness = HttpRouter.add(
+ *   "GET",
+ *   "/readyz",
+ *   Effect.map(Tenure.isReady, (isReady) =>
+ *     HttpServerResponse.empty({ status: isReady ? 200 : 503 }),
+ *   ),
+ * )
+ * ```
+ */
+export const isReady: Effect.Effect<boolean, never, Readiness> = Effect.flatMap(
+  Readiness,
+  (readiness) => readiness.isReady,
+)
 
-/** Looks for a membership that need not be there. */
-const isReady = (memberships: Memberships.Memberships["Service"]): Effect.Effect<boolean> =>
-  memberships.find({ projectId: "-", userId: "0" }).pipe(
-    Effect.match({
-      onSuccess: () => true,
-      onFailure: ({ _tag }) => _tag === "MembershipNotFound",
-    }),
-    Effect.catchDefect(() => Effect.succeed(false)),
+type Method = (...args: ReadonlyArray<never>) => Effect.Effect<unknown, unknown>
+
+/** Converts the methods of a service to methods that run its effects. */
+function promised<Service extends object>(run: Draining.Run, service: Service): Promised<Service>
+function promised(run: Draining.Run, service: Readonly<Record<string, Method>>): object {
+  return Object.fromEntries(
+    Object.entries(service).map(([name, method]) => [
+      name,
+      (...args: ReadonlyArray<never>) => run(method(...args)),
+    ]),
   )
+}
 
 const promisesBy = Effect.fnUntraced(function* (run: Draining.Run) {
-  const lift =
-    <Args extends ReadonlyArray<unknown>, A, E>(f: (...args: Args) => Effect.Effect<A, E>) =>
-    (...args: Args): Promise<A> =>
-      run(f(...args))
-  const memberships = yield* Memberships.Memberships
-  const webhooks = yield* Webhooks.Webhooks
-  const apiKeys = yield* ApiKeys.ApiKeys
-  const events = yield* Events
-  const handler = yield* Handler.Handler
+  const { basePath, handle, maxBodyBytes, maxRefusals, owns } = yield* Handler.Handler
+  const readiness = yield* Readiness
   return {
-    memberships: {
-      createProject: lift(memberships.createProject),
-      grant: lift(memberships.grant),
-      extend: lift(memberships.extend),
-      extendAll: lift(memberships.extendAll),
-      end: lift(memberships.end),
-      find: lift(memberships.find),
-      list: lift(memberships.list),
-      history: lift(memberships.history),
-    },
-    webhooks: {
-      create: lift(webhooks.create),
-      list: lift(webhooks.list),
-      delete: lift(webhooks.delete),
-      rotateSecret: lift(webhooks.rotateSecret),
-      verificationKey: lift(webhooks.verificationKey),
-      enable: lift(webhooks.enable),
-      ping: lift(webhooks.ping),
-      deliveries: lift(webhooks.deliveries),
-      replay: lift(webhooks.replay),
-      replayFailed: lift(webhooks.replayFailed),
-    },
-    apiKeys: {
-      issue: lift(apiKeys.issue),
-      revoke: lift(apiKeys.revoke),
-      list: lift(apiKeys.list),
-      authenticate: lift(apiKeys.authenticate),
-    },
-    events: { publish: lift(events.publish) },
-    handle: lift(handler.handle),
-    owns: handler.owns,
-    basePath: handler.basePath,
-    maxBodyBytes: handler.maxBodyBytes,
-    isReady: lift(() => isReady(memberships)),
+    memberships: promised(run, yield* Memberships.Memberships),
+    webhooks: promised(run, yield* Webhooks.Webhooks),
+    apiKeys: promised(run, yield* ApiKeys.ApiKeys),
+    events: promised(run, yield* Events),
+    handle: (request) => run(handle(request)),
+    owns,
+    basePath,
+    maxBodyBytes,
+    maxRefusals,
+    isReady: () => run(readiness.isReady),
   } satisfies Promises
 })
-
-/** The services of an Effect host, with promises: what adapters mount. */
+/** Returns the services of an Effect host with promises, for example to mount them with an adapter. */
 export const promises: Effect.Effect<Promises, never, Services> = Effect.flatMap(
   Effect.context<Services>(),
   (services) => promisesBy(Effect.runPromiseWith(services)),
 )
 
-/** Tenure as a host holds it. */
+/** Tenure as `make` returns it. */
 export interface Tenure extends Promises {
   /**
-   * Waits for the calls under way, ten seconds at most, stops dispatching, and lets go of the stores.
-   * It may be called again. Requests that come later may be answered 503.
+   * Waits up to 10 seconds for the calls under way, stops dispatching, and closes the stores. Further
+   * calls return the same promise. Later requests may be answered 503. Rejects only if a store fails
+   * to close.
    */
   readonly close: () => Promise<void>
 }
 
 /**
- * Makes Tenure on the given stores, and starts to deliver.
+ * A store of all ports, or an array of stores. The first store of the array provides all ports. Each
+ * later one replaces the ports that it provides, and may use the services of those before it.
+ */
+export type StoreLayers<Provided = never> =
+  | Layer.Layer<Stores | Provided, unknown>
+  | readonly [
+      Layer.Layer<Stores | Provided, unknown>,
+      ...ReadonlyArray<Layer.Layer<never, unknown, Stores | Provided>>,
+    ]
+
+const isList = (given: unknown): given is ReadonlyArray<unknown> => Array.isArray(given)
+
+const areStores = (given: unknown): given is StoreLayers =>
+  isList(given) ? given.length > 0 && given.every(Layer.isLayer) : Layer.isLayer(given)
+
+const combine = (stores: StoreLayers): Layer.Layer<Stores, unknown> => {
+  if (!isList(stores)) return stores
+  const [first, ...others] = stores
+  return others.reduce<Layer.Layer<Stores, unknown>>(
+    (earlier, later) => Layer.provideMerge(later, earlier),
+    first,
+  )
+}
+
+/** The options of `make`, as a host passes them. */
+export interface MakeOptions<Provided = never> extends Options {
+  /**
+   * The store, for example `memory()` of `@tenure/memory`, or an array in which a later store replaces
+   * ports of an earlier one.
+   */
+  readonly stores: StoreLayers<Provided>
+}
+
+/** The options of `make`. */
+export const makeOptions = Setting.struct({
+  stores: Setting.make<StoreLayers, Layer.Layer<Stores, unknown>>(
+    "a store, such as memory() of @tenure/memory, or an array of stores",
+    (given) => (areStores(given) ? combine(given) : undefined),
+  ),
+  ...options.fields,
+})
+
+/**
+ * Starts Tenure: opens the stores and begins to dispatch deliveries.
  *
- * @param options.stores - where everything is kept, such as `memory()` of `@tenure/memory`
- * @returns a promise that rejects with `InvalidInput`, which names the option, where an option is
- *   not what it has to be, and with the stores' own error where they cannot be set up
+ * @returns Tenure. The promise rejects with `InvalidInput`, which names the option and says what is
+ *   valid, if an option is invalid, and with the error of a store that cannot be opened.
  * @example
  * ```ts
  * import * as Tenure from "@tenure/core/Tenure"
@@ -235,20 +309,22 @@ export interface Tenure extends Promises {
  * const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
  * ```
  */
-export const make = async <E>({
-  stores,
-  ...options
-}: Options & {
-  /** Where everything is kept. */
-  readonly stores: Layer.Layer<Stores, E>
-}): Promise<Tenure> => {
-  await Effect.runPromise(Setting.layer("stores", stores))
-  const runtime = ManagedRuntime.make(Layer.provide(layer(options), stores))
-  const services = await runtime.context()
+export const make = async <Provided = never>(given: MakeOptions<Provided>): Promise<Tenure> => {
+  const { stores, ...settings } = Setting.readSync(makeOptions, given)
+  const scope = Scope.makeUnsafe()
+  const clock = Effect.runSync(HostClock.current)
+  const services = await Layer.provide(compose(settings), stores).pipe(
+    Layer.buildWithScope(scope),
+    Effect.map(Context.add(Clock.Clock, clock)),
+    Effect.provideService(Clock.Clock, clock),
+    Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause))),
+    Effect.runPromise,
+  )
   const { drain, run } = Draining.make(services)
-  const closing = Effect.andThen(drain, runtime.disposeEffect)
+  let closed: Promise<void> | undefined
   return {
     ...(await Effect.runPromiseWith(services)(promisesBy(run))),
-    close: () => Effect.runPromise(closing),
+    close: () =>
+      (closed ??= Effect.runPromise(Effect.andThen(drain, Scope.close(scope, Exit.void)))),
   }
 }

@@ -1,6 +1,13 @@
+import { emptyBody } from "@tenure/core/ApiRequest"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { ProjectId } from "@tenure/core/Project"
+import { RateLimitStore } from "@tenure/core/RateLimitStore"
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import type { Promises } from "@tenure/core/Tenure"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 
 const endDate = "2099-01-01T00:00:00.000Z"
@@ -43,11 +50,11 @@ describe("memberships", () => {
       (m) => m.extend({ ...member, endDate }),
       { _tag: "MembershipNotFound", userId: "1001" },
     ],
-    ["a user id that is none", (m) => m.find({ ...member, userId: "x" }), { field: "userId" }],
-    ["a project id that is none", (m) => m.createProject("\u0000"), { field: "projectId" }],
+    ["an invalid user id", (m) => m.find({ ...member, userId: "x" }), { field: "userId" }],
+    ["an invalid project id", (m) => m.createProject("\u0000"), { field: "projectId" }],
     ["an empty project id", (m) => m.createProject(""), { field: "projectId" }],
     [
-      "an end date that is none",
+      "an invalid end date",
       (m) => m.grant({ ...member, endDate: "soon" }),
       { _tag: "InvalidEndDate" },
     ],
@@ -147,11 +154,11 @@ describe("webhooks", () => {
     const { webhooks } = tenure
     const url = "https://receiver.example/"
     const created = await webhooks.create({ projectId: "p1", url })
-    expect(await webhooks.list("p1")).toEqual([created])
+    expect(await webhooks.list({ projectId: "p1" })).toEqual([created])
     const webhook = { projectId: "p1", webhookId: created.id }
     expect(await webhooks.ping(webhook)).toMatch(/^[0-9a-f-]{36}$/)
     await webhooks.delete(webhook)
-    expect(await webhooks.list("p1")).toEqual([])
+    expect(await webhooks.list({ projectId: "p1" })).toEqual([])
     await expect(webhooks.ping(webhook)).rejects.toMatchObject({ _tag: "WebhookNotFound" })
     await expect(webhooks.delete(webhook)).rejects.toMatchObject({ _tag: "WebhookNotFound" })
   })
@@ -169,12 +176,12 @@ describe("options", () => {
     [{ basePath: "/a/../b" }, "basePath"],
     [{ basePath: "/%61" }, "basePath"],
     [{ basePath: "/a?b" }, "basePath"],
-    [{ trustedProxies: ["10.0.0.1"] }, "trustedProxies"],
-    [{ webhooks: { allowedNetworks: ["localhost"] } }, "webhooks.allowedNetworks"],
+    [{ trustedProxies: ["10.0.0.1"] }, "trustedProxies[0]"],
+    [{ webhooks: { allowedNetworks: ["localhost"] } }, "webhooks.allowedNetworks[0]"],
     [{ webhooks: { maxPerProject: -1 } }, "webhooks.maxPerProject"],
     [{ webhooks: { timeout: 0 } }, "webhooks.timeout"],
     [{ webhooks: { maxInFlight: 0 } }, "webhooks.maxInFlight"],
-    [{ webhooks: { retrySchedule: [-1] } }, "webhooks.retrySchedule"],
+    [{ webhooks: { retrySchedule: [5, 6, -1] } }, "webhooks.retrySchedule[2]"],
     [{ maxBodyBytes: 0 }, "maxBodyBytes"],
     [{ rateLimits: { perKey: { limit: 0, window: 1 } } }, "rateLimits.perKey.limit"],
     [{ rateLimits: { suspension: { refusals: 0 } } }, "rateLimits.suspension.refusals"],
@@ -201,25 +208,122 @@ describe("options of hosts without types", () => {
     ['{"rateLimits":{"onStoreFailure":"opened"}}', "rateLimits.onStoreFailure"],
     ['{"rateLimits":{"perKey":{"limit":"100","window":"1 minute"}}}', "rateLimits.perKey.limit"],
     ['{"webhooks":{"requireHttps":"yes"}}', "webhooks.requireHttps"],
-    ['{"webhooks":{"onDisabled":1}}', "webhooks.onDisabled"],
     ['{"webhooks":{"retrySchedule":5}}', "webhooks.retrySchedule"],
     ['{"webhooks":{"allowedNetworks":{}}}', "webhooks.allowedNetworks"],
     ['{"keyCacheLife":"soon"}', "keyCacheLife"],
     ['{"transport":{}}', "transport"],
     ['{"basePath":5}', "basePath"],
-    ['{"trustedProxies":[5]}', "trustedProxies"],
+    ['{"trustedProxies":[5]}', "trustedProxies[0]"],
     ['{"rateLimits":null}', "rateLimits"],
     ['{"webhooks":5}', "webhooks"],
+    ['{"webhooks":null}', "webhooks"],
+    ['{"rateLimits":{"suspension":{"refusal":3}}}', "rateLimits.suspension.refusal"],
+    ['{"rateLimits":{"suspension":true}}', "rateLimits.suspension"],
+    ['{"rateLimits":{"perKey":{"capacty":5}}}', "rateLimits.perKey.capacty"],
+    ['{"rateLimits":{"perKey":{"limit":5}}}', "rateLimits.perKey.window"],
+    ['{"webhooks":{"timeout":"15s"}}', "webhooks.timeout"],
+    ['{"webhooks":{"timeout":{"secnds":15}}}', "webhooks.timeout"],
   ])("%s is refused by name", async (text, field) => {
     const refusal = Tenure.make({ ...untyped(text), stores: memory() })
     await expect(refusal).rejects.toMatchObject({ _tag: "InvalidInput", field })
   })
 })
 
+describe("an invalid option", () => {
+  const messageOf = async (options: Tenure.Options): Promise<string> =>
+    Tenure.make({ ...options, stores: memory() }).then(
+      () => "no error",
+      (error: unknown) => (error instanceof Error ? error.message : "no Error"),
+    )
+
+  it.each([
+    [
+      '{"webhooks":{"timeout":"15s"}}',
+      'webhooks.timeout must be a duration from 1 millisecond to 1 hour, such as "15 seconds"; received "15s"',
+    ],
+    [
+      '{"webhooks":{"retrySchedule":[1,2,"soon"]}}',
+      'webhooks.retrySchedule[2] must be a duration from 0 milliseconds to 30 days, such as "15 seconds"; received "soon"',
+    ],
+    [
+      '{"rateLimits":{"perKey":{"limit":5}}}',
+      'rateLimits.perKey.window is missing: it must be a duration from 1 millisecond to 366 days, such as "15 seconds"',
+    ],
+    [
+      '{"rateLimits":{"suspension":{"refusal":3}}}',
+      "rateLimits.suspension.refusal is unknown: the options here are refusals, within, duration",
+    ],
+    ['{"bulk":"never"}', 'bulk must be one of "set", "neverShorten"; received "never"'],
+    ['{"webhooks":null}', "webhooks must be an object; received null"],
+    ['{"webhooks":{"retrySchedule":5}}', "webhooks.retrySchedule must be an array; received 5"],
+    [
+      '{"maxBodyBytes":"64 KiB"}',
+      'maxBodyBytes must be a whole number from 1 to 1,000,000,000; received "64 KiB"',
+    ],
+    ['{"onEvent":{}}', "onEvent must be a function; received an object"],
+    [
+      '{"trustedProxies":["10.0.0.1"]}',
+      'trustedProxies[0] must be a network in CIDR notation, such as "10.0.0.0/8"; received "10.0.0.1"',
+    ],
+  ])("such as %s says what would be right", async (options, message) => {
+    expect(await messageOf(JSON.parse(options))).toBe(message)
+  })
+})
+
 describe("stores", () => {
-  it("are all that is required, and are named where they are none", async () => {
-    const stores = JSON.parse("{}")
-    await expect(Tenure.make({ stores })).rejects.toMatchObject({ field: "stores" })
+  it.each(["{}", "[]", "[1]", "null"])("cannot be %s", async (text) => {
+    const stores = JSON.parse(text)
+    await expect(Tenure.make({ stores })).rejects.toMatchObject({
+      _tag: "InvalidInput",
+      field: "stores",
+    })
+  })
+
+  it("are required", async () => {
+    // @ts-expect-error: plain JavaScript does not notice.
+    await expect(Tenure.make()).rejects.toMatchObject({
+      _tag: "InvalidInput",
+      field: "stores",
+      message: expect.stringContaining("memory()"),
+    })
+  })
+
+  it("may be an array, in which a later one replaces the ports of an earlier", async () => {
+    const calls: Array<string> = []
+    const limits = (name: string) =>
+      Layer.succeed(RateLimitStore, {
+        ping: Effect.void,
+        take: () => {
+          calls.push(name)
+          return Effect.fail(new StoreUnavailable({ cause: name }))
+        },
+      })
+    const made = await Tenure.make({ stores: [memory(), limits("first"), limits("second")] })
+    const { handle } = made
+    await handle({
+      method: "GET",
+      path: "/v2/projects/p1/integrations/webhooks",
+      headers: {},
+      body: emptyBody,
+      remoteAddress: undefined,
+    })
+    expect(calls).toEqual(["second"])
+    await made.memberships.createProject("p1")
+    await made.close()
+  })
+
+  it("of an array may use the ports of those before them", async () => {
+    const renaming = Layer.effect(
+      MembershipStore,
+      Effect.map(MembershipStore, (store) => ({
+        ...store,
+        createProject: (id: ProjectId) => store.createProject(ProjectId(`my-${id}`)),
+      })),
+    )
+    const made = await Tenure.make({ stores: [memory(), renaming] })
+    await made.memberships.createProject("p1")
+    expect(await made.memberships.list({ projectId: "my-p1" })).toEqual([])
+    await made.close()
   })
 })
 
@@ -228,7 +332,9 @@ describe("two of them", () => {
     const stores = memory()
     const [one, other] = await Promise.all([Tenure.make({ stores }), Tenure.make({ stores })])
     await one.memberships.createProject("p1")
-    await expect(other.webhooks.list("p1")).rejects.toMatchObject({ _tag: "ProjectNotFound" })
+    await expect(other.webhooks.list({ projectId: "p1" })).rejects.toMatchObject({
+      _tag: "ProjectNotFound",
+    })
     await Promise.all([one.close(), other.close()])
   })
 })
@@ -251,8 +357,37 @@ describe("closing", () => {
     expect(order).toEqual(["answered", "closed"])
   })
 
-  it("can be repeated", async () => {
-    await tenure.close()
-    await tenure.close()
+  it("can be repeated, and is done once for all calls", async () => {
+    const order: Array<string> = []
+    let open = () => {}
+    const gate = new Promise<void>((resolve) => {
+      open = resolve
+    })
+    const releasing = Layer.effectDiscard(
+      Effect.addFinalizer(() =>
+        Effect.promise(async () => {
+          await gate
+          order.push("released")
+        }),
+      ),
+    )
+    const made = await Tenure.make({ stores: [memory(), releasing] })
+    const calls = [made.close(), made.close()].map((call) => call.then(() => order.push("closed")))
+    open()
+    await Promise.all(calls)
+    await made.close()
+    expect(order).toEqual(["released", "closed", "closed"])
+  })
+
+  it("happens by itself if the stores cannot be set up", async () => {
+    let isReleased = false
+    const failing = Layer.effectDiscard(
+      Effect.andThen(
+        Effect.addFinalizer(() => Effect.sync(() => (isReleased = true))),
+        Effect.fail("no database"),
+      ),
+    )
+    await expect(Tenure.make({ stores: [memory(), failing] })).rejects.toBe("no database")
+    expect(isReleased).toBe(true)
   })
 })

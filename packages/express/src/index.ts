@@ -1,31 +1,46 @@
-/** Tenure as a middleware of Express 4 and 5. */
+/** Tenure as middleware for Express 4 and 5. */
 
+import { isIP } from "node:net"
 import { pathOf } from "@tenure/core/ApiRequest"
 import type { Authenticate } from "@tenure/core/Identity"
-import type { Mountable } from "@tenure/core/Tenure"
+import { checkMountable, type Mountable } from "@tenure/core/Mountable"
+import * as Setting from "@tenure/core/Setting"
 import { handle, send } from "@tenure/node-http"
 import type { Request, RequestHandler } from "express"
 
 export { type Verified, verifyWebhook, type VerifyOptions } from "@tenure/node-http"
 
-/** Options of the middleware. */
-export interface Options {
+/** Identifies who sent an Express request. */
+export interface ExpressAuthenticate extends Authenticate<Request> {}
+
+// With `trust proxy`, `req.ip` is whatever text the client has sent.
+const ipOf = ({ ip = "", socket }: Request): string | undefined =>
+  isIP(ip) === 0 ? socket.remoteAddress : ip
+
+/** The options of the middleware. */
+export const options = Setting.struct({
   /**
-   * Whether the client's address is the one that Express gives as `req.ip`, by its own setting
-   * `trust proxy`; the socket's by default, and proxies as `trustedProxies` of Tenure says.
+   * Whether requests are counted by `req.ip`, which depends on the Express setting `trust proxy`, or
+   * by the address of the socket if `req.ip` is not an IP address. If not, they are counted by the
+   * address of the socket and Tenure's option `trustedProxies`.
+   * Default: `false`.
    */
-  readonly useExpressIp?: boolean | undefined
+  useExpressIp: Setting.withDefault(Setting.flag, false),
   /**
-   * The host's own authentication in place of API keys, such as by a session that other middleware
-   * has found; that of Tenure's options by default.
+   * Authenticates requests in place of API keys, for example by a session that other middleware has
+   * found. By default, `authenticate` of the options of `Tenure.make` does.
    */
-  readonly authenticate?: Authenticate<Request> | undefined
-}
+  authenticate: Setting.callback<ExpressAuthenticate>(),
+})
+
+/** The options that a host passes. */
+export interface Options extends Setting.Input<typeof options> {}
 
 /**
- * Makes a middleware that answers what is the API's, and passes everything else on.
+ * Makes middleware that answers requests for the API, and passes all others on.
  *
- * It may come before `express.json()` or after it, and be mounted under a path of its own.
+ * You can mount it under a path, and use it before or after `express.json()`. Throws a `TypeError` if
+ * `tenure` is not what `await Tenure.make(…)` returns, and `InvalidInput` if an option is invalid.
  *
  * @example
  * ```ts
@@ -41,19 +56,20 @@ export interface Options {
  * app.listen(3000)
  * ```
  */
-export const membershipMiddleware =
-  (tenure: Mountable, { authenticate, useExpressIp = false }: Options = {}): RequestHandler =>
-  (request, response, next) => {
-    // That of the mount path's inside, and of whatever other middleware has made of it.
+export const membershipMiddleware = (tenure: Mountable, given: Options = {}): RequestHandler => {
+  checkMountable(tenure)
+  const { authenticate, useExpressIp } = Setting.readSync(options, given)
+  return (request, response, next) => {
+    // Express removes the mount path from `url`, and other middleware may have rewritten it.
     const path = pathOf(request.url)
     if (!tenure.owns(path)) return next()
     const known = {
       path,
       originalPath: pathOf(request.originalUrl),
-      ...(useExpressIp && { remoteAddress: request.ip }),
+      ...(useExpressIp && { remoteAddress: ipOf(request) }),
       ...(authenticate && { authenticate: () => authenticate(request) }),
     }
-    handle(tenure, request, known, (reply) => {
+    handle(tenure, request, response, known, (reply) => {
       try {
         send(response, reply)
       } catch (fault) {
@@ -61,3 +77,4 @@ export const membershipMiddleware =
       }
     })
   }
+}

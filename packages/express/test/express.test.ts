@@ -15,7 +15,7 @@ const versions: ReadonlyArray<readonly [string, typeof express5]> = [
   ["Express 5", express5],
 ]
 
-/** Starts a server of an Express app. */
+/** Starts a server with an Express app. */
 const start = async (options: Tenure.Options, use: (app: Tenure.Tenure) => Express) => {
   const tenure = await Tenure.make({ ...options, stores: memory(), transport: nodeTransport })
   return { ...(await listening(createServer(use(tenure)), tenure)), tenure }
@@ -41,11 +41,11 @@ for (const [name, express] of versions) {
       }),
   })
 
-  describe(`${name}: in a backend`, () => {
+  describe(`${name} in a backend`, () => {
     const extend = "2099-01-01T00:00:00.000Z"
     const path = "/v2/projects/p1/memberships/1001/extend"
 
-    /** Runs a test with a backend of its own, in which there is a member. */
+    /** Runs a test with a new backend that has one member. */
     const inBackend = async (
       use: (app: Express, tenure: Tenure.Tenure) => void,
       test: (
@@ -83,7 +83,7 @@ for (const [name, express] of versions) {
       ["express.raw()", express.raw({ type: "*/*" })],
       ["express.text()", express.text({ type: "*/*" })],
       ["express.urlencoded()", express.urlencoded({ extended: false })],
-    ] as const)("after %s bodies are read as ever", (_name, parser) =>
+    ] as const)("reads bodies after %s", (_name, parser) =>
       inBackend(
         (app, tenure) => {
           app.use(parser)
@@ -98,7 +98,7 @@ for (const [name, express] of versions) {
       ),
     )
 
-    it("guards by path are not passed by a target with a host that is none", () =>
+    it("lets no target with an invalid host pass a guard on its path", () =>
       inBackend(
         (app, tenure) => {
           app.use("/v2", (_request, response) => void response.sendStatus(403))
@@ -115,11 +115,13 @@ for (const [name, express] of versions) {
         },
       ))
 
-    it("a body of which somebody listens as text is read all the same", () =>
-      inBackend(
+    it("reads a body that other middleware reads as text at the same time", () => {
+      let arrive: () => void = () => {}
+      const arrived = new Promise<void>((resolve) => (arrive = resolve))
+      return inBackend(
         (app, tenure) => {
           app.use((request, _response, next) => {
-            request.setEncoding("utf8").on("data", () => {})
+            request.setEncoding("utf8").on("data", () => arrive())
             next()
           })
           app.use(membershipMiddleware(tenure))
@@ -129,12 +131,14 @@ for (const [name, express] of versions) {
           const { hostname, port } = new URL(url)
           const socket = connect({ host: hostname, port: Number(port) })
           socket.write(`PATCH ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n{"`)
-          setTimeout(() => socket.end("a}"), 20)
+          await arrived
+          socket.end("a}")
           expect(await text(socket)).toContain("401")
         },
-      ))
+      )
+    })
 
-    it("a path that other middleware has rewritten is the API's as well", () =>
+    it("answers paths that other middleware has rewritten", () =>
       inBackend(
         (app, tenure) => {
           app.use((request, _response, next) => {
@@ -149,7 +153,7 @@ for (const [name, express] of versions) {
         },
       ))
 
-    it("what goes wrong while the response is sent goes to the backend's handler of errors", () =>
+    it("passes errors in sending a response to the error handler of the backend", () =>
       inBackend(
         (app, tenure) => {
           app.use((_request, response, next) => {
@@ -168,7 +172,7 @@ for (const [name, express] of versions) {
         async (call) => expect((await call(path)).status).toBe(418),
       ))
 
-    it("a body that is gone is a clear error, and nothing hangs", () =>
+    it("answers 400 if other middleware has read the body and discarded it", () =>
       inBackend(
         (app, tenure) => {
           app.use((request, _response, next) => {
@@ -183,7 +187,7 @@ for (const [name, express] of versions) {
         },
       ))
 
-    it("the backend's own sessions can stand in for API keys", () =>
+    it("authenticates by the sessions of the backend", () =>
       inBackend(
         (app, tenure) => {
           app.use((request, response, next) => {
@@ -205,10 +209,10 @@ for (const [name, express] of versions) {
         },
       ))
 
-    it("addresses are those that Express makes out, if that is asked for", () =>
+    it("counts requests by req.ip if useExpressIp is true", () =>
       inBackend(
         (app, tenure) => {
-          app.set("trust proxy", "loopback")
+          app.set("trust proxy", true)
           app.use(membershipMiddleware(tenure, { useExpressIp: true }))
         },
         async (_call, url) => {
@@ -220,6 +224,9 @@ for (const [name, express] of versions) {
           expect(await remaining("203.0.113.1")).toBe("299")
           expect(await remaining("203.0.113.1")).toBe("298")
           expect(await remaining("203.0.113.2")).toBe("299")
+          // What is not an address counts as the socket's.
+          expect(await remaining("one")).toBe("299")
+          expect(await remaining("two")).toBe("298")
         },
       ))
   })

@@ -1,4 +1,4 @@
-/** Express 4 has no types of its own; what the tests use of it is as in Express 5. */
+/** Express 4 has no types. What the tests use of it has the same types in Express 5. */
 declare module "express4" {
   import express from "express"
 

@@ -1,34 +1,58 @@
-/** Tenure as a plugin of Fastify 5. */
+/** Tenure as a plugin for Fastify 5. */
 
-import { pathOf, pathPatterns } from "@tenure/core/ApiRequest"
+import { isIP } from "node:net"
+import { pathOf } from "@tenure/core/ApiRequest"
 import type { Authenticate } from "@tenure/core/Identity"
-import type { Mountable } from "@tenure/core/Tenure"
+import { checkMountable, type Mountable } from "@tenure/core/Mountable"
+import * as Route from "@tenure/core/Route"
+import * as Setting from "@tenure/core/Setting"
 import { handle } from "@tenure/node-http"
-import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify"
-import { lead, restore } from "./unroutable.ts"
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest, RegisterOptions } from "fastify"
+import { redirectRefused, restore } from "./unroutable.ts"
 
 export { type Verified, verifyWebhook, type VerifyOptions } from "@tenure/node-http"
 
-/** Options of the plugin. */
-export interface Options {
+/** Authenticates a Fastify request. */
+export interface FastifyAuthenticate extends Authenticate<FastifyRequest> {}
+
+// With `trustProxy`, `request.ip` is whatever text the client has sent.
+const ipOf = ({ ip, socket }: FastifyRequest): string | undefined =>
+  isIP(ip) === 0 ? socket.remoteAddress : ip
+
+/** The options of the plugin, in addition to Tenure itself. */
+export const options = Setting.struct({
+  /**
+   * Whether requests are counted by `request.ip`, which depends on the Fastify option `trustProxy`,
+   * or by the address of the socket if `request.ip` is not an IP address. If not, they are counted by
+   * the address of the socket and Tenure's option `trustedProxies`.
+   * Default: `false`.
+   */
+  useFastifyIp: Setting.withDefault(Setting.flag, false),
+  /**
+   * Authenticates requests in place of API keys, for example by a session that a hook has found. By
+   * default, `authenticate` of the options of `Tenure.make` does.
+   */
+  authenticate: Setting.callback<FastifyAuthenticate>(),
+})
+
+/** The options that a host passes. */
+export interface Options extends Setting.Input<typeof options> {
+  /** The result of `await Tenure.make(…)`. */
   readonly tenure: Mountable
-  /**
-   * Whether the client's address is the one that Fastify gives as `request.ip`, by its own option
-   * `trustProxy`; the socket's by default, and proxies as `trustedProxies` of Tenure says.
-   */
-  readonly useFastifyIp?: boolean | undefined
-  /**
-   * The host's own authentication in place of API keys, such as by a session that a hook has found;
-   * that of Tenure's options by default.
-   */
-  readonly authenticate?: Authenticate<FastifyRequest> | undefined
 }
 
-// Fastify refuses what is no media type before the last hooks of the host have run. It is shown
-// another, so that those hooks decide first, and then Tenure by what was sent.
+/** Reads the options of the plugin, which come together with those of `register`. */
+const read = ({ tenure, ...others }: Options & RegisterOptions) => {
+  checkMountable(tenure)
+  const { logLevel: _logLevel, logSerializers: _logSerializers, prefix: _prefix, ...given } = others
+  return { tenure, ...Setting.readSync(options, given) }
+}
+
+// Fastify refuses an invalid media type before the last hooks of the host run. The plugin shows it a
+// valid one instead, so that those hooks decide first, and then Tenure by the original header.
 const mediaType = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+ *(;|$)/
 
-/** What a path ends in, with as many segments as a pattern has. */
+/** The end of a path, with as many segments as the pattern has. */
 const tailOf = (path: string, pattern: string): string =>
   `/${path
     .split("/")
@@ -36,8 +60,11 @@ const tailOf = (path: string, pattern: string): string =>
     .join("/")}`
 
 /**
- * The API as a plugin, encapsulated: hooks of the host run before and after it, its parsers and error
- * handlers are left alone, and what is not the API's is the host's.
+ * A plugin that answers requests for the API.
+ *
+ * It is encapsulated: the hooks of the host run for its requests too, and the parsers, error handlers
+ * and routes of the host stay as they are. `register` fails with a `TypeError` if `tenure` is not what
+ * `await Tenure.make(…)` returns, and with `InvalidInput` if an option is invalid.
  *
  * @example
  * ```ts
@@ -53,31 +80,29 @@ const tailOf = (path: string, pattern: string): string =>
  * await app.listen({ port: 3000 })
  * ```
  */
-export const membershipPlugin: FastifyPluginAsync<Options> = async (
-  instance,
-  { authenticate, tenure, useFastifyIp = false },
-) => {
-  const patterns = pathPatterns.map((pattern) => `${tenure.basePath}${pattern}`)
+export const membershipPlugin: FastifyPluginAsync<Options> = async (instance, given) => {
+  const { authenticate, tenure, useFastifyIp } = read(given)
+  const patterns = Route.patterns.map((pattern) => `${tenure.basePath}${pattern}`)
 
   const answer = (request: FastifyRequest, reply: FastifyReply): void => {
     restore(request.raw)
     const originalPath = pathOf(request.raw.url ?? "")
-    // What comes after the prefix, which may have parameters.
+    // The path after the prefix, which may contain parameters.
     const path = patterns.map((pattern) => tailOf(originalPath, pattern)).find(tenure.owns)
-    // Fastify may take other spellings for the same, such as those with a slash at the end.
+    // Fastify may also match other spellings of a path, for example with a slash at the end.
     if (path === undefined) return void reply.callNotFound()
     const known = {
       path,
       originalPath,
-      ...(useFastifyIp && { remoteAddress: request.ip }),
+      ...(useFastifyIp && { remoteAddress: ipOf(request) }),
       ...(authenticate && { authenticate: () => authenticate(request) }),
     }
-    handle(tenure, request.raw, known, ({ body, headers, status }) => {
+    handle(tenure, request.raw, reply.raw, known, ({ body, headers, status }) => {
       reply.code(status).headers(headers).send(Buffer.from(body))
     })
   }
 
-  // The body is left to Tenure, which has its own limit and its own answers.
+  // Tenure reads the body, with its own limit and its own errors.
   instance.removeAllContentTypeParsers()
   instance.addContentTypeParser("*", (_request, _payload, done) => done(null))
   instance.addHook("preParsing", async (request) => {
@@ -90,10 +115,10 @@ export const membershipPlugin: FastifyPluginAsync<Options> = async (
     const method = instance.supportedMethods
     instance.route({ method, url, exposeHeadRoute: false, handler: answer })
   }
-  lead(
+  redirectRefused(
     instance,
     instance.prefix.replace(/\/$/, ""),
     tenure.owns,
-    `${tenure.basePath}${pathPatterns[0]}`,
+    `${tenure.basePath}${Route.patterns[0]}`,
   )
 }

@@ -1,22 +1,25 @@
-/** Requests for the API that Fastify's router gives to no route. */
+/** Routes requests for the API that Fastify's router refuses. */
 
 import type { IncomingMessage } from "node:http"
 import { pathOf } from "@tenure/core/ApiRequest"
 import type { FastifyInstance } from "fastify"
 
-/** What a request asks for. */
-type Asked = Pick<IncomingMessage, "method" | "url">
+/** The method and URL of a request. */
+type Target = Pick<IncomingMessage, "method" | "url">
 
-// What requests asked for that were led to a route. Of all instances, for they may share a server.
-const led = new WeakMap<IncomingMessage, Asked>()
+// The original method and URL of each request that was redirected to a route. Shared by all instances,
+// because they may share a server.
+const originals = new WeakMap<IncomingMessage, Target>()
 
-// The length beyond which Fastify takes no parameter by default. Of a host that has set less, Fastify
-// answers what lies between by itself.
-const longestParameter = 100
+// The default limit of Fastify on the length of a parameter. If the host has set a lower one, Fastify
+// itself answers requests between the two.
+const maxParameterLength = 100
 
-/** Whether Fastify's router answers such a path by itself, before any hook. */
-const isRefused = (path: string): boolean => {
-  if (path.split("/").some((segment) => segment.length > longestParameter)) return true
+/** Whether Fastify's router refuses a target with this path, before any hook. */
+const isRefused = (url: string, path: string): boolean => {
+  // A fragment is invalid in a target in absolute form.
+  if (url.includes("#") && !url.startsWith("/")) return true
+  if (path.split("/").some((segment) => segment.length > maxParameterLength)) return true
   try {
     decodeURI(path)
     return false
@@ -25,7 +28,7 @@ const isRefused = (path: string): boolean => {
   }
 }
 
-/** The start of a path that matches a prefix segment by segment, if it does. */
+/** Returns the start of a path that matches a prefix segment by segment, or `undefined`. */
 const matchPrefix = (path: string, prefix: string): string | undefined => {
   const expected = prefix.split("/")
   const start = path.split("/").slice(0, expected.length)
@@ -36,16 +39,18 @@ const matchPrefix = (path: string, prefix: string): string | undefined => {
 }
 
 /**
- * Leads such requests to a route of the API, which goes by what they asked for. Fastify answers by
- * itself where it does not know a method, or where a path is too long or not percent-encoded
- * correctly; the answers to these are the API's as well. Hooks of the host meanwhile see a POST in
- * the place of a method that Fastify does not know, and a path with other ids. What is wrong with the
- * parameters of a prefix is still answered by Fastify.
+ * Redirects requests for the API that Fastify's router would refuse to a route of the API.
  *
- * @param owns - tells whether a path is one of the API's, after the prefix of the instance
- * @param route - the path of a route of the API, after that prefix
+ * The router refuses unknown methods, parameters that are too long, and paths with invalid
+ * percent-encoding, and a target in absolute form with a fragment. Clients of the API get an envelope in these cases, too. Hooks of the host see POST
+ * in place of an unknown method, and a path with other ids. Fastify still refuses an invalid parameter
+ * of the prefix.
+ *
+ * @param prefix - the prefix of the instance
+ * @param owns - whether a path, without the prefix, belongs to the API
+ * @param route - the path of a route of the API, without the prefix
  */
-export const lead = (
+export const redirectRefused = (
   instance: FastifyInstance,
   prefix: string,
   owns: (path: string) => boolean,
@@ -56,11 +61,12 @@ export const lead = (
     const { method = "", url = "" } = request
     const path = pathOf(url)
     const isKnown = supportedMethods.includes(method)
-    if (isKnown && !path.includes("%") && path.length <= longestParameter) return
+    if (isKnown && !url.includes("#") && !path.includes("%") && path.length <= maxParameterLength)
+      return
     const start = matchPrefix(path, prefix)
     if (start === undefined || !owns(path.slice(start.length))) return
-    if (isKnown && !isRefused(path)) return
-    led.set(request, { method, url })
+    if (isKnown && !isRefused(url, path)) return
+    originals.set(request, { method, url })
     request.url = `${start}${route}`
     if (!isKnown) request.method = "POST"
   }
@@ -68,6 +74,6 @@ export const lead = (
   instance.addHook("onClose", async () => void server.off("request", onRequest))
 }
 
-/** Restores what a request asked for. */
+/** Restores the original method and URL of a request. */
 export const restore = (request: IncomingMessage): void =>
-  void Object.assign(request, led.get(request))
+  void Object.assign(request, originals.get(request))

@@ -7,7 +7,7 @@ import fastify from "fastify"
 import { describe, expect, it } from "vitest"
 
 adapterSuite("Fastify 5", {
-  // The plugin is in an encapsulation of its own: a parser of the host's comes neither before nor after.
+  // The plugin is encapsulated, so that a parser of the host runs neither before nor after it.
   start: async (options, { path }) => {
     const tenure = await Tenure.make({ ...options, stores: memory(), transport: nodeTransport })
     const app = fastify({ forceCloseConnections: true })
@@ -30,7 +30,7 @@ describe("in a Fastify backend", () => {
   const extend = "2099-01-01T00:00:00.000Z"
   const path = "/v2/projects/p1/memberships/1001/extend"
 
-  /** An app with a member, and the header fields that open its project. */
+  /** An app with a member, and the headers that authenticate a request. */
   const backend = async () => {
     const tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })
     await tenure.memberships.createProject("p1")
@@ -39,7 +39,7 @@ describe("in a Fastify backend", () => {
     return { app: fastify(), tenure, headers: { authorization: `Bearer ${token}` } }
   }
 
-  it("requests are answered without a server too, as hosts have it in their tests", async () => {
+  it("the plugin answers injected requests, which need no server", async () => {
     const { app, headers, tenure } = await backend()
     await app.register(membershipPlugin, { tenure })
     const response = await app.inject({ method: "PATCH", url: path, headers, body: { extend } })
@@ -47,7 +47,7 @@ describe("in a Fastify backend", () => {
     await tenure.close()
   })
 
-  it("hooks of the host run, and their header fields are sent", async () => {
+  it("hooks of the host run, and the headers that they set are sent", async () => {
     const { app, headers, tenure } = await backend()
     app.addHook("onRequest", async (_request, reply) => void reply.header("x-host", "1"))
     app.addHook("onSend", async (_request, reply) => void reply.header("x-sent", "1"))
@@ -57,7 +57,7 @@ describe("in a Fastify backend", () => {
     await tenure.close()
   })
 
-  it("errors of the host's hooks are the host's", async () => {
+  it("errors of the host's hooks go to the host's error handler", async () => {
     const { app, headers, tenure } = await backend()
     app.setErrorHandler((error, _request, reply) => reply.code(418).send(String(error)))
     app.addHook("preHandler", async () => {
@@ -69,7 +69,7 @@ describe("in a Fastify backend", () => {
     await tenure.close()
   })
 
-  it("guards of the host decide first, whatever the content type is", async () => {
+  it("guards of the host run first, whatever the content type", async () => {
     const { app, headers, tenure } = await backend()
     app.addHook("preHandler", async (_request, reply) => reply.code(403).send("not you"))
     await app.register(membershipPlugin, { tenure })
@@ -86,7 +86,7 @@ describe("in a Fastify backend", () => {
     await tenure.close()
   })
 
-  it("two of them live under two prefixes, with whatever method and path", async () => {
+  it("two plugins under two prefixes answer unknown methods and invalid paths", async () => {
     const { app, tenure } = await backend()
     const other = await Tenure.make({ stores: memory(), transport: nodeTransport })
     await app.register(membershipPlugin, { prefix: "/a", tenure })
@@ -111,7 +111,7 @@ describe("in a Fastify backend", () => {
     await Promise.all([tenure.close(), other.close()])
   })
 
-  it("its listener goes with the app", async () => {
+  it("the listener of the plugin is removed when the app closes", async () => {
     const { app, tenure } = await backend()
     await app.register(membershipPlugin, { tenure })
     await app.ready()
@@ -121,7 +121,7 @@ describe("in a Fastify backend", () => {
     await tenure.close()
   })
 
-  it("routes of the host beside the API are the host's", async () => {
+  it("routes of the host next to the API stay reachable", async () => {
     const { app, headers, tenure } = await backend()
     await app.register(membershipPlugin, { tenure })
     app.all("/*", async () => "all else")
@@ -134,7 +134,7 @@ describe("in a Fastify backend", () => {
     await tenure.close()
   })
 
-  it("the prefix may have parameters", async () => {
+  it("the prefix may contain parameters", async () => {
     const { app, headers, tenure } = await backend()
     await app.register(membershipPlugin, { prefix: "/:tenant/api", tenure })
     const url = `/acme/api${path}`
@@ -143,7 +143,7 @@ describe("in a Fastify backend", () => {
     await tenure.close()
   })
 
-  it("sessions that a hook has found can stand in for API keys", async () => {
+  it("requests are authenticated by sessions that a hook has found", async () => {
     const { app, tenure } = await backend()
     app.decorateRequest("user", "")
     app.addHook("onRequest", async (request) => {
@@ -166,7 +166,7 @@ describe("in a Fastify backend", () => {
     await tenure.close()
   })
 
-  it("addresses are those that Fastify makes out, if that is asked for", async () => {
+  it("requests are counted by request.ip if useFastifyIp is true", async () => {
     const { tenure } = await backend()
     const app = fastify({ trustProxy: true })
     await app.register(membershipPlugin, { tenure, useFastifyIp: true })
@@ -177,6 +177,9 @@ describe("in a Fastify backend", () => {
     expect(await remaining("203.0.113.1")).toBe("299")
     expect(await remaining("203.0.113.1")).toBe("298")
     expect(await remaining("203.0.113.2")).toBe("299")
+    // What is not an address counts as the socket's.
+    expect(await remaining("one")).toBe("299")
+    expect(await remaining("two")).toBe("298")
     await tenure.close()
   })
 })

@@ -5,36 +5,48 @@ import {
   type Body,
   consumed,
   emptyBody,
+  hasUnknownCoding,
   pathOf,
   tooLarge,
+  unknownCoding,
 } from "@tenure/core/ApiRequest"
 import type { HeaderFields } from "@tenure/core/HeaderFields"
 import type { Authenticate } from "@tenure/core/Identity"
-import type { Mountable } from "@tenure/core/Tenure"
+import { checkMountable, type Mountable } from "@tenure/core/Mountable"
+import * as Setting from "@tenure/core/Setting"
 import { readStream, readWhole } from "./readBody.ts"
 import { turnEnd } from "./turn.ts"
 
-/** Options of the handler. */
-export interface Options {
-  /** The host's own authentication in place of API keys; that of Tenure's options by default. */
-  readonly authenticate?: Authenticate<Request> | undefined
-}
+/** The options of the handler. */
+export const options = Setting.struct({
+  /**
+   * Authenticates requests in place of API keys. By default, `authenticate` of the options of
+   * `Tenure.make` does.
+   */
+  authenticate: Setting.callback<Authenticate<Request>>(),
+})
 
-/** What a web request does not say of itself. */
+/** The options that a host passes. */
+export interface Options extends Setting.Input<typeof options> {}
+
+/** What the host knows about a request, and the web request does not contain. */
 export interface RequestInfo {
-  /** The address of the client; without it all clients share the limits of one address. */
+  /**
+   * The IP address of the client. If missing or not an address, the client shares the limits of one
+   * address with all others without one.
+   */
   readonly remoteAddress?: string | undefined
-  /** The body as the host has parsed it, where it has: a web request can be read once only. */
+  /** The parsed body, if the host has read it. A web request can be read only once. */
   readonly parsedBody?: unknown
 }
 
-/** Answers what is the API's; `undefined` for everything else. */
+/** Answers requests for the API. Returns `undefined` for all others. */
 export type FetchHandler = (request: Request, info?: RequestInfo) => Promise<Response> | undefined
 
-// A web request with one of these has no body (Fetch, 5.3).
+// A web request with one of these methods has no body (Fetch, 5.3).
 const withoutBody = new Set(["GET", "HEAD"])
 
-// A web request joins the values of a field that was sent several times.
+// A web request joins the values of a repeated header with commas.
 const joined = /, *(?=bearer )/i
 
 const headersOf = (request: Request): HeaderFields => {
@@ -47,23 +59,28 @@ const headersOf = (request: Request): HeaderFields => {
 
 const bodyOf = (
   request: Request,
-  { "content-length": length }: HeaderFields,
+  headers: HeaderFields,
   { parsedBody }: RequestInfo,
   limit: number,
 ): Body | Promise<Body> => {
   if (parsedBody !== undefined) return { _tag: "Parsed", value: parsedBody }
   if (request.bodyUsed) return consumed
+  if (hasUnknownCoding(headers)) return unknownCoding
   if (withoutBody.has(request.method)) return emptyBody
+  const { "content-length": length } = headers
   if (length === undefined)
     return request.body === null ? emptyBody : readStream(request.body, limit)
-  // HTTP holds a body to the length that is announced, and servers read it faster than a stream.
+  // HTTP limits a body to its announced length, and reading it at once is faster than streaming it.
   return Number(length) > limit ? tooLarge : readWhole(request)
 }
 
 /**
- * Makes a handler of web requests, for Hono, Next.js, Bun, Deno, workers and whatever else speaks
- * fetch. A path is the whole path of the request's URL: where the API is not to be at the root,
- * `basePath` of Tenure's options says so.
+ * Makes a handler of web requests, for Hono, Next.js, Bun, Deno, workers and other hosts that speak
+ * fetch.
+ *
+ * The handler matches the whole path of the URL. To mount the API under a path, set `basePath` in the
+ * options of `Tenure.make`. Throws a `TypeError` if `tenure` is not what `await Tenure.make(…)` returns,
+ * and `InvalidInput` if an option is invalid.
  *
  * @example
  * ```ts
@@ -81,12 +98,14 @@ const bodyOf = (
  * }
  * ```
  */
-export const fetchHandler =
-  (tenure: Mountable, { authenticate }: Options = {}): FetchHandler =>
-  (request, info = {}) => {
+export const fetchHandler = (tenure: Mountable, given: Options = {}): FetchHandler => {
+  checkMountable(tenure)
+  const { authenticate } = Setting.readSync(options, given)
+  return (request, info = {}) => {
     const path = pathOf(request.url)
     return tenure.owns(path) ? answer(tenure, request, path, info, authenticate) : undefined
   }
+}
 
 const answer = async (
   tenure: Mountable,

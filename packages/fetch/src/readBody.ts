@@ -1,4 +1,4 @@
-/** Reading the body of a web request. */
+/** Reads the body of a web request. */
 
 import { type Body, brokenOff, tooLarge } from "@tenure/core/ApiRequest"
 
@@ -17,7 +17,7 @@ const concat = (chunks: ReadonlyArray<Uint8Array>, length: number): Uint8Array =
 const read = async (stream: ReadableStream<Uint8Array>, limit: number): Promise<Body> => {
   const chunks: Array<Uint8Array> = []
   let length = 0
-  // To leave the loop is to cancel the stream.
+  // Leaving the loop cancels the stream.
   for await (const chunk of stream) {
     length += chunk.length
     if (length > limit) return tooLarge
@@ -26,11 +26,11 @@ const read = async (stream: ReadableStream<Uint8Array>, limit: number): Promise<
   return { _tag: "Bytes", bytes: concat(chunks, length) }
 }
 
-/** Reads a stream up to a limit in bytes, and no further. */
+/** Reads a stream up to a limit in bytes. */
 export const readStream = (stream: ReadableStream<Uint8Array>, limit: number): Promise<Body> =>
   read(stream, limit).catch(() => brokenOff)
 
-/** Reads the body of a request as a whole. */
+/** Reads the body of a request at once. */
 export const readWhole = (request: Request): Promise<Body> =>
   request.arrayBuffer().then(
     (buffer): Body => ({ _tag: "Bytes", bytes: new Uint8Array(buffer) }),

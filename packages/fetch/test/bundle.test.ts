@@ -20,7 +20,7 @@ const program = `
   done(list())
 `
 
-/** Bundles as for a runtime that is neither node nor a browser. An import of node's fails here. */
+/** Bundles the program for a runtime that is neither Node nor a browser. An import of `node:` fails. */
 const bundle = () =>
   build({
     bundle: true,
@@ -33,7 +33,7 @@ const bundle = () =>
     write: false,
   })
 
-/** What a worker runtime has, and nothing else. */
+/** The globals of a worker runtime. */
 const workerGlobals = {
   AbortController,
   AbortSignal,
@@ -54,17 +54,17 @@ const workerGlobals = {
   setTimeout,
 }
 
-describe("a worker's bundle of core, memory and fetch", () => {
-  it("imports nothing, least of all from node", async () => {
+describe("a bundle of core, memory and fetch for a worker", () => {
+  it("imports nothing", async () => {
     const { metafile, warnings } = await bundle()
     expect(warnings).toEqual([])
     expect(Object.values(metafile.outputs).flatMap(({ imports }) => imports)).toEqual([])
     const files = Object.keys(metafile.inputs).join("\n")
-    expect(files).toContain("packages/core/src/Handler.ts")
+    expect(files).toContain("packages/core/src/http/Handler.ts")
     expect(files).not.toContain("node-http")
   })
 
-  it("works where there is nothing of node", async () => {
+  it("runs without the globals of Node", async () => {
     const { outputFiles } = await bundle()
     const body = await new Promise((resolve) => {
       Vm.runInNewContext(outputFiles[0]?.text ?? "", { ...workerGlobals, done: resolve })

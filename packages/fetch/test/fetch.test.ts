@@ -33,7 +33,7 @@ const answer = async (given: Request, info?: RequestInfo) => {
   return { status: response?.status, headers: response?.headers, content }
 }
 
-/** A stream that tells how much of it was taken, and whether its end was waited for. */
+/** A stream that counts the chunks that were read, and records whether it was cancelled. */
 const counted = (chunks: number, chunk: Uint8Array) => {
   let taken = 0
   let isCancelled = false
@@ -54,31 +54,31 @@ const counted = (chunks: number, chunk: Uint8Array) => {
 }
 
 describe("a web request", () => {
-  it("that is the API's is answered", async () => {
+  it("for the API is answered", async () => {
     const { content, headers, status } = await answer(request())
     expect([status, headers?.get("content-type")]).toEqual([200, "application/json"])
     expect(content).toMatchObject({ ok: true, path, total: 1 })
   })
 
-  it("that is not the API's is the host's, and known as such at once", () => {
+  it("outside the API returns undefined synchronously", () => {
     expect(fetchHandler(tenure)(new Request(`${origin}/`))).toBeUndefined()
     expect(fetchHandler(tenure)(new Request(`${origin}/v2?x=${path}`))).toBeUndefined()
   })
 
-  it("without an address shares its limits with all of those", async () => {
+  it("without an address shares the limits of all such requests", async () => {
     const remaining = async (info?: RequestInfo) =>
       (await answer(request({ headers: {} }), info)).headers?.get("x-ratelimit-remaining")
     expect([await remaining(), await remaining()]).toEqual(["299", "298"])
     expect(await remaining({ remoteAddress: "203.0.113.7" })).toBe("299")
   })
 
-  it("of which the host has parsed the body is answered by that", async () => {
+  it("is answered with the body that the host has parsed", async () => {
     const given = request()
     const parsedBody: unknown = await given.json()
     expect((await answer(given, { parsedBody })).status).toBe(200)
   })
 
-  it("of which the body is gone is a clear error", async () => {
+  it("is answered 400 if its body has been read", async () => {
     const given = request()
     await given.text()
     const { content, status } = await answer(given)
@@ -86,14 +86,14 @@ describe("a web request", () => {
     expect(content.error.message).toContain("read before")
   })
 
-  it("with two tokens is refused", async () => {
+  it("with two tokens is answered 400", async () => {
     const headers = new Headers(request().headers)
     headers.append("authorization", "Bearer other")
     const { content } = await answer(request({ headers }))
     expect(content).toMatchObject({ code: 400, error: { error_code: "MALFORMED_REQUEST" } })
   })
 
-  it("may be told apart by the host's own authentication", async () => {
+  it("is authenticated by the host", async () => {
     const handler = fetchHandler(tenure, {
       authenticate: ({ headers }) =>
         headers.get("cookie") === "session=1" ? { keyId: "alice", projects: ["p1"] } : undefined,
@@ -108,7 +108,7 @@ describe("a web request", () => {
 })
 
 describe("a body", () => {
-  it("is read no further than its limit, and its rest is let go", async () => {
+  it("is read up to the limit, and then cancelled", async () => {
     const { isCancelled, stream, taken } = counted(1_000_000, new Uint8Array(1000))
     const { status } = await answer(request({ body: stream, duplex: "half" }))
     expect(status).toBe(413)
@@ -116,7 +116,7 @@ describe("a body", () => {
     expect(isCancelled()).toBe(true)
   })
 
-  it("in many pieces is put together", async () => {
+  it("may arrive in many chunks", async () => {
     const bytes = new TextEncoder().encode(body)
     const stream = new ReadableStream<Uint8Array>({
       start: (controller) => {
@@ -127,7 +127,7 @@ describe("a body", () => {
     expect((await answer(request({ body: stream, duplex: "half" }))).status).toBe(200)
   })
 
-  it("that breaks off changes nothing", async () => {
+  it("that ends early is answered 400, and changes nothing", async () => {
     const stream = new ReadableStream<Uint8Array>({
       start: (controller) => {
         controller.enqueue(new TextEncoder().encode('{"extend":'))

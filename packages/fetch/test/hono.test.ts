@@ -3,16 +3,16 @@ import { createAdaptorServer, type HttpBindings } from "@hono/node-server"
 import * as Tenure from "@tenure/core/Tenure"
 import { fetchHandler } from "@tenure/fetch"
 import { memory } from "@tenure/memory"
-import { nodeTransport } from "@tenure/node-http"
+import { nodeTransport, orderRequests } from "@tenure/node-http"
 import { adapterSuite, listening } from "@tenure/testing"
 import { Hono } from "hono"
 
-/** The body as it was parsed before, if it was. */
+/** The body, if it has been parsed. */
 interface Variables {
   readonly parsedBody: unknown
 }
 
-adapterSuite("Hono, by fetch", {
+adapterSuite("Hono by fetch", {
   start: async (options, { isBehindParser, path }) => {
     const tenure = await Tenure.make({
       ...options,
@@ -37,7 +37,7 @@ adapterSuite("Hono, by fetch", {
       throw new Error("the host's own")
     })
     app.onError((_error, context) => context.body(null, 418))
-    const server = createAdaptorServer({ fetch: app.fetch })
+    const server = orderRequests(createAdaptorServer({ fetch: app.fetch }))
     if (!(server instanceof Server)) throw new TypeError("not a server of node:http")
     return listening(server, tenure)
   },

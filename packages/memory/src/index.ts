@@ -1,5 +1,5 @@
 /**
- * Every storage port of Tenure in memory: for tests, for trying things out, and for hosts that can
+ * All storage ports of Tenure in memory: for tests, for trying Tenure out, and for hosts that can
  * afford to lose everything when the process ends.
  */
 
@@ -14,30 +14,33 @@ import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as ApiKeys from "./internal/apiKeyStore.ts"
-import * as Memberships from "./internal/membershipStore.ts"
-import * as MemoryOutbox from "./internal/outbox.ts"
-import * as RateLimits from "./internal/rateLimitStore.ts"
-import * as State from "./internal/state.ts"
-import * as Webhooks from "./internal/webhookStore.ts"
+import * as State from "./State.ts"
+import * as ApiKeys from "./stores/ApiKeys.ts"
+import * as Memberships from "./stores/Memberships.ts"
+import * as MemoryOutbox from "./stores/Outbox.ts"
+import * as RateLimits from "./stores/RateLimits.ts"
+import * as Webhooks from "./stores/Webhooks.ts"
 
 /** Bounds of what is kept. */
-export interface Options {
+export const options = Setting.struct({
   /**
-   * Rows of each project's audit trail, and deliveries that have ended; 10,000 by default. Older
-   * ones are forgotten. Deliveries that wait are all kept.
+   * How many rows of each project's audit trail, and how many finished deliveries, are kept. Older
+   * ones are dropped. Pending deliveries are all kept. Default: `10000`.
    */
-  readonly history?: number | undefined
+  history: Setting.withDefault(Setting.count(), 10_000),
   /**
-   * Addresses, and as many keys, whose token buckets are kept; 100,000 by default. At the limit the
-   * fullest of a few is forgotten.
+   * Addresses, and as many keys, whose token buckets are kept. At the limit, the fullest of a few
+   * sampled buckets is dropped. Default: `100000`.
    */
-  readonly maxBuckets?: number | undefined
-}
+  maxBuckets: Setting.withDefault(Setting.count(), 100_000),
+})
+
+/** The options as a host passes them. */
+export interface Options extends Setting.Input<typeof options> {}
 
 /**
- * Makes all stores, empty. They share their state with no others. Fails with `InvalidInput`, which
- * names the option, where an option is not what it has to be.
+ * Makes all stores, empty and independent of any others. Fails with `InvalidInput`, which names the
+ * option and says what is valid, if an option is invalid.
  *
  * @example
  * ```ts
@@ -47,11 +50,11 @@ export interface Options {
  * const tenure = await Tenure.make({ stores: memory() })
  * ```
  */
-export const memory = (options: Options = {}): Layer.Layer<Stores, InvalidInput> =>
+export const memory = (given: Options = {}): Layer.Layer<Stores, InvalidInput> =>
   Layer.effectContext(
     Effect.gen(function* () {
-      const state = State.make(yield* Setting.count("history", options.history ?? 10_000))
-      const maxBuckets = yield* Setting.count("maxBuckets", options.maxBuckets ?? 100_000)
+      const { history, maxBuckets } = yield* Setting.read(options, given)
+      const state = State.make(history)
       return Context.make(MembershipStore, Memberships.make(state)).pipe(
         Context.add(WebhookStore, Webhooks.make(state)),
         Context.add(ApiKeyStore, ApiKeys.make(state)),

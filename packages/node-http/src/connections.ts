@@ -1,48 +1,48 @@
-/** The connections of a server: what each is busy with, and how they all end. */
+/** Tracks the connections of a server, and closes them gracefully. */
 
 import type * as Http from "node:http"
 import * as Net from "node:net"
 import type { Duplex } from "node:stream"
 
-// Clients that send one request after another learn from a response that the connection ends, and
-// lose none: it is too late to tell them when the connection is closed between two requests.
+// How long a client that sends one request after another has to send its next one. The response to
+// that tells the client that the connection closes, so that it loses no request.
 const farewellMillis = 100
 
 /** The connections of a server. */
 export interface Connections {
-  /** Takes note of a request; `false` for one that comes too late to be answered. */
+  /** Registers a request. Returns `false` if the connection is closing and cannot answer it. */
   readonly admit: (request: Http.IncomingMessage, response: Http.ServerResponse) => boolean
-  /** The response to the latest request on a connection. */
+  /** Returns the response to the latest request on a connection. */
   readonly latest: (socket: Duplex) => Http.ServerResponse | undefined
-  /** Counts a connection as busy from now on, for a caller who sees to its end. */
+  /** Counts a connection as busy from now on. The caller closes it. */
   readonly hold: (socket: Duplex) => void
   /**
-   * Takes no more connections and ends those that are open: each with the response to its next
-   * request, if that comes within a tenth of a second, those without a request in flight after that,
-   * and after the timeout, in milliseconds, whatever is left.
+   * Accepts no more connections, and closes the open ones: with the response to the request in flight
+   * or to one that arrives within a tenth of a second; after that, if no request is in flight; and
+   * all that are left after the timeout, in milliseconds.
    */
   readonly close: (timeout: number) => Promise<void>
 }
 
-/** Tells whether a response is still to be finished. */
+/** Whether there is a response that is not finished yet. */
 export const isPending = (
   response: Http.ServerResponse | undefined,
 ): response is Http.ServerResponse => response !== undefined && !response.writableFinished
 
-/** Keeps track of a server's connections, from before it listens. */
+/** Tracks the connections of a server. Call it before the server listens. */
 export const trackConnections = (server: Http.Server): Connections => {
   const open = new Set<Duplex>()
   const held = new WeakSet<Duplex>()
-  // The requests on a connection are answered in their order: the latest is the last to be.
+  // Requests on a connection are answered in order, so the latest is answered last.
   const latest = new WeakMap<Duplex, Http.ServerResponse>()
-  // Connections of which the client has been told that they end with the latest response.
+  // Connections whose latest response tells the client that the connection closes.
   const ending = new WeakSet<Duplex>()
   let isClosing = false
 
   server.on("connection", (socket) => {
     open.add(socket)
     socket.once("close", () => open.delete(socket))
-    // Node's own listener leaves with a CONNECT, and an error that nobody hears ends the process.
+    // Node removes its own listener after a CONNECT, and an unhandled error stops the process.
     socket.on("error", () => {})
   })
 
@@ -67,7 +67,7 @@ export const trackConnections = (server: Http.Server): Connections => {
 
   return {
     admit: (request, response) => {
-      // Behind the last response of a connection nothing is processed (RFC 9112, 9.6).
+      // A server does not process requests after the one it closes with (RFC 9112, 9.6).
       if (ending.has(request.socket)) return false
       latest.set(request.socket, response)
       if (isClosing) end(request.socket, response)
@@ -84,7 +84,7 @@ export const trackConnections = (server: Http.Server): Connections => {
           sweep()
           sweeping.refresh()
         }, farewellMillis)
-        // That of http.Server would close connections at once that are between two requests.
+        // The method of http.Server would close connections between two requests at once.
         Net.Server.prototype.close.call(server, () => {
           clearTimeout(sweeping)
           clearTimeout(deadline)

@@ -1,21 +1,27 @@
-/** Answers to what node:http gives no response for, so that these clients get an envelope too. */
+/** Answers requests that node:http makes no response for, so that these clients get an envelope too. */
 
 import * as Http from "node:http"
 import type { Duplex } from "node:stream"
 import { type ApiRequest, type Body, emptyBody, pathOf } from "@tenure/core/ApiRequest"
 import type { ApiResponse } from "@tenure/core/Envelope"
-import type { Mountable } from "@tenure/core/Tenure"
+import type { HeaderFields } from "@tenure/core/HeaderFields"
+import type { Mountable } from "@tenure/core/Mountable"
+import { answer, toApiRequest } from "./answer.ts"
 import { type Connections, isPending } from "./connections.ts"
-import { answer, send, toApiRequest } from "./handler.ts"
-import { parseRequestLine, parseUnknown } from "./requestHead.ts"
+import { readLine, readUnknown, type RequestLine } from "./requestHead.ts"
+import { send } from "./send.ts"
 
-// How long a client has to read why it is cut off.
-const lingering = 1000
+// How long a client has to read the response before the connection is destroyed.
+const lingerMillis = 1000
 
-type ParserError = NodeJS.ErrnoException & { readonly rawPacket?: Buffer }
+type ParserError = NodeJS.ErrnoException & {
+  readonly rawPacket?: Buffer
+  /** How many bytes of the packet the parser accepted. */
+  readonly bytesParsed?: number
+}
 type Unreadable = Extract<Body, { readonly _tag: "Unreadable" }>
 
-/** What is wrong with a request that the parser gave up on. */
+/** The fault of a request that the parser rejected. */
 const faultOf = ({ code }: ParserError): Unreadable["error"] => {
   switch (code) {
     case "ERR_HTTP_REQUEST_TIMEOUT":
@@ -32,37 +38,55 @@ const unreadable = (error: ParserError): Unreadable => ({
   error: faultOf(error),
 })
 
-/** The request that the parser gave up on, as far as it can be told. */
-const failedRequest = (
-  error: ParserError,
-  isFirst: boolean,
-  remoteAddress: string | undefined,
-): ApiRequest => {
-  const { code, rawPacket } = error
-  const head =
-    code === "HPE_INVALID_METHOD" && rawPacket !== undefined ? parseUnknown(rawPacket) : undefined
-  if (head !== undefined) {
-    return { ...head, path: pathOf(head.target), body: emptyBody, remoteAddress }
-  }
-  // Behind other requests, the packet may begin with one of those.
-  const line = isFirst && rawPacket !== undefined ? parseRequestLine(rawPacket) : undefined
-  const { method = "", target = "" } = line ?? {}
-  return { method, path: pathOf(target), headers: {}, body: unreadable(error), remoteAddress }
+const tooLong: Unreadable = { _tag: "Unreadable", error: { _tag: "RequestHeadersTooLarge" } }
+
+/** The length of the body that a request announces, or `undefined` if it does not announce it. */
+const bodyLengthOf = (request: Http.IncomingMessage | undefined): number | undefined =>
+  request?.headers["transfer-encoding"] === undefined
+    ? Number(request?.headers["content-length"] ?? 0)
+    : undefined
+
+type Parts = Pick<ApiRequest, "method" | "path" | "headers" | "body">
+
+const partsOf = (line: RequestLine | undefined, body: Body, headers: HeaderFields = {}): Parts => ({
+  method: line?.method ?? "",
+  path: pathOf(line?.target ?? ""),
+  headers,
+  body,
+})
+
+/**
+ * The request that the parser rejected, as far as it can be read.
+ *
+ * @param before - the request before it on the connection
+ */
+const readFailed = (error: ParserError, before: Http.IncomingMessage | undefined): Parts => {
+  const { bytesParsed = 0, code, rawPacket } = error
+  const bodyLength = bodyLengthOf(before)
+  const body = unreadable(error)
+  if (rawPacket === undefined || bodyLength === undefined) return partsOf(undefined, body)
+  const rejected = { packet: rawPacket, parsed: bytesParsed }
+  if (code !== "HPE_INVALID_METHOD") return partsOf(readLine(rejected, bodyLength), body)
+  const unknown = bodyLength === 0 ? readUnknown(rejected) : undefined
+  if (unknown === undefined) return partsOf(undefined, body)
+  return unknown._tag === "Head"
+    ? partsOf(unknown, emptyBody, unknown.headers)
+    : partsOf(unknown, tooLong)
 }
 
-/** Writes a response where node:http has none to write it with, and closes the connection. */
+/** Writes a response to the socket, and closes the connection. */
 const writeRaw = (socket: Duplex, { body, headers, status }: ApiResponse): void => {
-  if (socket.destroyed) return
+  if (!socket.writable) return
   const fields = { ...headers, "Content-Length": Buffer.byteLength(body), Connection: "close" }
   const head = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(`HTTP/1.1 ${status} ${Http.STATUS_CODES[status]}\r\n${head.join("")}\r\n${body}`)
-  // To close while the client still sends would take the response away from it.
+  // Closing while the client still sends would discard the response.
   socket.resume()
-  const timer = setTimeout(() => socket.destroy(), lingering)
+  const timer = setTimeout(() => socket.destroy(), lingerMillis)
   socket.once("close", () => clearTimeout(timer))
 }
 
-/** Answers what the parser gives up on, and CONNECT. */
+/** Answers requests that the parser rejects, and CONNECT. */
 export const answerFaults = (
   server: Http.Server,
   tenure: Mountable,
@@ -76,8 +100,10 @@ export const answerFaults = (
   }
 
   server.on("connect", (request, socket) => {
+    // Node has removed its own listener.
+    socket.on("timeout", () => socket.destroy())
     const response = connections.latest(socket)
-    // The requests before are answered, and this one is not: it could only be out of turn.
+    // A response to this request could only come before those of earlier requests.
     if (isPending(response)) response.once("finish", () => socket.destroy())
     else answerRaw(socket, toApiRequest(request, emptyBody))
   })
@@ -86,17 +112,21 @@ export const answerFaults = (
     if (faulty.has(socket)) return
     faulty.add(socket)
     const response = connections.latest(socket)
+    const remoteAddress = "remoteAddress" in socket ? String(socket.remoteAddress) : undefined
+    const answerFailed = (): void =>
+      answerRaw(socket, { ...readFailed(error, response?.req), remoteAddress })
+
     if (isPending(response) && socket.writable) {
+      // The fault comes after a complete request, which is answered first, or in its body.
+      if (response.req.complete) return void response.once("finish", answerFailed)
       response.once("finish", () => socket.destroy())
-      // What came after a whole request is faulty: that request is answered, and no other.
-      if (response.req.complete || response.headersSent) return
+      if (response.headersSent) return
       const request = toApiRequest(response.req, unreadable(error))
       void answer(tenure, request, (reply) => send(response, reply, { Connection: "close" }))
     } else if (socket.writable && response?.req.complete !== false) {
-      const remoteAddress = "remoteAddress" in socket ? String(socket.remoteAddress) : undefined
-      answerRaw(socket, failedRequest(error, response === undefined, remoteAddress))
+      answerFailed()
     } else {
-      // There is nobody to answer: the connection is gone, or its request was answered halfway.
+      // The connection is gone, or a response has been sent before its request was complete.
       socket.destroy()
     }
   })

@@ -1,12 +1,9 @@
-/** Tenure on node:http: a request listener, a server, and a transport for webhooks. */
-export {
-  handle,
-  type HandlerOptions,
-  type Known,
-  type NodeHandler,
-  send,
-  toNodeHandler,
-} from "./handler.ts"
-export { serve, type Server, type ServerOptions } from "./server.ts"
+/** Tenure on node:http: a request handler, a server, and a transport for webhooks. */
+export { handle, type Known } from "./answer.ts"
+export { type HandlerOptions, handlerOptions, type NodeHandler, toNodeHandler } from "./handler.ts"
+export type { NodeRequest, NodeResponse } from "./messages.ts"
+export { orderRequests } from "./pipelines.ts"
+export { send } from "./send.ts"
+export { serve, type Server, type ServerOptions, serverOptions } from "./server.ts"
 export { nodeTransport } from "./transport.ts"
-export { type Verified, verifyWebhook, type VerifyOptions } from "./verifyWebhook.ts"
+export { type Verified, verifyWebhook, type VerifyOptions, verifyOptions } from "./verifyWebhook.ts"

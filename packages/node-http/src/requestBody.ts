@@ -1,31 +1,32 @@
-/** Reading the body of a node:http request. */
+/** Reads the body of a request. */
 
-import type { IncomingMessage } from "node:http"
-import { type Body, consumed, emptyBody, tooLarge } from "@tenure/core/ApiRequest"
+import {
+  type ArrivedBody,
+  type Body,
+  brokenOff,
+  consumed,
+  emptyBody,
+  hasUnknownCoding,
+  tooLarge,
+  unknownCoding,
+} from "@tenure/core/ApiRequest"
+import { takeExpectation } from "./expectations.ts"
+import type { NodeRequest } from "./messages.ts"
 
-// HTTP/2 has neither field: there the end of the stream tells.
-const hasBody = ({ headers, httpVersionMajor }: IncomingMessage): boolean =>
+// A request over HTTP/2 needs neither field: the end of its stream is the end of the body.
+const hasBody = ({ headers, httpVersionMajor }: NodeRequest): boolean =>
   httpVersionMajor > 1 ||
   headers["transfer-encoding"] !== undefined ||
   Number(headers["content-length"] ?? 0) > 0
 
-/** Tells whether a request announces a body of more than `limit` bytes. */
-export const announcesMore = ({ headers }: IncomingMessage, limit: number): boolean =>
+/** Whether a request announces a body of more than `limit` bytes. */
+const announcesMore = ({ headers }: Pick<NodeRequest, "headers">, limit: number): boolean =>
   Number(headers["content-length"] ?? 0) > limit
-
-// Chunks are taken apart by node; of other codings nothing is known here.
-const unknownCoding: Body = {
-  _tag: "Unreadable",
-  error: { _tag: "MalformedRequest", message: "The transfer coding is none but chunked." },
-}
-
-const hasUnknownCoding = ({ headers }: IncomingMessage): boolean =>
-  headers["transfer-encoding"] !== undefined && !/^chunked$/i.test(headers["transfer-encoding"])
 
 const utf8 = new TextEncoder()
 
-/** The body that a parser has left, if one has read it. */
-const parsedBody = (request: IncomingMessage & { readonly body?: unknown }): Body | undefined => {
+/** The body that a parser has left on the request, if one has read it. */
+const parsedBody = (request: NodeRequest & { readonly body?: unknown }): Body | undefined => {
   if (!request.readableDidRead) return undefined
   const { body } = request
   if (body === undefined) return consumed
@@ -34,32 +35,28 @@ const parsedBody = (request: IncomingMessage & { readonly body?: unknown }): Bod
   return { _tag: "Parsed", value: body }
 }
 
-/**
- * Reads a request's body and calls `done` with it: not at all if the connection breaks before the
- * end, and with `TooLarge` as soon as there is no doubt of that. What is not read is discarded. What
- * a body parser has read before is taken as that left it.
- */
-export const readBody = (
-  request: IncomingMessage,
+/** Why a body is not read, if it is not. */
+const refusedBody = (request: NodeRequest, limit: number): Body | undefined => {
+  if (hasUnknownCoding(request.headers)) return unknownCoding
+  return announcesMore(request, limit) ? tooLarge : undefined
+}
+
+const concat = (chunks: ReadonlyArray<Buffer>): Buffer => {
+  const [only] = chunks
+  return chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks)
+}
+
+/** Reads a stream up to its end or the limit. */
+const readStream = (
+  request: NodeRequest,
   limit: number,
-  done: (body: Body) => void,
+  done: (body: ArrivedBody) => void,
 ): void => {
-  if (!hasBody(request)) return done(emptyBody)
-  const parsed = parsedBody(request)
-  if (parsed !== undefined) return done(parsed)
-  if (hasUnknownCoding(request)) {
-    request.resume()
-    return done(unknownCoding)
-  }
-  if (announcesMore(request, limit)) {
-    request.resume()
-    return done(tooLarge)
-  }
   const chunks: Array<Buffer> = []
   let length = 0
 
   const onData = (data: Buffer | string): void => {
-    // Text, if another has set an encoding.
+    // The host may have set an encoding, which turns chunks into strings.
     const chunk =
       typeof data === "string" ? Buffer.from(data, request.readableEncoding ?? "utf8") : data
     length += chunk.length
@@ -69,15 +66,41 @@ export const readBody = (
     done(tooLarge)
   }
   const onEnd = (): void => {
-    // A stream of HTTP/2 that is cancelled ends as well.
-    if (request.aborted) return
-    const [only] = chunks
-    const bytes = chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks)
-    done({ _tag: "Bytes", bytes })
+    // A cancelled stream of HTTP/2 ends, too.
+    if (!request.aborted) done({ _tag: "Bytes", bytes: concat(chunks) })
   }
-  // A broken connection ends in an error: there is nobody left to answer.
   request
     .on("data", onData)
     .on("end", onEnd)
+    // The connection is gone, so there is no response to send.
     .on("error", () => {})
+}
+
+/** Makes the body of a request whose client waits for `sendContinue`. */
+const deferred = (request: NodeRequest, limit: number, sendContinue: () => void): Body => ({
+  _tag: "Deferred",
+  read: () =>
+    new Promise((resolve) => {
+      sendContinue()
+      readStream(request, limit, resolve)
+      request.once("close", () => resolve(brokenOff))
+    }),
+})
+
+/**
+ * Reads the body of a request, and calls `done` with it. If the client waits for 100 Continue, leaves
+ * it to the core to read the body. Calls `done` with `TooLarge` as soon as the
+ * body exceeds the limit, and not at all if the connection breaks before the end of the body. Discards
+ * what it does not read. If a body parser has read the body, uses the parser's result.
+ */
+export const readBody = (request: NodeRequest, limit: number, done: (body: Body) => void): void => {
+  const known = hasBody(request) ? parsedBody(request) : emptyBody
+  if (known !== undefined) return done(known)
+  const refused = refusedBody(request, limit)
+  const sendContinue = takeExpectation(request)
+  if (refused !== undefined) {
+    request.resume()
+    done(refused)
+  } else if (sendContinue === undefined) readStream(request, limit, done)
+  else done(deferred(request, limit, sendContinue))
 }

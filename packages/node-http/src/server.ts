@@ -1,55 +1,65 @@
-/** A server of its own, with limits on slow clients and a graceful shutdown. */
+/** A standalone server, with limits on slow clients and a graceful shutdown. */
 
 import * as Http from "node:http"
 import type { Body } from "@tenure/core/ApiRequest"
 import { valuesOf } from "@tenure/core/HeaderFields"
-import type { Mountable } from "@tenure/core/Tenure"
+import { checkMountable, type Mountable } from "@tenure/core/Mountable"
+import * as Setting from "@tenure/core/Setting"
+import { answer, toApiRequest } from "./answer.ts"
 import { trackConnections } from "./connections.ts"
+import { expectContinue, takeExpectation } from "./expectations.ts"
 import { answerFaults } from "./faults.ts"
-import { answer, send, toApiRequest, toNodeHandler } from "./handler.ts"
-import { announcesMore } from "./requestBody.ts"
+import { toNodeHandler } from "./handler.ts"
+import { inOrder } from "./pipelines.ts"
+import { send } from "./send.ts"
 
-/** Options of a server. */
-export interface ServerOptions {
-  /** The address to listen on; `127.0.0.1` by default. */
-  readonly host?: string | undefined
-  /** The port to listen on; one that is free by default. */
-  readonly port?: number | undefined
-  /** Answers requests instead of Tenure's own handler, to which it may pass them on. */
-  readonly listener?: Http.RequestListener | undefined
-  /** The time for a request's header to arrive, in milliseconds; 10,000 by default. */
-  readonly headersTimeout?: number | undefined
-  /** The time for a whole request to arrive, in milliseconds; 30,000 by default. */
-  readonly requestTimeout?: number | undefined
+/** The options of a server. */
+export const serverOptions = Setting.struct({
+  /** The address to listen on. Default: `"127.0.0.1"`. */
+  host: Setting.withDefault(
+    Setting.text("an address or a host name", (host) => host !== ""),
+    "127.0.0.1",
+  ),
+  /** The port to listen on; 0 takes a free one. Default: `0`. */
+  port: Setting.withDefault(Setting.count({ least: 0, most: 65_535 }), 0),
+  /** Answers requests in place of `toNodeHandler(tenure)`, which it may call. */
+  listener: Setting.callback<Http.RequestListener>(),
+  /** How long the header of a request may take to arrive. Default: `"10 seconds"`. */
+  headersTimeout: Setting.withDefault(Setting.millis(), "10 seconds"),
+  /** How long a whole request may take to arrive. Default: `"30 seconds"`. */
+  requestTimeout: Setting.withDefault(Setting.millis(), "30 seconds"),
   /**
-   * The time after which a connection is cut off on which nothing moves either way, such as that of
-   * a client that does not read its response, in milliseconds; 60,000 by default.
+   * How long a connection may be inactive in both directions, such as that of a client that does
+   * not read its response. Default: `"1 minute"`.
    */
-  readonly idleTimeout?: number | undefined
-  /** The time for what is in flight to be finished on `close`, in milliseconds; 10,000 by default. */
-  readonly shutdownTimeout?: number | undefined
-}
+  idleTimeout: Setting.withDefault(Setting.millis(), "1 minute"),
+  /** How long `close` waits for requests in flight. Default: `"10 seconds"`. */
+  shutdownTimeout: Setting.withDefault(Setting.millis({ least: 0 }), "10 seconds"),
+})
 
-/** A server that listens. */
+/** The options that a host passes. */
+export interface ServerOptions extends Setting.Input<typeof serverOptions> {}
+
+/** A server that is listening. */
 export interface Server {
-  /** Such as `http://127.0.0.1:3000`. */
+  /** The URL of the server, for example `http://127.0.0.1:3000`. */
   readonly url: string
   /**
-   * Takes no more connections, finishes the requests in flight, and cuts off those that last longer
-   * than the shutdown timeout.
+   * Accepts no more connections, and waits until the requests in flight are answered. Closes the
+   * connections that are left after `shutdownTimeout`.
    */
   readonly close: () => Promise<void>
 }
 
-// How often slow requests are looked for.
+// How often Node checks for slow requests, in milliseconds.
 const checkingInterval = 1000
 
 const hostFault: Body = {
   _tag: "Unreadable",
-  error: { _tag: "MalformedRequest", message: "There has to be one Host header." },
+  error: { _tag: "MalformedRequest", message: "The request must have exactly one Host header." },
 }
 
-/** Whether a request names its host, once (RFC 9112, 3.2). */
+/** Whether a request has exactly one Host header, which HTTP/1.0 may omit (RFC 9112, 3.2). */
 const hasHost = ({ httpVersion, rawHeaders }: Http.IncomingMessage): boolean => {
   const { length } = valuesOf(rawHeaders, "host")
   return length === 1 || (length === 0 && httpVersion !== "1.1")
@@ -66,22 +76,24 @@ const listen = (server: Http.Server, host: string, port: number): Promise<string
     })
   })
 
-const makeServer = (options: ServerOptions): Http.Server => {
+const makeServer = (settings: Setting.Output<typeof serverOptions>): Http.Server => {
   const server = Http.createServer({
-    headersTimeout: options.headersTimeout ?? 10_000,
-    requestTimeout: options.requestTimeout ?? 30_000,
+    headersTimeout: settings.headersTimeout,
+    requestTimeout: settings.requestTimeout,
     connectionsCheckingInterval: checkingInterval,
-    // Checked below instead, where there is an envelope to answer with.
+    // Checked below instead, where the response is an envelope.
     requireHostHeader: false,
   })
-  server.timeout = options.idleTimeout ?? 60_000
+  server.timeout = settings.idleTimeout
   return server
 }
 
 /**
  * Starts a server.
  *
- * @returns a promise that rejects if the address cannot be listened on
+ * @returns the server. The promise rejects with a `TypeError` if `tenure` is not what
+ *   `await Tenure.make(…)` returns, with `InvalidInput` if an option is invalid, and with the error of
+ *   `listen`, such as `EADDRINUSE`.
  * @example
  * ```ts
  * import * as Tenure from "@tenure/core/Tenure"
@@ -96,27 +108,36 @@ const makeServer = (options: ServerOptions): Http.Server => {
  * })
  * ```
  */
-export const serve = async (tenure: Mountable, options: ServerOptions = {}): Promise<Server> => {
-  const { host = "127.0.0.1", port = 0, shutdownTimeout = 10_000 } = options
-  const listener = options.listener ?? toNodeHandler(tenure)
-  const server = makeServer(options)
+export const serve = async (tenure: Mountable, given: ServerOptions = {}): Promise<Server> => {
+  checkMountable(tenure)
+  const settings = Setting.readSync(serverOptions, given)
+  const listener = settings.listener ?? toNodeHandler(tenure)
+  const server = makeServer(settings)
   const connections = trackConnections(server)
 
   const onRequest: Http.RequestListener = (request, response) => {
     if (!connections.admit(request, response)) return
-    if (hasHost(request)) listener(request, response)
-    else void answer(tenure, toApiRequest(request, hostFault), (reply) => send(response, reply))
+    inOrder(request, response, () => {
+      if (!hasHost(request)) {
+        const apiRequest = toApiRequest(request, hostFault)
+        return void answer(tenure, apiRequest, (reply) => send(response, reply))
+      }
+      listener(request, response)
+      // What the API has not taken is for the listener, which reads the body without asking for it.
+      const sendContinue = takeExpectation(request)
+      if (!response.headersSent) sendContinue?.()
+    })
   }
 
   server.on("request", onRequest)
-  // An expectation other than 100-continue may be ignored (RFC 9110, 10.1.1).
+  // A server may ignore an expectation other than 100-continue (RFC 9110, 10.1.1).
   server.on("checkExpectation", onRequest)
   server.on("checkContinue", (request, response) => {
-    if (!announcesMore(request, tenure.maxBodyBytes)) response.writeContinue()
+    expectContinue(request, () => response.writeContinue())
     onRequest(request, response)
   })
   answerFaults(server, tenure, connections)
 
-  const url = await listen(server, host, port)
-  return { url, close: () => connections.close(shutdownTimeout) }
+  const url = await listen(server, settings.host, settings.port)
+  return { url, close: () => connections.close(settings.shutdownTimeout) }
 }

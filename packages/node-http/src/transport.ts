@@ -1,4 +1,4 @@
-/** Sending notifications with node:http and node:https, to vetted addresses only. */
+/** Sends notifications with node:http and node:https, to permitted addresses only. */
 
 import * as Http from "node:http"
 import * as Https from "node:https"
@@ -18,7 +18,7 @@ import { notAllowed, vettedLookup } from "./vettedLookup.ts"
 const failure = (error: NodeJS.ErrnoException): TransportError =>
   new TransportError({ reason: error.code ?? error.name })
 
-/** Reads a response to its end or to the limit. */
+/** Reads a response up to its end or the limit. */
 const readAnswer = (
   response: Http.IncomingMessage,
   resume: (result: Effect.Effect<Answer, TransportError>) => void,
@@ -40,7 +40,7 @@ const readAnswer = (
 
 const noAnswer = new TransportError({ reason: "NoAnswer" })
 
-/** Sends on a connection of the agent, or without one on a connection of its own. */
+/** Sends a request on a connection of the agent, or on a new one if `agent` is false. */
 const post = (
   target: URL,
   outgoing: Outgoing,
@@ -57,11 +57,11 @@ const post = (
       readAnswer(response, resume)
     })
     request.on("error", (error: NodeJS.ErrnoException) => {
-      // A connection kept alive may have been closed at the other end just now.
+      // The receiver may have closed the kept-alive connection just before the request.
       const isStale = request.reusedSocket && !isAnswered && error.code === "ECONNRESET"
       resume(isStale ? post(target, outgoing, lookup, false) : Effect.fail(failure(error)))
     })
-    // Node hangs up on a receiver that switches protocols, and tells it by no other event.
+    // This is the only event when Node disconnects from a receiver that switches protocols.
     request.on("close", () => {
       if (!isAnswered) resume(Effect.fail(noAnswer))
     })
@@ -74,7 +74,7 @@ interface Agents {
   readonly https: Https.Agent
 }
 
-// Agents of our own also keep the proxy variables of the environment out.
+// Unlike the global agents, these ignore the proxy variables of the environment.
 const agents = Effect.acquireRelease(
   Effect.sync((): Agents => {
     const options = { keepAlive: true, timeout: 10_000 }
@@ -88,8 +88,8 @@ const agents = Effect.acquireRelease(
 )
 
 /**
- * A transport that resolves each name once for each connection, refuses names of which any address
- * is not permitted, and dials only what it has vetted.
+ * A transport for webhooks. It resolves a host name once for each connection, refuses the name if any
+ * of its addresses is not permitted, and connects only to an address that it has checked.
  *
  * @example
  * ```ts
@@ -107,9 +107,10 @@ export const nodeTransport: Layer.Layer<WebhookTransport, never, AddressPolicy> 
     const pool = yield* agents
     const lookup = vettedLookup(policy)
     return {
+      sendsHttpToNames: true,
       send: (request) => {
         const target = new URL(request.url)
-        // A literal address is dialled without a look-up.
+        // Node does not call `lookup` for a literal address.
         const agent = target.protocol === "https:" ? pool.https : pool.http
         return permitsHost(policy, target.hostname)
           ? post(target, request, lookup, agent)

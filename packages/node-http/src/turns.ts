@@ -1,6 +1,6 @@
-/** Answering requests that have arrived together one right after the other. */
+/** Answers requests that arrive together one right after the other. */
 
-// Not the global one: a test of the host that fakes that has no part in this.
+// Imported, because a host's tests may replace the global function.
 import { setImmediate } from "node:timers"
 
 let waiting: Array<() => void> = []
@@ -12,12 +12,12 @@ const takeAll = (): void => {
 }
 
 /**
- * Has a turn taken as soon as all that has arrived by now is read. Its async context is anybody's. A
- * turn must not throw.
+ * Runs a function once everything that has arrived by now is read. It must not throw, and it runs in
+ * an arbitrary async context.
  *
- * Under load many requests arrive at once. To read all of them first, then to answer all, and to send
- * all responses last takes half the processor time of going through all three with each of them:
- * what each step needs stays in the processor's caches.
+ * Under load, many requests arrive at once. Reading all of them, then answering all, then sending all
+ * responses takes half the processor time of finishing each request in turn, because what each step
+ * needs stays in the processor's caches.
  */
 export const takeTurn = (turn: () => void): void => {
   if (waiting.push(turn) === 1) setImmediate(takeAll)

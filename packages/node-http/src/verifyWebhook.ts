@@ -1,28 +1,32 @@
-/** Receiving webhooks with node:http, or with anything that builds on it. */
+/** Receives webhooks with node:http, or with a framework that builds on it. */
 
 import type { IncomingMessage } from "node:http"
+import * as Setting from "@tenure/core/Setting"
 import * as WebhookSignature from "@tenure/core/WebhookSignature"
 import * as Result from "effect/Result"
 
-/** A notification that is genuine. */
+/** A verified notification. */
 export interface Verified {
-  /** The event's id, the same in every attempt. */
+  /** The id of the event, the same in every attempt. */
   readonly id: string
-  /** When the attempt was made, in seconds since the epoch. */
+  /** The time of the attempt, in seconds since the epoch. */
   readonly timestamp: number
   /** The raw body. */
   readonly body: Buffer
 }
 
-/** Options of the verification. */
-export interface VerifyOptions {
-  /** How far the timestamp may be from the clock, in seconds; 300 by default. */
-  readonly toleranceSeconds?: number | undefined
-  /** The longest body, in bytes; 1,048,576 by default. */
-  readonly maxBodyBytes?: number | undefined
-}
+/** The options of the verification. */
+export const verifyOptions = Setting.struct({
+  /** How far the timestamp may be from the clock, in seconds. Default: `300`. */
+  toleranceSeconds: Setting.withDefault(Setting.count({ least: 0 }), 300),
+  /** The maximum length of the body, in bytes. Default: `1048576`. */
+  maxBodyBytes: Setting.withDefault(Setting.count(), 1_048_576),
+})
 
-/** A request that a body parser may have been at. */
+/** The options that a host passes. */
+export interface VerifyOptions extends Setting.Input<typeof verifyOptions> {}
+
+/** A request that may have passed a body parser. */
 type Request = IncomingMessage & { readonly body?: unknown }
 
 const failure = (reason: WebhookSignature.VerificationError["reason"], message: string) =>
@@ -33,7 +37,7 @@ const rawBody = async (request: Request, limit: number): Promise<Buffer> => {
   if (request.body !== undefined || request.readableDidRead) {
     throw failure(
       "BodyConsumed",
-      "the raw body is gone: a body parser has read it before; verify first, or use express.raw()",
+      "a body parser has already read the body: verify the request first, or use express.raw()",
     )
   }
   const chunks: Array<Buffer> = []
@@ -47,11 +51,12 @@ const rawBody = async (request: Request, limit: number): Promise<Buffer> => {
 }
 
 /**
- * Reads a request and verifies that it is a notification by one of the secrets.
+ * Reads a request, and verifies that it is a notification signed with one of the secrets.
  *
- * @param secrets - the webhook's secret, and during a rotation the new one too
- * @returns a promise that rejects with a `VerificationError` that names the reason, or with the error
- *   of a request that breaks off
+ * @param secrets - the secret of the webhook, and during a rotation also the other one. If there are
+ *   none, or one is invalid, the promise rejects with the reason `InvalidKeys`; nothing is read.
+ * @returns the notification. The promise rejects with a `VerificationError`, whose `reason` says what
+ *   is wrong, with the error of a request that ends early, or with `InvalidInput` if an option is invalid.
  * @example
  * ```ts
  * import { createServer } from "node:http"
@@ -68,13 +73,13 @@ const rawBody = async (request: Request, limit: number): Promise<Buffer> => {
 export const verifyWebhook = async (
   request: IncomingMessage,
   secrets: ReadonlyArray<WebhookSignature.Secret>,
-  { maxBodyBytes = 1_048_576, toleranceSeconds }: VerifyOptions = {},
+  given: VerifyOptions = {},
 ): Promise<Verified> => {
+  const { maxBodyBytes, toleranceSeconds } = Setting.readSync(verifyOptions, given)
+  Result.getOrThrow(WebhookSignature.checkSecrets(secrets))
   const body = await rawBody(request, maxBodyBytes)
-  // Distinct, so that a header that was sent twice shows.
+  // Keeps all values of a repeated header, which is an error.
   const headers = request.headersDistinct
   const notification = { headers, body, now: Date.now(), toleranceSeconds }
-  const verdict = WebhookSignature.verify(notification, secrets)
-  if (Result.isFailure(verdict)) throw verdict.failure
-  return { ...verdict.success, body }
+  return { ...Result.getOrThrow(WebhookSignature.verify(notification, secrets)), body }
 }

@@ -1,4 +1,4 @@
-/** Looking names up so that only vetted addresses are dialled. */
+/** Looks up host names, and returns only permitted addresses. */
 
 import type { LookupAddress } from "node:dns"
 import type { LookupFunction } from "node:net"
@@ -9,7 +9,7 @@ import { makeResolve, type Resolve } from "./resolveName.ts"
 
 type Policy = AddressPolicy["Service"]
 
-/** The code of the error about an address that may not be dialled. */
+/** The code of the error for an address that is not permitted. */
 export const notAllowed = "AddressNotAllowed"
 
 const isPermitted = (policy: Policy, address: string): boolean => {
@@ -17,7 +17,7 @@ const isPermitted = (policy: Policy, address: string): boolean => {
   return Result.isSuccess(parsed) && policy.permits(parsed.success)
 }
 
-/** The addresses of this machine that are permitted; its names are not left to a resolver. */
+/** The permitted loopback addresses, for names such as `localhost`, which no resolver is asked for. */
 const localAddresses = (policy: Policy): ReadonlyArray<LookupAddress> =>
   NetAddress.loopbackAddresses.filter(policy.permits).map((address) => ({
     address: NetAddress.formatIp(address),
@@ -25,22 +25,22 @@ const localAddresses = (policy: Policy): ReadonlyArray<LookupAddress> =>
   }))
 
 /**
- * Looks a name up once for each connection, and gives its addresses only if every one is permitted:
- * of a name that has others, none is to be trusted. The socket dials what is given here, so that no
- * second look-up can give another answer.
+ * Makes a look-up function for sockets. It resolves a name once for each connection, and fails with
+ * the code `AddressNotAllowed` unless all addresses of the name are permitted. The socket connects to
+ * an address that it returns, so a second look-up cannot return a different one.
  */
 export const vettedLookup =
   (policy: Policy, resolve: Resolve = makeResolve()): LookupFunction =>
   (hostname, options, callback) => {
-    const give = (addresses: ReadonlyArray<LookupAddress>): void => {
+    const answer = (addresses: ReadonlyArray<LookupAddress>): void => {
       const [first] = addresses
       if (first === undefined || !addresses.every(({ address }) => isPermitted(policy, address))) {
         callback(Object.assign(new Error(notAllowed), { code: notAllowed }), "", 0)
       } else if (options.all === true) callback(null, [...addresses])
       else callback(null, first.address, first.family)
     }
-    if (hostOf(hostname)._tag === "Localhost") return give(localAddresses(policy))
+    if (hostOf(hostname)._tag === "Localhost") return answer(localAddresses(policy))
     resolve(hostname, (error, addresses) =>
-      error === null ? give(addresses) : callback(error, "", 0),
+      error === null ? answer(addresses) : callback(error, "", 0),
     )
   }

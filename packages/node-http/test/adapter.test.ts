@@ -3,7 +3,7 @@ import { json } from "node:stream/consumers"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { nodeTransport, serve, toNodeHandler } from "@tenure/node-http"
-import { adapterSuite, listening, standaloneSuite } from "@tenure/testing"
+import { adapterSuite, listening } from "@tenure/testing"
 
 const make = (options: Tenure.Options) =>
   Tenure.make({ ...options, stores: memory(), transport: nodeTransport })
@@ -21,7 +21,7 @@ const host = async (
   response.writeHead(404).end()
 }
 
-adapterSuite("node:http, as middleware", {
+adapterSuite("node:http as middleware", {
   start: async (options, { isBehindParser, path }) => {
     const tenure = await make({ ...options, basePath: options.basePath ?? path })
     const api = toNodeHandler(tenure)
@@ -38,7 +38,8 @@ adapterSuite("node:http, as middleware", {
   },
 })
 
-standaloneSuite("node:http, alone", {
+adapterSuite("node:http alone", {
+  isStandalone: true,
   start: async (options) => {
     const tenure = await make(options)
     const server = await serve(tenure)

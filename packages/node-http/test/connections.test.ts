@@ -14,13 +14,13 @@ const short = { headersTimeout: 100, requestTimeout: 200 }
 describe("a defect", () => {
   const requests: ReadonlyArray<readonly [string, string]> = [
     ["a request", lines("GET / HTTP/1.1", "Host: a")],
-    ["a request without a host", lines("GET / HTTP/1.1")],
+    ["a request without a Host header", lines("GET / HTTP/1.1")],
     ["an unknown method", lines("BREW / HTTP/1.1", "Host: a")],
     ["CONNECT", lines("CONNECT a:1 HTTP/1.1", "Host: a")],
-    ["a body that is broken", `${chunked}zz\r\n`],
+    ["an invalid chunk", `${chunked}zz\r\n`],
   ]
 
-  it.each(requests)("costs %s its answer, and no more", async (_name, packet) => {
+  it.each(requests)("is answered 500 for %s, and the server goes on", async (_name, packet) => {
     const warn = vi.spyOn(process, "emitWarning").mockReturnValue()
     const faults = [
       () => Promise.reject(new Error("a detail")),
@@ -43,7 +43,7 @@ describe("a defect", () => {
 describe("CONNECT", () => {
   const tunnel = lines("CONNECT a:1 HTTP/1.1", "Host: a")
 
-  it("may be reset before its answer", async () => {
+  it("may be reset before its response, and the server goes on", async () => {
     const { open, tenure, until } = gated()
     const server = await serve(tenure)
     const socket = await connect(server.url)
@@ -57,7 +57,7 @@ describe("CONNECT", () => {
     await server.close()
   })
 
-  it("does not come before the answers to earlier requests", async () => {
+  it("is not answered before earlier requests", async () => {
     const { open, seen, tenure, until } = gated()
     const server = await serve(tenure)
     const answers = exchange(server.url, lines("GET / HTTP/1.1", "Host: a") + tunnel)
@@ -69,11 +69,26 @@ describe("CONNECT", () => {
   })
 })
 
+describe("an inactive connection", () => {
+  it("is closed although CONNECT waits for a response that never ends", async () => {
+    const server = await serve(
+      answering(async () => ok),
+      { idleTimeout: 500, listener: (_request, response) => void response.write("x") },
+    )
+    const get = lines("GET / HTTP/1.1", "Host: a")
+    const socket = await connect(server.url)
+    socket.write(get + get + lines("CONNECT a:1 HTTP/1.1", "Host: a"))
+    await text(socket)
+    socket.destroy()
+    await server.close()
+  })
+})
+
 describe("a connection", () => {
   it.each([
-    ["goes on with nonsense", "zz\r\n"],
-    ["does not go on", ""],
-  ])("gets one answer to a request that is too large and %s", async (_name, rest) => {
+    ["continues with an invalid chunk", "zz\r\n"],
+    ["does not continue", ""],
+  ])("gets one response to a request that is too large and %s", async (_name, rest) => {
     const server = await serve(
       answering(async () => ok),
       short,
@@ -86,7 +101,7 @@ describe("a connection", () => {
     await server.close()
   })
 
-  it("gets no second answer where the first has begun", async () => {
+  it("gets no second response after the first has started", async () => {
     const { seen, tenure } = gated()
     const finishers: Array<() => void> = []
     const server = await serve(tenure, {
@@ -100,7 +115,7 @@ describe("a connection", () => {
     socket.write(chunked)
     const [begun] = await once(socket, "data")
     socket.write("zz\r\n")
-    // Whoever comes next is answered after the nonsense was read.
+    // The server has read the invalid chunk by the time it answers this request.
     await send(server.url, { path: "/" })
     for (const finish of finishers) finish()
     expect(parseResponses(String(begun) + (await text(socket)))).toMatchObject([{ text: "{}" }])
@@ -108,7 +123,7 @@ describe("a connection", () => {
     await server.close()
   })
 
-  it("is cut off that does not read its response", async () => {
+  it("is closed if the client does not read its response", async () => {
     let cutOff: (response: unknown) => void = () => {}
     const isCutOff = new Promise((resolve) => (cutOff = resolve))
     const server = await serve(
@@ -127,19 +142,33 @@ describe("a connection", () => {
     await server.close()
   })
 
-  it("is destroyed some time after an answer to what is no request", async () => {
+  it("is closed if the client sends on and on and reads nothing", async () => {
+    const server = await serve(
+      answering(async () => ({ ...ok, body: "x".repeat(100_000) })),
+      { idleTimeout: 500 },
+    )
+    const socket = (await connect(server.url)).pause()
+    // The server resets the connection, which is an error that `once` would throw.
+    const closed = new Promise((resolve) => socket.on("close", resolve))
+    const sending = setInterval(() => socket.write(lines("GET / HTTP/1.1", "Host: a")), 1)
+    await closed
+    clearInterval(sending)
+    await server.close()
+  })
+
+  it("is destroyed after the response to a request that is not valid HTTP", async () => {
     const server = await serve(answering(async () => ok))
     const socket = await connect(server.url)
     socket.write("nonsense\r\n\r\n")
     expect(parseResponses(await text(socket))).toHaveLength(1)
-    // To write is how this side learns that the other is gone.
-    const knocking = setInterval(() => socket.write("x"), 20)
+    // Only a write shows this side that the other has closed the connection.
+    const writing = setInterval(() => socket.write("x"), 20)
     await once(socket, "error")
-    clearInterval(knocking)
+    clearInterval(writing)
     await server.close()
   })
 
-  it("is destroyed once it is told that its request took too long", async () => {
+  it("is destroyed after the response to a request that took too long", async () => {
     const tenure = answering(async () => ({ ...ok, status: 408 }))
     const handler = toNodeHandler(tenure)
     let arrive: (request: IncomingMessage) => void = () => {}

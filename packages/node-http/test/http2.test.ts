@@ -4,52 +4,124 @@ import { text } from "node:stream/consumers"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { nodeTransport, toNodeHandler } from "@tenure/node-http"
-import { expect, it } from "vitest"
-import { body, extendOne } from "./support.ts"
+import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest"
+import { answering, body, extendOne } from "./support.ts"
 
-it("a request over HTTP/2 may have a body of which no length is announced", async () => {
-  const tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })
+interface Listening {
+  readonly server: Http2.Http2Server
+  readonly client: Http2.ClientHttp2Session
+}
+
+let tenure: Tenure.Tenure
+let token: string
+const open: Array<Listening> = []
+
+beforeAll(async () => {
+  tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })
   await tenure.memberships.createProject("p1")
   await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: 1_000_000_000_000 })
-  const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
-  const api = toNodeHandler(tenure)
-  const server = Http2.createServer()
-  server.on("request", (request, response) => Reflect.apply(api, undefined, [request, response]))
+  token = (await tenure.apiKeys.issue({ projects: ["p1"] })).token
+})
+afterAll(() => tenure.close())
+
+afterEach(() => {
+  vi.restoreAllMocks()
+  for (const { client, server } of open.splice(0)) {
+    client.close()
+    server.close()
+  }
+})
+
+/** Starts a server, and connects a client to it. */
+const listen = async (server: Http2.Http2Server): Promise<Listening> => {
   server.listen(0, "127.0.0.1")
   await once(server, "listening")
   const address = server.address()
   const port = typeof address === "object" ? address?.port : 0
-  const client = Http2.connect(`http://127.0.0.1:${port}`)
-  const call = async (content: string) => {
-    const stream = client.request({
-      ":method": "PATCH",
-      ":path": extendOne,
-      authorization: `Bearer ${token}`,
-      "content-type": "application/json",
-    })
-    stream.end(content)
-    return JSON.parse(await text(stream))
-  }
-  expect(await call(body)).toMatchObject({ code: 200, total: 1 })
-  expect(await call(body.padEnd(100_000))).toMatchObject({ code: 413 })
-  expect(await call("")).toMatchObject({ code: 400 })
-  // A request that is cancelled halfway changes nothing, although what has come of it is whole.
-  const before = await tenure.memberships.history({ projectId: "p1" })
-  const cancelled = client.request({
+  const listening = { server, client: Http2.connect(`http://127.0.0.1:${port}`) }
+  open.push(listening)
+  return listening
+}
+
+const request = (
+  client: Http2.ClientHttp2Session,
+  more: Http2.OutgoingHttpHeaders = {},
+): Http2.ClientHttp2Stream =>
+  client.request({
     ":method": "PATCH",
     ":path": extendOne,
     authorization: `Bearer ${token}`,
     "content-type": "application/json",
-    "content-length": body.length + 40,
+    ...more,
   })
+
+/** Sends a request without a content length, and returns the parsed body of the response. */
+const call = async (client: Http2.ClientHttp2Session, content: string): Promise<unknown> => {
+  const stream = request(client)
+  stream.end(content)
+  return JSON.parse(await text(stream))
+}
+
+it("a body over HTTP/2 needs no content length", async () => {
+  const { client } = await listen(Http2.createServer(toNodeHandler(tenure)))
+  expect(await call(client, body)).toMatchObject({ code: 200, total: 1 })
+  expect(await call(client, body.padEnd(100_000))).toMatchObject({ code: 413 })
+  expect(await call(client, "")).toMatchObject({ code: 400 })
+})
+
+it("a request over HTTP/2 that is cancelled changes nothing, although its JSON is complete", async () => {
+  const { client, server } = await listen(Http2.createServer(toNodeHandler(tenure)))
+  const before = await tenure.memberships.history({ projectId: "p1" })
+  const cancelled = request(client, { "content-length": body.length + 40 })
   cancelled.on("error", () => {})
   cancelled.write(body)
   await once(server, "request")
   cancelled.close(Http2.constants.NGHTTP2_CANCEL)
   await once(cancelled, "close")
-  expect(await call("")).toMatchObject({ code: 400 })
+  expect(await call(client, "")).toMatchObject({ code: 400 })
   expect(await tenure.memberships.history({ projectId: "p1" })).toEqual(before)
-  client.close()
-  server.close()
-  await tenure.close()
+})
+
+it("middleware on HTTP/2 calls next for paths outside the API", async () => {
+  const api = toNodeHandler(tenure)
+  const { client } = await listen(
+    Http2.createServer((incoming, response) => {
+      api(incoming, response, () => response.end('{"own":true}'))
+    }),
+  )
+  const stream = client.request({ ":path": "/own" })
+  expect(JSON.parse(await text(stream))).toEqual({ own: true })
+})
+
+it("the host authenticates a request over HTTP/2 with all that the request has", async () => {
+  const handler = toNodeHandler(tenure, {
+    authenticate: ({ authority, headers }: Http2.Http2ServerRequest) =>
+      headers.cookie === "session=1" ? { keyId: authority, projects: ["p1"] } : undefined,
+  })
+  const { client } = await listen(Http2.createServer(handler))
+  const stream = request(client, { cookie: "session=1" })
+  stream.end(body)
+  expect(JSON.parse(await text(stream))).toMatchObject({ code: 200 })
+  const [latest] = await tenure.memberships.history({ projectId: "p1" })
+  expect(latest?.origin.keyId).toMatch(/^127\.0\.0\.1:[0-9]+$/)
+  const refused = request(client)
+  refused.end(body)
+  expect(JSON.parse(await text(refused))).toMatchObject({ code: 401 })
+})
+
+it("a defect over HTTP/2 is answered 500, and the connection stays usable", async () => {
+  const warn = vi.spyOn(process, "emitWarning").mockReturnValue()
+  const defective = toNodeHandler(answering(() => Promise.reject(new Error("a detail"))))
+  const { client } = await listen(Http2.createServer(defective))
+  for (const _ of [1, 2]) {
+    const stream = request(client)
+    stream.end(body)
+    const [headers] = await once(stream, "response")
+    expect(headers).toMatchObject({ ":status": 500 })
+    expect(await text(stream)).toBe("")
+  }
+  expect(warn.mock.calls.map(([warning]) => String(warning))).toEqual([
+    "Error: a detail",
+    "Error: a detail",
+  ])
 })

@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import type { Socket } from "node:net"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -6,7 +7,7 @@ import { gate, rawServer, type SendOne, sending } from "./sending.ts"
 
 const ok = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
-/** A server that answers the first requests 200, and does with those after as it is told. */
+/** A server that answers the first requests 200, and passes the others to `then`. */
 const server = async (first: number, then: (socket: Socket, count: number) => void) => {
   let count = 0
   return rawServer((socket) => {
@@ -18,13 +19,23 @@ const server = async (first: number, then: (socket: Socket, count: number) => vo
   })
 }
 
+/** Calls a function when the client has received the next response, or its beginning. */
+const onResponse = (then: () => void): void => {
+  const channel = "http.client.response.finish"
+  const listener = (): void => {
+    unsubscribe(channel, listener)
+    then()
+  }
+  subscribe(channel, listener)
+}
+
 const times = (count: number, one: Effect.Effect<number | string>, concurrency = 1) =>
   Effect.all(
     Array.from({ length: count }, () => one),
     { concurrency },
   )
 
-/** Sends until the receiver has got the request, and interrupts. */
+/** Sends a request, and interrupts it when it has arrived. */
 const interrupted = (one: Effect.Effect<unknown>, arrival: Promise<void>) =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(one)
@@ -32,8 +43,8 @@ const interrupted = (one: Effect.Effect<unknown>, arrival: Promise<void>) =>
     yield* Fiber.interrupt(fiber)
   })
 
-describe("connections to receivers", () => {
-  it("are kept alive, and closed with the transport", async () => {
+describe("a connection to a receiver", () => {
+  it("is kept alive, and closes with the transport", async () => {
     const { open, opened } = gate()
     const { close, sockets, url } = await server(5, () => {})
     expect(await sending((one) => times(5, one(url)))).toEqual([200, 200, 200, 200, 200])
@@ -44,7 +55,7 @@ describe("connections to receivers", () => {
     close()
   })
 
-  it("that were closed meanwhile are replaced", async () => {
+  it("is replaced if the receiver has closed it", async () => {
     const { close, sockets, url } = await server(1, (socket, count) =>
       count === 1 ? socket.resetAndDestroy() : socket.write(ok),
     )
@@ -53,7 +64,7 @@ describe("connections to receivers", () => {
     close()
   })
 
-  it("are replaced by a fresh one, and not by another that may be as stale", async () => {
+  it("is replaced by a new connection, not by another one that may be closed too", async () => {
     let requests = 0
     const { close, sockets, url } = await server(3, (socket, count) => {
       requests = count
@@ -66,18 +77,17 @@ describe("connections to receivers", () => {
     close()
   })
 
-  it("are replaced once", async () => {
+  it("is replaced only once", async () => {
     const { close, sockets, url } = await server(1, (socket) => socket.resetAndDestroy())
     expect(await sending((one) => times(2, one(url)))).toEqual([200, "ECONNRESET"])
     expect(sockets.size).toBe(2)
     close()
   })
 
-  it("are not replaced where an answer has begun", async () => {
+  it("is not replaced after a response has started", async () => {
     const { close, sockets, url } = await server(1, (socket) => {
       socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
-      // Time for the half to arrive before the reset.
-      setTimeout(() => socket.resetAndDestroy(), 20)
+      onResponse(() => socket.resetAndDestroy())
     })
     expect(await sending((one) => times(2, one(url)))).toEqual([200, "ECONNRESET"])
     expect(sockets.size).toBe(1)
@@ -85,29 +95,32 @@ describe("connections to receivers", () => {
   })
 
   it.each([
-    ["that never answers", ""],
-    ["that answers the header and no more", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"],
-  ])("are closed on an interrupt, of a receiver %s, and not replaced", async (_name, answer) => {
-    const arrival = gate()
-    const closing = gate()
-    const { close, sockets, url } = await server(1, (socket, count) => {
-      if (count > 1) return socket.write(ok)
-      arrival.open()
-      return socket.on("close", closing.open).write(answer)
-    })
-    const test = (one: SendOne) =>
-      Effect.gen(function* () {
-        yield* one(url)
-        yield* interrupted(one(url), arrival.opened)
-        yield* Effect.promise(() => closing.opened)
-        return yield* one(url)
+    ["never answers", ""],
+    ["answers with a header alone", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"],
+  ])(
+    "closes, and is not replaced, if a request is interrupted whose receiver %s",
+    async (_name, answer) => {
+      const arrival = gate()
+      const closing = gate()
+      const { close, sockets, url } = await server(1, (socket, count) => {
+        if (count > 1) return socket.write(ok)
+        arrival.open()
+        return socket.on("close", closing.open).write(answer)
       })
-    expect(await sending(test)).toBe(200)
-    expect(sockets.size).toBe(2)
-    close()
-  })
+      const test = (one: SendOne) =>
+        Effect.gen(function* () {
+          yield* one(url)
+          yield* interrupted(one(url), arrival.opened)
+          yield* Effect.promise(() => closing.opened)
+          return yield* one(url)
+        })
+      expect(await sending(test)).toBe(200)
+      expect(sockets.size).toBe(2)
+      close()
+    },
+  )
 
-  it("are closed on an interrupt that meets the replacement", async () => {
+  it("closes if a request is interrupted on the connection that replaced another", async () => {
     const arrival = gate()
     const closing = gate()
     const { close, sockets, url } = await server(1, (socket, count) => {

@@ -10,7 +10,7 @@ const program = `
   console.log(await send(process.env.TARGET))
 `
 
-it("webhooks are sent past the proxies that the environment names", async () => {
+it("webhooks do not use the proxies of the environment", async () => {
   let proxied = 0
   const proxy = createServer((_request, response) => {
     proxied++

@@ -6,7 +6,7 @@ import { text } from "node:stream/consumers"
 import { fileURLToPath } from "node:url"
 import * as WebhookSignature from "@tenure/core/WebhookSignature"
 import { send, startReceiver } from "@tenure/testing"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import { connect, lines } from "./support.ts"
 
 const root = fileURLToPath(new URL("../../..", import.meta.url))
@@ -20,8 +20,8 @@ const freePort = async (): Promise<number> => {
   return typeof address === "object" ? (address?.port ?? 0) : 0
 }
 
-/** The sample of a receiver in the documentation, on a port of its own. */
-const sample = async (port: number): Promise<string> => {
+/** The code of the receiver in the documentation, changed to another port. */
+const documentedReceiver = async (port: number): Promise<string> => {
   const page = await readFile(`${root}/docs/webhooks.md`, "utf8")
   const [, code = ""] = /^```ts\n(.*?)^```$/ms.exec(page) ?? []
   return code.replace("listen(4000", `listen(${port}`)
@@ -29,10 +29,10 @@ const sample = async (port: number): Promise<string> => {
 
 const programs: ReadonlyArray<readonly [string, (port: number) => Promise<ReadonlyArray<string>>]> =
   [
-    ["the example", async () => [`${root}/examples/webhook-receiver/src/main.ts`]],
+    ["of the examples", async () => [`${root}/examples/webhook-receiver/src/main.ts`]],
     [
-      "the sample of the documentation",
-      async (port) => ["--input-type=module-typescript", "-e", await sample(port)],
+      "of the documentation",
+      async (port) => ["--input-type=module-typescript", "-e", await documentedReceiver(port)],
     ],
   ]
 
@@ -44,16 +44,11 @@ const start = (args: ReadonlyArray<string>, environment: Readonly<Record<string,
     stdio: ["ignore", "ignore", "pipe"],
   })
 
-/** Waits until something listens. */
-const listening = async (url: string): Promise<void> => {
-  for (;;) {
-    const socket = await connect(url).catch(() => undefined)
-    if (socket !== undefined) return void socket.destroy()
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-}
+/** Waits until a server listens. */
+const listening = (url: string): Promise<void> =>
+  vi.waitFor(async () => void (await connect(url)).destroy(), { timeout: 20_000, interval: 20 })
 
-/** Breaks a request off in its middle; a receiver that asks for the rest is at work on it. */
+/** Resets a connection in the middle of a request, once the receiver waits for the rest of it. */
 const breakOff = async (url: string): Promise<void> => {
   const socket = await connect(url)
   socket.write(
@@ -72,8 +67,8 @@ const notification = () => {
   }
 }
 
-describe.each(programs)("a receiver: %s", (_name, programOn) => {
-  it("outlives requests that break off, and tells what is genuine", async () => {
+describe.each(programs)("the receiver %s", (_name, programOn) => {
+  it("survives a request that ends early, and verifies notifications", async () => {
     const port = await freePort()
     const url = `http://127.0.0.1:${port}`
     const environment = { PORT: String(port), WEBHOOK_SECRET: secret }
@@ -89,15 +84,18 @@ describe.each(programs)("a receiver: %s", (_name, programOn) => {
     }
   })
 
-  it.each([{}, { WEBHOOK_SECRET: "whsec_x" }])("needs a secret, unlike %o", async (environment) => {
-    const program = start(await programOn(0), environment)
-    const [reason, [code]] = await Promise.all([text(program.stderr), once(program, "close")])
-    expect([code, reason]).toEqual([1, expect.stringMatching(/^WEBHOOK_SECRET has to be .*\n$/)])
-  })
+  it.each([{}, { WEBHOOK_SECRET: "whsec_x" }])(
+    "does not start without a valid secret: %o",
+    async (environment) => {
+      const program = start(await programOn(0), environment)
+      const [reason, [code]] = await Promise.all([text(program.stderr), once(program, "close")])
+      expect([code, reason]).toEqual([1, expect.stringMatching(/^WEBHOOK_SECRET .*\n$/)])
+    },
+  )
 })
 
-describe("the receiver of the tests", () => {
-  it("outlives requests that break off", async () => {
+describe("startReceiver", () => {
+  it("survives a request that ends early", async () => {
     const receiver = await startReceiver()
     await breakOff(receiver.url)
     await send(receiver.url, { method: "POST", path: "/", body: "{}" })

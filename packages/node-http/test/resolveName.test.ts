@@ -5,9 +5,9 @@ import { once } from "node:events"
 import { describe, expect, it } from "vitest"
 import { makeResolve, type Resolve } from "../src/resolveName.ts"
 
-/** Runs a test with a name server that hears questions and answers none. */
+/** Runs a test with a name server that receives questions and never answers. */
 const withSilentServer = async (
-  test: (resolve: Resolve, heard: () => Promise<unknown>) => Promise<void>,
+  test: (resolve: Resolve, received: () => Promise<unknown>) => Promise<void>,
 ): Promise<void> => {
   const server = createSocket("udp4").bind(0, "127.0.0.1")
   await once(server, "listening")
@@ -24,33 +24,33 @@ const withSilentServer = async (
 const outcomeOf = (resolve: Resolve, name: string): Promise<unknown> =>
   new Promise((done) => resolve(name, (error, addresses) => done(error?.code ?? addresses)))
 
-describe("looking up a name", () => {
-  it("finds those in the machine's own table without asking", () =>
+describe("resolving a name", () => {
+  it("finds names of the hosts file without asking a name server", () =>
     withSilentServer(async (resolve) => {
       const loopback = { address: "127.0.0.1", family: 4 }
       expect(await outcomeOf(resolve, "LOCALHOST.")).toContainEqual(loopback)
     }))
 
-  it("fails for those that no name server answers for", () =>
+  it("fails if no name server answers", () =>
     withSilentServer(async (resolve) => {
       expect(await outcomeOf(resolve, "name.example")).toBe("ETIMEOUT")
     }))
 
-  it("holds up no other, however many are not answered", () =>
-    withSilentServer(async (resolve, heard) => {
-      const hanging = Array.from({ length: 64 }, (_, index) =>
+  it("does not hold up other look-ups while many are unanswered", () =>
+    withSilentServer(async (resolve, received) => {
+      const unanswered = Array.from({ length: 64 }, (_, index) =>
         outcomeOf(resolve, `name-${index}.example`),
       )
-      await heard()
-      let isHanging = true
-      const all = Promise.all(hanging).then(() => (isHanging = false))
+      await received()
+      let isWaiting = true
+      const all = Promise.all(unanswered).then(() => (isWaiting = false))
       expect(await outcomeOf(resolve, "localhost")).toContainEqual({
         address: "127.0.0.1",
         family: 4,
       })
-      // What takes a thread finds one.
+      // A look-up that needs a thread of the process gets one.
       await lookup("localhost")
-      expect(isHanging).toBe(true)
+      expect(isWaiting).toBe(true)
       await all
     }))
 })

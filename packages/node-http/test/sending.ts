@@ -1,23 +1,24 @@
-/** What the tests of the transport share. */
+/** Helpers for the tests of the transport. */
 
 import * as Net from "node:net"
-import { AddressPolicy } from "@tenure/core/AddressPolicy"
+import { AddressPolicy, options } from "@tenure/core/AddressPolicy"
+import * as Setting from "@tenure/core/Setting"
 import { WebhookTransport } from "@tenure/core/WebhookTransport"
 import { nodeTransport } from "@tenure/node-http"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 
-/** The transport, and the networks that it may send to. */
+/** The transport, with the networks that it may send to. */
 const transportTo = (...allowedNetworks: ReadonlyArray<string>) =>
-  Layer.provide(nodeTransport, AddressPolicy.layer({ allowedNetworks }))
+  Layer.provide(nodeTransport, AddressPolicy.layer(Setting.readSync(options, { allowedNetworks })))
 
-/** Sends to a URL; gives the status or the reason. */
+/** Sends to a URL. Returns the status, or the reason of the failure. */
 export type SendOne = (url: string) => Effect.Effect<number | string>
 
-// An agent has a connection back only some ticks after the answer.
+// The agent gets a connection back only some ticks after the response.
 const settled = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
 
-/** Sends as it is told by one transport. */
+/** Runs an effect that sends with one transport. */
 export const sending = <A>(
   use: (one: SendOne) => Effect.Effect<A>,
   allowed: ReadonlyArray<string> = ["127.0.0.0/8"],
@@ -38,7 +39,7 @@ export const sending = <A>(
 export const send = (url: string, allowed?: ReadonlyArray<string>): Promise<number | string> =>
   sending((one) => one(url), allowed)
 
-/** A server that does with each connection as it is told. */
+/** Starts a server that passes each connection to `handle`. */
 export const rawServer = async (handle: (socket: Net.Socket) => void) => {
   const sockets = new Set<Net.Socket>()
   const server = Net.createServer((socket) => {
@@ -59,7 +60,7 @@ export const rawServer = async (handle: (socket: Net.Socket) => void) => {
   }
 }
 
-/** A promise, and the function that fulfils it. */
+/** A promise, and the function that resolves it. */
 export const gate = () => {
   let open: () => void = () => {}
   const opened = new Promise<void>((resolve) => (open = resolve))

@@ -15,23 +15,29 @@ import {
   webhooks,
 } from "./support.ts"
 
-describe("what is no HTTP request", () => {
+/** The status and code of the faults that the tests below provoke. */
+const faultOf = (status: number | undefined): [number, string] =>
+  status === 431 ? [431, "REQUEST_HEADERS_TOO_LARGE"] : [400, "MALFORMED_REQUEST"]
+
+const fields = (value: unknown): object => (typeof value === "object" && value ? value : {})
+
+describe("a request that is not valid HTTP", () => {
   it.each([
     ["nonsense", lines("nonsense")],
     ["a control character in a header", lines("GET / HTTP/1.1", "Host: a", "X\u0001: b")],
     ["a header without a colon", lines("GET / HTTP/1.1", "Host: a", "nothing")],
-    ["another version", lines("GET / HTTP/9.9", "Host: a")],
-    ["a length that is none", lines(`PATCH ${extendOne} HTTP/1.1`, "Host: a", "Content-Length: x")],
+    ["an unknown version", lines("GET / HTTP/9.9", "Host: a")],
+    ["an invalid length", lines(`PATCH ${extendOne} HTTP/1.1`, "Host: a", "Content-Length: x")],
     ["two lengths", lines("GET / HTTP/1.1", "Host: a", "Content-Length: 1", "Content-Length: 2")],
     [
-      "a length and chunks, as smugglers send them",
+      "both a length and chunks, as in request smuggling",
       lines("GET / HTTP/1.1", "Host: a", "Content-Length: 5", "Transfer-Encoding: chunked"),
     ],
     ["TLS", Buffer.from("16030100c8010000c40303", "hex")],
-    ["no host", lines("GET / HTTP/1.1", "Connection: close")],
-    ["two hosts", lines("GET / HTTP/1.1", "Host: a", "Host: b", "Connection: close")],
+    ["no Host header", lines("GET / HTTP/1.1", "Connection: close")],
+    ["two Host headers", lines("GET / HTTP/1.1", "Host: a", "Host: b", "Connection: close")],
     [
-      "a transfer coding that is not known",
+      "an unknown transfer coding",
       lines("GET / HTTP/1.1", "Host: a", "Transfer-Encoding: gzip, chunked", "Connection: close"),
     ],
   ])("is answered 400 in an envelope: %s", (_name, packet) =>
@@ -41,28 +47,48 @@ describe("what is no HTTP request", () => {
     }),
   )
 
-  it("is answered 431 where the header is too long", () =>
+  it("is answered 431 if the header is too long", () =>
     serving(async ({ url }) => {
       const packet = lines("GET / HTTP/1.1", "Host: a", `X: ${"x".repeat(100_000)}`)
       expectEnvelope(await exchange(url, packet), 431, "REQUEST_HEADERS_TOO_LARGE")
     }))
 
   it.each([
-    ["a header too long", `X: ${"x".repeat(20_000)}`],
+    ["a header that is too long", `X: ${"x".repeat(20_000)}`],
     ["two lengths", "Content-Length: 1\r\nContent-Length: 2"],
-  ])("is answered with its method and path as far as they can be told: %s", (_name, field) =>
+  ])("is answered with its method and path if these can be read: %s", (_name, field) =>
     serving(async ({ url }) => {
       const first = lines(`PATCH ${extendOne}?query HTTP/1.1`, "Host: a", field)
       const [alone] = parseResponses(await exchange(url, first))
       expect(alone?.body).toMatchObject({ method: "PATCH", path: extendOne })
-      const before = lines("GET / HTTP/1.1", "Host: a")
-      const responses = parseResponses(await exchange(url, before + first))
-      expect(responses[0]?.body).toMatchObject({ method: "GET", path: "/" })
-      expect(JSON.stringify(responses.slice(1))).not.toContain("GET")
+      const before = lines("POST / HTTP/1.1", "Host: a", "Content-Length: 2")
+      for (const earlier of [lines("GET / HTTP/1.1", "Host: a"), `${before}{}`]) {
+        const raw = await exchange(url, earlier + earlier + first)
+        const [one, two, failed] = parseResponses(raw)
+        expect([one?.status, two?.status]).toEqual([404, 404])
+        expect(failed?.body).toEqual({ ...fields(alone?.body), request_id: expect.any(String) })
+        expectEnvelope(raw.slice(raw.lastIndexOf("HTTP/1.1")), ...faultOf(failed?.status))
+      }
     }),
   )
 
-  it("has two content types", () =>
+  it("is answered behind other requests, also if nothing of it can be told", () =>
+    serving(async ({ url }) => {
+      const chunked = lines("POST / HTTP/1.1", "Host: a", "Transfer-Encoding: chunked")
+      for (const [earlier, rest] of [
+        [lines("GET / HTTP/1.1", "Host: a"), "nonsense\r\n\r\n"],
+        [`${chunked}2\r\n{}\r\n0\r\n\r\n`, lines("PATCH / HTTP/1.1", "Content-Length: x")],
+        [lines("POST / HTTP/1.1", "Host: a", "Content-Length: 2"), "abBREW / HTTP/1.1\r\n\r\n"],
+      ] as const) {
+        const raw = await exchange(url, earlier + rest)
+        const [first, failed] = parseResponses(raw)
+        expect(first?.status).toBe(404)
+        expect(failed?.body).toMatchObject({ method: "", path: "/", code: 400 })
+        expectEnvelope(raw.slice(raw.lastIndexOf("HTTP/1.1")), 400, "MALFORMED_REQUEST")
+      }
+    }))
+
+  it("is answered 415 if it has two content types", () =>
     serving(async ({ token, url }) => {
       const request = lines(
         `PATCH ${extendOne} HTTP/1.1`,
@@ -76,7 +102,7 @@ describe("what is no HTTP request", () => {
       expect(parseResponses(await exchange(url, request, body))[0]?.status).toBe(415)
     }))
 
-  it("is answered after the request before it on the same connection, which is not repeated", () =>
+  it("is answered after the request before it on the connection, which runs once", () =>
     serving(async ({ tenure, token, url }) => {
       const request = lines(
         `PATCH ${extendOne} HTTP/1.1`,
@@ -91,7 +117,7 @@ describe("what is no HTTP request", () => {
       expect(rows.map(({ action }) => action)).toEqual(["extended", "granted"])
     }))
 
-  it("is answered 400 where a body in chunks is broken", () =>
+  it("is answered 400 if a chunk of the body is invalid", () =>
     serving(async ({ url }) => {
       const head = lines(`PATCH ${extendOne} HTTP/1.1`, "Host: a", "Transfer-Encoding: chunked")
       const raw = await exchange(url, `${head}zz\r\n`)
@@ -100,8 +126,8 @@ describe("what is no HTTP request", () => {
     }))
 })
 
-describe("a method that node does not know", () => {
-  it("is answered like any other that the path does not allow", () =>
+describe("a method that Node does not know", () => {
+  it("is answered 405, like any other method that the path does not allow", () =>
     serving(async ({ token, url }) => {
       for (const method of ["BREW", "constructor", "__proto__", "get"]) {
         const raw = await exchange(
@@ -115,7 +141,25 @@ describe("a method that node does not know", () => {
       }
     }))
 
-  it("needs a key too, and finds nothing where there is nothing", () =>
+  it("is answered behind other requests", () =>
+    serving(async ({ token, url }) => {
+      const brew = lines(`BREW ${webhooks} HTTP/1.1`, "Host: a", `Authorization: Bearer ${token}`)
+      const raw = await exchange(url, lines("GET / HTTP/1.1", "Host: a") + brew)
+      expect(parseResponses(raw)).toMatchObject([
+        { status: 404 },
+        { status: 405, body: { method: "BREW", path: webhooks } },
+      ])
+    }))
+
+  it("is answered 431 if the header is too long", () =>
+    serving(async ({ url }) => {
+      const packet = lines("BREW / HTTP/1.1", ...Array.from({ length: 15_000 }, () => "x:"))
+      const raw = await exchange(url, packet)
+      expectEnvelope(raw, 431, "REQUEST_HEADERS_TOO_LARGE")
+      expect(parseResponses(raw)[0]?.body).toMatchObject({ method: "BREW", path: "/" })
+    }))
+
+  it("is answered 401 without a key, and 404 outside the API", () =>
     serving(async ({ url }) => {
       const without = await exchange(url, lines(`BREW ${webhooks} HTTP/1.1`, "Host: a"))
       expectEnvelope(without, 401, "UNAUTHORIZED")
@@ -123,7 +167,7 @@ describe("a method that node does not know", () => {
       expectEnvelope(nowhere, 404, "ROUTE_NOT_FOUND")
     }))
 
-  it("has a target that is visible, or is no request", () =>
+  it("is answered 400 if the target contains control characters", () =>
     serving(async ({ url }) => {
       for (const target of ["/a\u0001b", "/a\u007fb"]) {
         const raw = await exchange(url, lines(`BREW ${target} HTTP/1.1`, "Host: a"))
@@ -133,14 +177,14 @@ describe("a method that node does not know", () => {
       expectEnvelope(await exchange(url, visible), 404, "ROUTE_NOT_FOUND")
     }))
 
-  it("CONNECT is answered in an envelope", () =>
+  it("is answered in an envelope if it is CONNECT", () =>
     serving(async ({ url }) => {
       const raw = await exchange(url, lines("CONNECT example.com:443 HTTP/1.1", "Host: a"))
       expectEnvelope(raw, 404, "ROUTE_NOT_FOUND")
     }))
 })
 
-describe("targets", () => {
+describe("a target", () => {
   it("may be in absolute form", () =>
     serving(async ({ token, url }) => {
       const raw = await exchange(
@@ -155,7 +199,7 @@ describe("targets", () => {
       expect(parseResponses(raw)[0]?.body).toMatchObject({ code: 200, path: webhooks })
     }))
 
-  it("may ask for an upgrade, which is not granted", () =>
+  it("may come with a request to upgrade, which is ignored", () =>
     serving(async ({ token, url }) => {
       const raw = await exchange(
         url,
@@ -171,15 +215,15 @@ describe("targets", () => {
     }))
 })
 
-describe("slow clients", () => {
+describe("a slow client", () => {
   const options = { headersTimeout: 100, requestTimeout: 200 }
 
-  it("are answered 408 when their header does not arrive in time", () =>
+  it("is answered 408 if its header does not arrive in time", () =>
     serving(async ({ url }) => {
       expectEnvelope(await exchange(url, "GET / HTTP/1.1\r\nHost: a\r\n"), 408, "REQUEST_TIMEOUT")
     }, options))
 
-  it("are answered 408 when their body does not arrive in time", () =>
+  it("is answered 408 if its body does not arrive in time", () =>
     serving(async ({ tenure, token, url }) => {
       const head = lines(
         `PATCH ${extendOne} HTTP/1.1`,
@@ -195,7 +239,7 @@ describe("slow clients", () => {
       expect(found.endDate).toBe(1_000_000_000_000)
     }, options))
 
-  it("do not hold up others", () =>
+  it("does not hold up others", () =>
     serving(async ({ token, url }) => {
       const slow = Array.from({ length: 100 }, () => exchange(url, "GET / HTTP/1.1\r\n"))
       const headers = { authorization: `Bearer ${token}` }
@@ -204,8 +248,8 @@ describe("slow clients", () => {
     }, options))
 })
 
-describe("serving", () => {
-  it("fails where the port is taken", async () => {
+describe("serve", () => {
+  it("fails if the port is in use", async () => {
     const tenure = answering(async () => ok)
     const server = await serve(tenure)
     const port = Number(new URL(server.url).port)
@@ -213,14 +257,14 @@ describe("serving", () => {
     await server.close()
   })
 
-  it("gives the URL of an IPv6 address in brackets", async () => {
+  it("returns a URL with the IPv6 address in brackets", async () => {
     const tenure = answering(async () => ok)
     const server = await serve(tenure, { host: "::1" })
     expect(server.url).toMatch(/^http:\/\/\[::1\]:[0-9]+$/)
     await server.close()
   })
 
-  it("may leave requests to a listener, which passes them on as it likes", () =>
+  it("passes requests to the listener, if there is one", () =>
     serving(
       async ({ url }) => {
         const response = await send(url, { path: "/mine" })
@@ -230,8 +274,8 @@ describe("serving", () => {
     ))
 })
 
-describe("as a middleware", () => {
-  it("answers what is the API's, and passes everything else on", async () => {
+describe("middleware", () => {
+  it("answers paths of the API, and calls next for all others", async () => {
     const tenure = await Tenure.make({ stores: memory() })
     const handler = toNodeHandler(tenure)
     const host = Http.createServer((request, response) =>

@@ -1,8 +1,9 @@
-/** What the tests of the server share. */
+/** Helpers for the tests of the server. */
 
 import { once } from "node:events"
 import * as Net from "node:net"
 import type { ApiRequest } from "@tenure/core/ApiRequest"
+import type { Mountable } from "@tenure/core/Mountable"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { nodeTransport, serve, type ServerOptions } from "@tenure/node-http"
@@ -19,7 +20,7 @@ export interface Running {
   readonly tenure: Tenure.Tenure
 }
 
-/** Runs a test against a server with a project, a member and a key. */
+/** Runs a test on a server with a project, a member and a key. */
 export const serving = async (
   test: (running: Running) => Promise<void>,
   options: ServerOptions = {},
@@ -38,37 +39,37 @@ export const serving = async (
   }
 }
 
-/** A Tenure that answers as it is told. */
-export const answering = (handle: Tenure.Mountable["handle"]): Tenure.Mountable => ({
+/** A Tenure whose requests go to `handle`. */
+export const answering = (handle: Mountable["handle"]): Mountable => ({
   basePath: "",
   maxBodyBytes: 1000,
+  maxRefusals: 100,
   owns: () => true,
   handle,
 })
 
 export const ok = { status: 200, headers: {}, body: "{}" }
 
-/** A Tenure whose answers wait for a gate. */
+/** A Tenure whose responses wait until `open` is called. */
 export const gated = () => {
   const waiting: Array<() => void> = []
   const seen: Array<ApiRequest> = []
-  const tenure = answering(
-    (request) =>
-      new Promise((resolve) => {
-        seen.push(request)
-        waiting.push(() => resolve(ok))
-      }),
-  )
+  const tenure = answering(async (request) => {
+    if (request.body._tag === "Deferred") await request.body.read()
+    seen.push(request)
+    await new Promise<void>((resolve) => waiting.push(resolve))
+    return ok
+  })
   const until = async (count: number): Promise<void> => {
     while (seen.length < count) await new Promise((resolve) => setImmediate(resolve))
   }
   return { tenure, seen, until, open: () => waiting.splice(0).forEach((release) => release()) }
 }
 
-/** A header: lines, and the empty one at its end. */
+/** Joins the lines of a header, and adds the empty line at its end. */
 export const lines = (...all: ReadonlyArray<string>): string => [...all, "", ""].join("\r\n")
 
-/** Opens a connection that this side does not close when the other does. */
+/** Opens a connection that stays half-open when the other side closes it. */
 export const connect = async (url: string): Promise<Net.Socket> => {
   const { hostname, port } = new URL(url)
   const socket = Net.connect({ host: hostname, port: Number(port), allowHalfOpen: true })
@@ -76,7 +77,7 @@ export const connect = async (url: string): Promise<Net.Socket> => {
   return socket.on("error", () => {})
 }
 
-/** Expects one enveloped response on a raw connection, with all headers of every response. */
+/** Expects one response in an envelope, with the headers that every response has. */
 export const expectEnvelope = (raw: string, status: number, code: string): void => {
   const responses = parseResponses(raw)
   expect(responses.map((one) => one.status)).toEqual([status])

@@ -4,7 +4,7 @@ import { expect, it } from "vitest"
 import { takeTurn } from "../src/turns.ts"
 import { body, extendOne, serving } from "./support.ts"
 
-it("turns are taken in order, one asked for in another after those that wait already", async () => {
+it("turns run in order, and a turn that is added during another runs last", async () => {
   const taken: Array<string> = []
   await new Promise<void>((resolve) => {
     takeTurn(() => {
@@ -20,7 +20,7 @@ it("turns are taken in order, one asked for in another after those that wait alr
   expect(taken).toEqual(["first", "second", "last"])
 })
 
-it("the host's authentication runs in the async context of its request", async () => {
+it("the host's authentication runs in the async context of the request", async () => {
   const context = new AsyncLocalStorage<string>()
   await serving(async ({ tenure }) => {
     const handler = toNodeHandler(tenure, {

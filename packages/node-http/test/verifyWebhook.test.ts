@@ -1,4 +1,5 @@
-import { createServer, type IncomingMessage } from "node:http"
+import { createServer, IncomingMessage } from "node:http"
+import { Socket } from "node:net"
 import { text } from "node:stream/consumers"
 import * as WebhookSignature from "@tenure/core/WebhookSignature"
 import { type Verified, verifyWebhook, type VerifyOptions } from "@tenure/node-http"
@@ -18,7 +19,7 @@ const signed = (by = secret, at = Date.now()) => {
   }
 }
 
-/** Runs a test with a server that verifies what it gets; gives what came of each request. */
+/** Runs a test with a server that verifies requests. Passes it the outcome of each request. */
 const verifying = async (
   test: (url: string, outcomes: ReadonlyArray<Verified | string>) => Promise<unknown>,
   before: (request: IncomingMessage & { body?: unknown }) => Promise<unknown> = async () => {},
@@ -49,7 +50,7 @@ const post = (url: string, headers: Readonly<Record<string, string>>, content = 
   send(url, { method: "POST", path: "/", headers, body: content })
 
 describe("a notification", () => {
-  it("that is genuine is given with its id and its raw body", () =>
+  it("with a valid signature is returned with its id and raw body", () =>
     verifying(async (url, outcomes) => {
       await post(url, signed())
       await post(url, signed(other))
@@ -63,14 +64,14 @@ describe("a notification", () => {
     ["TimestampTooNew", signed(secret, Date.now() + 400_000)],
     ["MissingHeader", {}],
     ["MalformedTimestamp", { ...signed(), "webhook-timestamp": "1614265330junk" }],
-  ])("is refused with the reason: %s", (reason, headers) =>
+  ])("that is not valid is refused with the reason %s", (reason, headers) =>
     verifying(async (url, outcomes) => {
       await post(url, headers)
       expect(outcomes).toEqual([reason])
     }),
   )
 
-  it("with a header twice is refused", () =>
+  it("with a repeated header is refused", () =>
     verifying(async (url, outcomes) => {
       const headers = Object.entries(signed()).map(([name, value]) => `${name}: ${value}`)
       const head = [
@@ -96,8 +97,25 @@ describe("a notification", () => {
     ))
 })
 
-describe("a body parser before", () => {
-  it("that has read the stream is named as the cause", () =>
+describe("secrets that are not set", () => {
+  const problems = [undefined, [], [undefined], [""], ["secret"], ["whsec_"], [secret, ""], secret]
+
+  it.each(problems.map((secrets) => ({ secrets })))(
+    "are refused before the request is read: %j",
+    async ({ secrets }) => {
+      const request = new IncomingMessage(new Socket())
+      const verified = verifyWebhook(
+        request,
+        JSON.parse("0", () => secrets),
+      )
+      await expect(verified).rejects.toMatchObject({ reason: "InvalidKeys" })
+      expect(request.readableDidRead).toBe(false)
+    },
+  )
+})
+
+describe("a body parser before the verification", () => {
+  it("causes BodyConsumed if it has read the stream", () =>
     verifying(
       async (url, outcomes) => {
         await post(url, signed())
@@ -106,7 +124,7 @@ describe("a body parser before", () => {
       (request) => text(request),
     ))
 
-  it("that has left an object is named as the cause", () =>
+  it("causes BodyConsumed if it has left an object", () =>
     verifying(
       async (url, outcomes) => {
         await post(url, signed())
@@ -117,7 +135,7 @@ describe("a body parser before", () => {
       },
     ))
 
-  it("that has left the raw bytes does no harm", () =>
+  it("is harmless if it has left the raw bytes", () =>
     verifying(
       async (url, outcomes) => {
         await post(url, signed())

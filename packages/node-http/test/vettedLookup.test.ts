@@ -1,5 +1,6 @@
 import * as Http from "node:http"
-import { AddressPolicy } from "@tenure/core/AddressPolicy"
+import { AddressPolicy, options } from "@tenure/core/AddressPolicy"
+import * as Setting from "@tenure/core/Setting"
 import { startReceiver } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
@@ -10,11 +11,11 @@ const policyOf = (...allowedNetworks: ReadonlyArray<string>) =>
   Effect.runSync(
     Effect.provide(
       AddressPolicy.use((policy) => Effect.succeed(policy)),
-      AddressPolicy.layer({ allowedNetworks }),
+      AddressPolicy.layer(Setting.readSync(options, { allowedNetworks })),
     ),
   )
 
-/** A resolver whose answers are given, one look-up after another. */
+/** A resolver that returns the given answers, one for each look-up. */
 const resolver = (...answers: ReadonlyArray<ReadonlyArray<string>>) => {
   const names: Array<string> = []
   const resolve: Resolve = (hostname, callback) => {
@@ -28,7 +29,7 @@ const resolver = (...answers: ReadonlyArray<ReadonlyArray<string>>) => {
   return { names, resolve }
 }
 
-const look = (
+const lookUp = (
   allowed: ReadonlyArray<string>,
   resolve: Resolve,
   hostname = "name.example",
@@ -38,16 +39,16 @@ const look = (
     lookup(hostname, { all: true }, (error, addresses) => done(error?.code ?? addresses))
   })
 
-describe("a name", () => {
-  it("is dialled at all its addresses if each is public", async () => {
+describe("a host name", () => {
+  it("resolves to all its addresses if each is public", async () => {
     const { resolve } = resolver(["93.184.216.34", "2606:2800::1"])
-    expect(await look([], resolve)).toEqual([
+    expect(await lookUp([], resolve)).toEqual([
       { address: "93.184.216.34", family: 4 },
       { address: "2606:2800::1", family: 6 },
     ])
   })
 
-  it("is not dialled at all if any of its addresses is not", async () => {
+  it("is refused if any of its addresses is not public", async () => {
     for (const address of [
       "127.0.0.1",
       "10.0.0.1",
@@ -57,38 +58,38 @@ describe("a name", () => {
       "x",
     ]) {
       const { resolve } = resolver(["93.184.216.34", address])
-      expect(await look([], resolve)).toBe("AddressNotAllowed")
+      expect(await lookUp([], resolve)).toBe("AddressNotAllowed")
     }
   })
 
-  it("is not dialled if it has no address", async () => {
-    expect(await look([], resolver([]).resolve)).toBe("AddressNotAllowed")
+  it("is refused if it has no address", async () => {
+    expect(await lookUp([], resolver([]).resolve)).toBe("AddressNotAllowed")
   })
 
-  it("is vetted anew for each connection", async () => {
+  it("is checked again for each connection", async () => {
     const { resolve } = resolver(["93.184.216.34"], ["127.0.0.1"])
-    expect(await look([], resolve)).toHaveLength(1)
-    expect(await look([], resolve)).toBe("AddressNotAllowed")
+    expect(await lookUp([], resolve)).toHaveLength(1)
+    expect(await lookUp([], resolve)).toBe("AddressNotAllowed")
   })
 
-  it("fails as its look-up does", async () => {
+  it("fails with the error of its look-up", async () => {
     const resolve: Resolve = (_hostname, callback) =>
       callback(Object.assign(new Error("no such name"), { code: "ENOTFOUND" }), [])
-    expect(await look([], resolve)).toBe("ENOTFOUND")
+    expect(await lookUp([], resolve)).toBe("ENOTFOUND")
   })
 
-  it("of this machine is not looked up, and stands for the permitted of its addresses", async () => {
+  it("under localhost is not looked up, and resolves to the permitted loopback addresses", async () => {
     const { names, resolve } = resolver()
     const both = ["127.0.0.0/8", "::1/128"]
-    expect(await look(both, resolve, "localhost")).toHaveLength(2)
-    expect(await look(["127.0.0.0/8"], resolve, "app.localhost")).toEqual([
+    expect(await lookUp(both, resolve, "localhost")).toHaveLength(2)
+    expect(await lookUp(["127.0.0.0/8"], resolve, "app.localhost")).toEqual([
       { address: "127.0.0.1", family: 4 },
     ])
-    expect(await look([], resolve, "localhost")).toBe("AddressNotAllowed")
+    expect(await lookUp([], resolve, "localhost")).toBe("AddressNotAllowed")
     expect(names).toEqual([])
   })
 
-  it("is resolved once for a connection, which dials that answer and keeps the name", async () => {
+  it("is resolved once for a connection, which uses that address and the original name", async () => {
     const receiver = await startReceiver()
     const { names, resolve } = resolver(["127.0.0.1"], ["10.0.0.1"])
     const lookup = vettedLookup(policyOf("127.0.0.0/8"), resolve)

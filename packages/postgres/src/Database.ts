@@ -1,4 +1,4 @@
-/** The database, for stores of the host's own. */
+/** The database, for a host's own stores. */
 
 import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Context from "effect/Context"
@@ -6,19 +6,19 @@ import type * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
 
 /**
- * The database that Tenure's tables are in, as a store of the host's own uses it: one that keeps
- * memberships in a table of the host's, for instance.
+ * The database that holds Tenure's tables, for stores that a host writes itself. For example, a
+ * store that keeps memberships in a table of the host's.
  */
 export class Database extends Context.Service<
   Database,
   {
     /**
-     * Runs one statement or one transaction of the host's client in the way that ports promise.
+     * Runs a statement or a transaction of the host's client, and keeps the promises of a port.
      *
-     * While the database does not answer, it fails with `StoreUnavailable` at once, or within about
-     * a second if that is not known yet; nobody waits for more than thirty seconds. Faults of a
-     * statement, such as broken constraints, are defects. What loses a deadlock is run again from
-     * its start, unless a transaction is open around it.
+     * Fails with `StoreUnavailable` if the database does not answer: within about a second at first,
+     * then at once until the database answers again. No call waits longer than 30 seconds. Errors in
+     * a statement, such as a violated constraint, are defects. Work that loses a deadlock runs again
+     * from its start, unless it runs inside an open transaction.
      *
      * @example
      * ```ts
@@ -28,7 +28,7 @@ export class Database extends Context.Service<
      * import { Database } from "@tenure/postgres"
      * import * as Effect from "effect/Effect"
      *
-     * // The row, the event and its deliveries are stored together or not at all.
+     * // Stores the row, the event and its deliveries, or none of them.
      * const pay = Effect.fn("pay")(function* (order: number, event: Event) {
      *   const sql = yield* PgClient.PgClient
      *   const database = yield* Database

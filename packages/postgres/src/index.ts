@@ -2,7 +2,9 @@
 
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
-import { InvalidInput } from "@tenure/core/InvalidInput"
+import * as Encryption from "@tenure/core/Encryption"
+import type { InvalidInput } from "@tenure/core/InvalidInput"
+import * as Keyring from "@tenure/core/Keyring"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
 import { RateLimitStore } from "@tenure/core/RateLimitStore"
@@ -10,118 +12,190 @@ import * as Setting from "@tenure/core/Setting"
 import type { Stores } from "@tenure/core/Tenure"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Context from "effect/Context"
-import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type { SqlError } from "effect/sql/SqlError"
+import * as Executor from "./connection/Executor.ts"
+import { regularly } from "./connection/housekeeping.ts"
+import { days } from "./connection/parameters.ts"
 import { Database } from "./Database.ts"
-import * as ApiKeys from "./internal/apiKeyStore.ts"
-import * as Access from "./internal/database.ts"
-import { regularly } from "./internal/housekeeping.ts"
-import * as Memberships from "./internal/membershipStore.ts"
-import * as Migrations from "./internal/migrate.ts"
-import * as Nudge from "./internal/nudge.ts"
-import * as PostgresOutbox from "./internal/outbox.ts"
-import { days } from "./internal/parameters.ts"
-import * as RateLimits from "./internal/rateLimitStore.ts"
-import * as Webhooks from "./internal/webhookStore.ts"
-import { forgetEvents } from "./statements/retention.ts"
+import * as ApiKeys from "./keys/apiKeyStore.ts"
+import * as RateLimits from "./limits/rateLimitStore.ts"
+import * as Memberships from "./memberships/membershipStore.ts"
+import * as Migrations from "./migrations/migrate.ts"
+import { forgetEvents } from "./outbox/forgetEvents.sql.ts"
+import * as Notifications from "./outbox/Notifications.ts"
+import * as PostgresOutbox from "./outbox/outbox.ts"
+import { type Encrypted, encryptSecrets as encryptAll } from "./webhooks/encryptSecrets.ts"
+import * as Webhooks from "./webhooks/webhookStore.ts"
 
 export { Database } from "./Database.ts"
-export { SchemaMismatch } from "./internal/migrate.ts"
+export { SchemaMismatch } from "./migrations/migrate.ts"
+export type { Encrypted } from "./webhooks/encryptSecrets.ts"
 
-/** Options of the stores. */
-export interface Options {
-  /** The schema that holds the tables: letters, digits and `_`; `tenure` by default. */
-  readonly schema?: string | undefined
-  /**
-   * Whether the tables are created and brought up to date at the start; `true` by default. If not,
-   * they are only checked.
-   */
-  readonly migrate?: boolean | undefined
-  /**
-   * How long events and their deliveries are kept after the deliveries have ended; `"30 days"` by
-   * default. The audit trail is kept for good.
-   */
-  readonly retention?: Duration.Input | undefined
-}
+const schemaName = Setting.text("1 to 48 letters, digits and _, the first not a digit", (name) =>
+  /^[A-Za-z_][A-Za-z0-9_]{0,47}$/.test(name),
+)
 
-/** Options of stores with connections of their own. */
-export interface ConnectionOptions extends Options {
-  /** Such as `postgres://user:password@host:5432/database`. */
-  readonly url: string
-  /** Connections at the same time; 10 by default. Another one listens for news of deliveries. */
-  readonly maxConnections?: number | undefined
-}
+const migrateOptions = Setting.struct({
+  /** The schema that holds the tables. Default: `"tenure"`. */
+  schema: Setting.withDefault(schemaName, "tenure"),
+})
+
+/** The options of the stores. */
+export const options = Setting.struct({
+  ...migrateOptions.fields,
+  /**
+   * Whether to create the tables and bring them up to date at the start. If not, only checks them.
+   * Default: `true`.
+   */
+  migrate: Setting.withDefault(Setting.flag, true),
+  /**
+   * How long to keep an event and its deliveries, at least until all of them have ended. Audit rows
+   * are kept forever. Default: `"30 days"`.
+   */
+  retention: Setting.withDefault(Setting.millis(), "30 days"),
+})
+
+/** The options that a host passes. */
+export interface Options extends Setting.Input<typeof options> {}
+
+/** The options of stores that open their own connections. */
+export const connectionOptions = Setting.struct({
+  /** The URL of the database, for example `postgres://user:password@host:5432/database`. */
+  url: Setting.checked<string>(
+    "a PostgreSQL URL, such as postgres://user:password@host:5432/database",
+    (given) => typeof given === "string" && /^postgres(ql)?:\/\/./.test(given),
+    // A URL may hold a password.
+    (given) => (typeof given === "string" ? "another text" : typeof given),
+  ),
+  /**
+   * The size of the connection pool. One more connection listens for notifications. Default: `10`.
+   */
+  maxConnections: Setting.withDefault(Setting.count({ most: 1000 }), 10),
+  ...options.fields,
+})
+
+/** The options that a host passes. */
+export interface ConnectionOptions extends Setting.Input<typeof connectionOptions> {}
 
 type Failure = InvalidInput | SqlError | Migrations.SchemaMismatch
 
-const quoted = (schema: string): Effect.Effect<string, InvalidInput> =>
-  /^[A-Za-z_][A-Za-z0-9_]{0,47}$/.test(schema)
-    ? Effect.succeed(`"${schema}"`)
-    : Effect.fail(
-        new InvalidInput({
-          field: "schema",
-          message: "schema: expected 1 to 48 letters, digits and _, the first no digit",
-        }),
-      )
-
-const connectionRange = { least: 1, most: 1000 }
-
-// The error does not show the URL, which may hold a password.
-const checkUrl = (url: string): Effect.Effect<string, InvalidInput> =>
-  /^postgres(ql)?:\/\/./.test(url)
-    ? Effect.succeed(url)
-    : Effect.fail(
-        new InvalidInput({ field: "url", message: "url: expected postgres://host/database" }),
-      )
+const quoted = (schema: string): string => `"${schema}"`
 
 /**
- * Creates the tables, or brings them up to date; gives the numbers of the migrations that were
- * applied. Several processes may do so at once. Fails with `SchemaMismatch` where a newer version of
- * the code has been there.
+ * Creates the tables, or brings them up to date. Several processes may call it at the same time.
+ *
+ * Returns the numbers of the migrations that it applied. Fails with `SchemaMismatch` if a newer version
+ * of Tenure has migrated the tables, with `SqlError` if a statement fails, and with `InvalidInput` if
+ * the name of the schema is invalid.
+ *
+ * @example
+ * ```ts
+ * import { PgClient } from "@effect/sql-pg"
+ * import { migrate } from "@tenure/postgres"
+ * import * as Effect from "effect/Effect"
+ * import * as Redacted from "effect/Redacted"
+ *
+ * const client = PgClient.layer({ url: Redacted.make("postgres://owner@localhost/app") })
+ * const applied = await Effect.runPromise(Effect.provide(migrate(), client))
+ * ```
  */
 export const migrate = (
-  options: Pick<Options, "schema"> = {},
+  given: Setting.Input<typeof migrateOptions> = {},
 ): Effect.Effect<ReadonlyArray<number>, Failure, PgClient.PgClient> =>
   Effect.gen(function* () {
-    const client = yield* PgClient.PgClient
-    return yield* Migrations.migrate(client, yield* quoted(options.schema ?? "tenure"))
+    const { schema } = yield* Setting.read(migrateOptions, given)
+    return yield* Migrations.migrate(yield* PgClient.PgClient, quoted(schema))
+  })
+
+const encryptOptions = Setting.struct({
+  ...migrateOptions.fields,
+  encryption: Keyring.setting,
+})
+
+/**
+ * Encrypts the secrets and signing keys of all webhooks with the current key, also those that are
+ * encrypted with another one. It can run again at any time, after an interruption too, and beside
+ * servers that have the same keys.
+ *
+ * @param given.encryption - the keys, as in the option `webhooks.encryption`
+ * @returns how many webhooks it changed, and which secrets it could not read and left as they are. Fails
+ *   with `SqlError` if a statement fails, and with `InvalidInput` if an option is invalid.
+ * @example
+ * ```ts
+ * import { PgClient } from "@effect/sql-pg"
+ * import { encryptSecrets } from "@tenure/postgres"
+ * import * as Effect from "effect/Effect"
+ * import * as Redacted from "effect/Redacted"
+ *
+ * declare const keys: Record<string, Uint8Array>
+ * const client = PgClient.layer({ url: Redacted.make("postgres://owner@localhost/app") })
+ * const encryption = { current: "k2", keys }
+ * const { changed, problems } = await Effect.runPromise(
+ *   Effect.provide(encryptSecrets({ encryption }), client),
+ * )
+ * ```
+ */
+export const encryptSecrets = (
+  given: Setting.Input<typeof encryptOptions>,
+): Effect.Effect<Encrypted, InvalidInput | SqlError, PgClient.PgClient> =>
+  Effect.gen(function* () {
+    const { encryption, schema } = yield* Setting.read(encryptOptions, given)
+    return yield* encryptAll(yield* PgClient.PgClient, quoted(schema)).pipe(
+      Effect.provide(Encryption.layer({ encryption })),
+    )
   })
 
 /**
- * The stores of an Effect host, on the client that it has already. An operation that is called
- * inside its `sql.withTransaction` commits and rolls back with it. `Database` is for stores of the
- * host's own, on the same client.
+ * Makes all stores on the database client of an Effect host, and `Database` for the host's own stores.
+ *
+ * An operation inside a transaction of that client (`sql.withTransaction`) commits and rolls back with
+ * it. Fails with `SchemaMismatch` if the version of the tables is not supported, with `SqlError` if the
+ * database does not answer, and with `InvalidInput` if an option is invalid.
+ *
+ * @example
+ * ```ts
+ * import { PgClient } from "@effect/sql-pg"
+ * import * as Tenure from "@tenure/core/Tenure"
+ * import { layer } from "@tenure/postgres"
+ * import * as Layer from "effect/Layer"
+ * import * as Redacted from "effect/Redacted"
+ *
+ * const Client = PgClient.layer({ url: Redacted.make("postgres://localhost/app") })
+ * export const TenureLive = Tenure.layer().pipe(Layer.provide(layer()), Layer.provideMerge(Client))
+ * ```
  */
 export const layer = (
-  options: Options = {},
+  given: Options = {},
 ): Layer.Layer<Stores | Database, Failure, PgClient.PgClient> =>
+  Layer.unwrap(Effect.map(Setting.read(options, given), onClient))
+
+const onClient = (settings: Setting.Output<typeof options>) =>
   Layer.effectContext(
     Effect.gen(function* () {
-      yield* Setting.known("", options, { migrate: true, retention: true, schema: true })
       const client = yield* PgClient.PgClient
-      const schema = yield* quoted(options.schema ?? "tenure")
-      const migrates = yield* Setting.flag("migrate", options.migrate ?? true)
-      yield* migrates ? Migrations.migrate(client, schema) : Migrations.check(client, schema)
-      const database = yield* Access.make(client, schema)
-      const retention = yield* Setting.millis("retention", options.retention ?? "30 days")
-      const forget = database.query(forgetEvents(schema), [days(retention)])
+      const schema = quoted(settings.schema)
+      yield* settings.migrate
+        ? Migrations.migrate(client, schema)
+        : Migrations.check(client, schema)
+      const executor = yield* Executor.make(client, schema)
+      const forget = executor.executeApart(forgetEvents(schema), [days(settings.retention)])
       yield* regularly("10 minutes", forget)
-      const nudge = yield* Nudge.make(client, database, `${schema}.deliveries`)
-      return Context.make(MembershipStore, yield* Memberships.make(database, nudge)).pipe(
-        Context.add(WebhookStore, Webhooks.make(database, nudge)),
-        Context.add(ApiKeyStore, ApiKeys.make(database)),
-        Context.add(Outbox, yield* PostgresOutbox.make(database, nudge)),
-        Context.add(RateLimitStore, yield* RateLimits.make(database)),
-        Context.add(Database, { run: database.run }),
+      const notifications = yield* Notifications.make(client, executor)
+      return Context.make(MembershipStore, yield* Memberships.make(executor, notifications)).pipe(
+        Context.add(WebhookStore, Webhooks.make(executor, notifications)),
+        Context.add(ApiKeyStore, ApiKeys.make(executor)),
+        Context.add(Outbox, yield* PostgresOutbox.make(executor, notifications)),
+        Context.add(RateLimitStore, yield* RateLimits.make(executor)),
+        Context.add(Database, { run: executor.run }),
       )
     }),
   )
 
 /**
- * Makes all stores, with connections of their own.
+ * Makes all stores, with their own connections to the database. Fails in the same way as `layer`.
  *
  * @example
  * ```ts
@@ -131,21 +205,18 @@ export const layer = (
  * const tenure = await Tenure.make({ stores: postgres({ url: "postgres://localhost/app" }) })
  * ```
  */
-export const postgres = ({
-  maxConnections = 10,
-  url,
-  ...options
-}: ConnectionOptions): Layer.Layer<Stores, Failure> =>
+export const postgres = (given: ConnectionOptions): Layer.Layer<Stores, Failure> =>
   Layer.unwrap(
     Effect.gen(function* () {
+      const { maxConnections, url, ...settings } = yield* Setting.read(connectionOptions, given)
       const client = PgClient.layer({
-        url: Redacted.make(yield* checkUrl(url)),
-        maxConnections: yield* Setting.count("maxConnections", maxConnections, connectionRange),
+        url: Redacted.make(url),
+        maxConnections,
         connectTimeout: "2 seconds",
         applicationName: "tenure",
-        // What the statements are written for, whatever the database's default is.
+        // The isolation level that the statements need, whatever the default of the database is.
         startupParameters: { default_transaction_isolation: "read committed" },
       })
-      return Layer.provide(layer(options), client)
+      return Layer.provide(onClient(settings), client)
     }),
   )

@@ -1,4 +1,4 @@
-/** A database that is well, on which some have to wait for others. */
+/** Contention: statements that wait for each other on a healthy database. */
 
 import { PgClient } from "@effect/sql-pg"
 import { beforeEach, describe, expect, it } from "@effect/vitest"
@@ -12,6 +12,7 @@ import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import { migrations } from "../src/migrations/migrations.ts"
 import { clientLayer, execute } from "./harness.ts"
 
 const schema = "contention"
@@ -19,7 +20,7 @@ const { in2027, in2028, p1, p2, u1, u2 } = Fixture
 
 beforeEach(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)))
 
-/** Runs a test on stores, with two projects that have two members each. */
+/** Runs a test on stores with two projects, each with two members. */
 const onStores = <A, E>(
   name: string,
   test: Effect.Effect<A, E, Stores | PgClient.PgClient>,
@@ -40,16 +41,16 @@ const onStores = <A, E>(
     ),
   )
 
-/** Holds locks in a transaction of its own while something is done. */
-const holding = <A, E, R>(sql: string, meanwhile: Effect.Effect<A, E, R>) =>
+/** Runs an effect while another transaction holds the locks of a statement. */
+const holding = <A, E, R>(sql: string, work: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const client = yield* PgClient.PgClient
     const services = yield* Effect.context<R>()
     return yield* client.withTransaction(
       Effect.gen(function* () {
         yield* client.unsafe(sql)
-        // In a fiber of its own, which is in no transaction.
-        return yield* Effect.promise(() => Effect.runPromiseWith(services)(meanwhile))
+        // A new fiber runs outside of the transaction.
+        return yield* Effect.promise(() => Effect.runPromiseWith(services)(work))
       }),
     )
   }).pipe(Effect.provide(clientLayer()))
@@ -62,9 +63,9 @@ const extend = (projectId = p1, userId = u1) =>
 const find = (projectId = p1, userId = u1) =>
   Effect.flatMap(MembershipStore, (store) => store.find(projectId, userId))
 
-describe("a member that somebody has locked", () => {
+describe("an extension of a locked membership", () => {
   onStores(
-    "holds up nobody else's extension, and is extended when it is free",
+    "does not hold up other extensions, and succeeds when the lock is released",
     Effect.gen(function* () {
       const waiting = yield* holding(
         `SELECT 1 FROM ${schema}.memberships WHERE project_id = 'p1' AND user_id = '1001' FOR UPDATE`,
@@ -73,7 +74,7 @@ describe("a member that somebody has locked", () => {
           yield* Effect.all([extend(p1, u2), extend(p2, u1), extend(p2, u2)], {
             concurrency: "unbounded",
           })
-          // These were not held up, while the others are.
+          // The extensions of other members are done, while these still wait.
           expect(locked.map((fiber) => fiber.pollUnsafe())).toEqual([
             undefined,
             undefined,
@@ -88,9 +89,9 @@ describe("a member that somebody has locked", () => {
   )
 })
 
-describe("a pool of which all connections wait", () => {
+describe("a pool whose connections all wait for locks", () => {
   onStores(
-    "is no outage: nobody is refused, and all is done when the lock is free",
+    "is not treated as an outage, and all operations succeed when the lock is released",
     Effect.gen(function* () {
       const store = yield* MembershipStore
       const waiting = yield* holding(
@@ -100,7 +101,7 @@ describe("a pool of which all connections wait", () => {
             Effect.forkDetach(store.grant({ ...Fixture.change(p1), userId: u1, endDate: in2028 })),
           )
           const reading = yield* Effect.forkDetach(Effect.asVoid(find(p2)))
-          // Longer than it takes to suspect the database.
+          // Elapsed time is what this test is about: long enough for a probe of the database.
           yield* Effect.sleep(1200)
           return { all, reading }
         }),
@@ -113,7 +114,7 @@ describe("a pool of which all connections wait", () => {
   )
 
   onStores(
-    "may be one of a single connection",
+    "may have a single connection",
     Effect.gen(function* () {
       yield* Effect.all([extend(), extend(p2), find(), find(p2)], { concurrency: "unbounded" })
     }),
@@ -121,9 +122,9 @@ describe("a pool of which all connections wait", () => {
   )
 })
 
-describe("webhooks that all have something ready", () => {
+describe("webhooks with ready deliveries", () => {
   onStores(
-    "take turns, however few are claimed at a time",
+    "take turns, even if a claim takes fewer deliveries than there are webhooks",
     Effect.gen(function* () {
       const store = yield* WebhookStore
       const outbox = yield* Outbox
@@ -132,7 +133,7 @@ describe("webhooks that all have something ready", () => {
       yield* outbox.publish(Fixture.event(p1))
       const claims: Array<Claim> = []
       for (let round = 0; round < 8; round++) {
-        const options = { limit: 5, perWebhook: 4, leaseMillis: 60_000 }
+        const options = { limit: 5, perWebhook: 4, perProject: 100, leaseMillis: 60_000 }
         claims.push(...(yield* outbox.claim(options)).claims)
       }
       expect(new Set(claims.map(({ webhook }) => webhook.webhookId)).size).toBe(40)
@@ -140,15 +141,20 @@ describe("webhooks that all have something ready", () => {
   )
 })
 
-describe("what cannot be kept as it is", () => {
+describe("an attempt whose response PostgreSQL cannot store", () => {
   onStores(
-    "is kept as nearly as can be: an attempt is recorded whatever was answered",
+    "is recorded with replacement characters",
     Effect.gen(function* () {
       const outbox = yield* Outbox
       const webhook = Fixture.webhook(p1)
       yield* (yield* WebhookStore).add(webhook, 50)
       yield* outbox.publish(Fixture.event(p1))
-      const { claims } = yield* outbox.claim({ limit: 1, perWebhook: 4, leaseMillis: 60_000 })
+      const { claims } = yield* outbox.claim({
+        limit: 1,
+        perWebhook: 4,
+        perProject: 100,
+        leaseMillis: 60_000,
+      })
       const [claim] = claims
       const result = { _tag: "Answered", status: 200, body: "a\0b\ud800" } as const
       const attempt = { at: 0, durationMillis: 1, result }
@@ -162,9 +168,9 @@ describe("what cannot be kept as it is", () => {
   )
 })
 
-describe("a client of the host's", () => {
+describe("the host's client", () => {
   onStores(
-    "may change the names of columns",
+    "may transform the names of columns",
     Effect.gen(function* () {
       yield* extend()
       expect((yield* find()).endDate).toBe(in2028)
@@ -175,7 +181,7 @@ describe("a client of the host's", () => {
     },
   )
 
-  it.live("may isolate its transactions further, and start several processes at once", () =>
+  it.live("may have a stricter isolation level while several processes migrate", () =>
     Effect.gen(function* () {
       const isolated = clientLayer({
         startupParameters: { default_transaction_isolation: "repeatable read" },
@@ -184,7 +190,7 @@ describe("a client of the host's", () => {
         Array.from({ length: 6 }, () => Effect.provide(migrate({ schema }), isolated)),
         { concurrency: "unbounded" },
       )
-      expect(applied.flat()).toEqual([1])
+      expect(applied.flat()).toEqual(migrations.map((_, index) => index + 1))
     }),
   )
 })

@@ -3,9 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
-import * as Gather from "../src/internal/gather.ts"
+import * as Gather from "../src/connection/Gather.ts"
 
-/** Work that waits for a gate, and notes its batches; the item 13 is poison. */
+/** Gathered work that waits for a gate and records its batches. The items 4, 7 and 13 fail. */
 const gated = Effect.fnUntraced(function* (options: { maxBatch?: number; maxInFlight?: number }) {
   const gate = yield* Latch.make()
   const batches: Array<ReadonlyArray<number>> = []
@@ -14,9 +14,9 @@ const gated = Effect.fnUntraced(function* (options: { maxBatch?: number; maxInFl
       Effect.gen(function* () {
         batches.push(items)
         yield* gate.await
-        if (items.includes(13)) return yield* Effect.die("poison")
+        if (items.includes(13)) return yield* Effect.die("invalid")
         if (items.includes(7) && items.length > 1) return yield* Effect.fail("locked")
-        if (items.includes(4)) return yield* Effect.fail("no luck")
+        if (items.includes(4)) return yield* Effect.fail("unavailable")
         return items.map((item) => item * 10)
       }),
     keyOf: (item) => String(item % 100),
@@ -26,13 +26,13 @@ const gated = Effect.fnUntraced(function* (options: { maxBatch?: number; maxInFl
   })
   const start = (item: number) =>
     Effect.forkChild(Effect.exit(gathered(item)), { startImmediately: true })
-  /** Lets what was started reach the queue, and the batch leave it. */
+  /** Waits until started items are in the queue, and the next batch has left it. */
   const settled = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
   return { gate, batches, start, settled }
 })
 
-describe("items that arrive", () => {
-  it.live("alone go at once", () =>
+describe("an item", () => {
+  it.live("runs immediately if no batch is in flight", () =>
     Effect.gen(function* () {
       const { batches, gate, settled, start } = yield* gated({})
       const one = yield* start(1)
@@ -43,7 +43,23 @@ describe("items that arrive", () => {
     }),
   )
 
-  it.live("while others are under way go together, each with its own outcome", () =>
+  it.live("that is interrupted before its turn is left out", () =>
+    Effect.gen(function* () {
+      const { batches, gate, settled, start } = yield* gated({})
+      const first = yield* start(1)
+      yield* settled
+      const second = yield* start(2)
+      yield* Fiber.interrupt(second)
+      yield* gate.open
+      yield* Fiber.join(first)
+      yield* settled
+      expect(batches).toEqual([[1]])
+    }),
+  )
+})
+
+describe("items", () => {
+  it.live("that arrive while a batch is in flight share the next, each with its own result", () =>
     Effect.gen(function* () {
       const { batches, gate, settled, start } = yield* gated({})
       const first = yield* start(1)
@@ -58,7 +74,7 @@ describe("items that arrive", () => {
     }),
   )
 
-  it.live("are no more in a batch, and in no more batches at the same time, than they may be", () =>
+  it.live("exceed neither the size of a batch nor the number of batches in flight", () =>
     Effect.gen(function* () {
       const { batches, gate, settled, start } = yield* gated({ maxBatch: 2, maxInFlight: 2 })
       const fibers = yield* Effect.forEach([1, 2, 3, 5, 6], start)
@@ -73,7 +89,7 @@ describe("items that arrive", () => {
     }),
   )
 
-  it.live("with the same key are never in the same batch, and keep their order", () =>
+  it.live("with the same key never share a batch, and keep their order", () =>
     Effect.gen(function* () {
       const { batches, gate, start } = yield* gated({})
       yield* gate.open
@@ -83,18 +99,18 @@ describe("items that arrive", () => {
     }),
   )
 
-  it.live("with poison among them succeed all the same", () =>
+  it.live("run alone after a defect, so that only the invalid one fails", () =>
     Effect.gen(function* () {
       const { batches, gate, start } = yield* gated({})
       yield* gate.open
       const fibers = yield* Effect.forEach([1, 13, 2], start)
       const exits = yield* Effect.forEach(fibers, Fiber.join)
-      expect(exits).toEqual([Exit.succeed(10), Exit.die("poison"), Exit.succeed(20)])
+      expect(exits).toEqual([Exit.succeed(10), Exit.die("invalid"), Exit.succeed(20)])
       expect(batches).toEqual([[1, 13, 2], [1], [13], [2]])
     }),
   )
 
-  it.live("with one among them whose failure may be its own are tried alone", () =>
+  it.live("run alone after an error that one of them may have caused", () =>
     Effect.gen(function* () {
       const { batches, gate, start } = yield* gated({})
       yield* gate.open
@@ -105,28 +121,14 @@ describe("items that arrive", () => {
     }),
   )
 
-  it.live("fail together where the work fails, and are not tried again", () =>
+  it.live("fail together after any other error, and do not run again", () =>
     Effect.gen(function* () {
       const { batches, gate, start } = yield* gated({})
       yield* gate.open
       const fibers = yield* Effect.forEach([1, 4], start)
       const exits = yield* Effect.forEach(fibers, Fiber.join)
-      expect(exits).toEqual([Exit.fail("no luck"), Exit.fail("no luck")])
+      expect(exits).toEqual([Exit.fail("unavailable"), Exit.fail("unavailable")])
       expect(batches).toEqual([[1, 4]])
-    }),
-  )
-
-  it.live("and are given up before their turn are left out", () =>
-    Effect.gen(function* () {
-      const { batches, gate, settled, start } = yield* gated({})
-      const first = yield* start(1)
-      yield* settled
-      const second = yield* start(2)
-      yield* Fiber.interrupt(second)
-      yield* gate.open
-      yield* Fiber.join(first)
-      yield* settled
-      expect(batches).toEqual([[1]])
     }),
   )
 })

@@ -1,8 +1,8 @@
-/** A PostgreSQL for the tests: the one of `DATABASE_URL`, or one that is started for them. */
+/** Provides a PostgreSQL to the tests: that of `DATABASE_URL`, or a new one. */
 
 import type { TestProject } from "vitest/node"
-// By its path: the global setup is loaded without the conditions that tests are resolved with.
-import { startPostgres } from "../../testing/src/PostgresServer.ts"
+// Imported by path, because the global setup is resolved without the conditions of the tests.
+import { startPostgres } from "../../testing/src/support/postgres/PostgresServer.ts"
 
 declare module "vitest" {
   interface ProvidedContext {

@@ -1,4 +1,4 @@
-/** Stores on a schema of their own, emptied for each test. */
+/** Stores on a schema of the tests, emptied for each test. */
 
 import { PgClient } from "@effect/sql-pg"
 import { layer } from "@tenure/postgres"
@@ -8,7 +8,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { inject } from "vitest"
 
-/** A client of the tests' server. */
+/** A client for the server of the tests. */
 export const clientLayer = (options: Partial<PgClient.PgPoolConfig> = {}) =>
   PgClient.layer({ url: Redacted.make(inject("databaseUrl")), maxConnections: 10, ...options })
 
@@ -24,21 +24,21 @@ const tables = [
   "buckets",
 ]
 
-/** Runs SQL on a connection of its own. */
+/** Runs statements on a new connection. */
 export const execute = (...statements: ReadonlyArray<string>): Effect.Effect<void> =>
   Effect.gen(function* () {
     const sql = yield* PgClient.PgClient
     for (const statement of statements) yield* sql.unsafe(statement)
   }).pipe(Effect.provide(clientLayer({ maxConnections: 1 })), Effect.orDie)
 
-/** Stores in a schema, of which the tests of one file are in sole possession. */
+/** Stores on a schema that only the tests of one file use. */
 export const harnessOn = (schema: string): StoreHarness => {
   const empty = Layer.effectDiscard(
     execute(...tables.map((table) => `DELETE FROM ${schema}.${table}`)),
   )
   return {
     layer: Layer.provideMerge(empty, Layer.provide(layer({ schema }), clientLayer())),
-    // Time passes where everything that is kept has happened earlier.
+    // Moving all stored times into the past has the same effect as time passing.
     advance: (millis) =>
       execute(
         `UPDATE ${schema}.buckets SET tat = tat - ${1000 * millis}`,

@@ -1,6 +1,6 @@
 /**
- * Changes that race, made by two processes: whatever was answered can be explained by some order in
- * which they happened one after the other, each between its call and its answer.
+ * Linearizability: the results of concurrent operations of two processes are those of some sequential
+ * order, in which each operation happens between its call and its return.
  */
 
 import type { EndDate } from "@tenure/core/EndDate"
@@ -24,14 +24,14 @@ type Operation =
   | { readonly _tag: "End" | "Find"; readonly user: UserId }
   | { readonly _tag: "ExtendAll" | "ExtendShorter"; readonly endDate: EndDate }
 
-/** What an operation answers: a date, a number of memberships, or that there is none. */
-type Answer = number | "done" | "none"
+/** The result of an operation: a date, a number of memberships, or whether there was a membership. */
+type Result = number | "done" | "none"
 
 /** The members and their end dates. */
 type State = Readonly<Record<string, EndDate>>
 
-/** What a project does to whom changes come one after the other. */
-const apply = (state: State, operation: Operation): readonly [State, Answer] => {
+/** The sequential model of a project. */
+const apply = (state: State, operation: Operation): readonly [State, Result] => {
   switch (operation._tag) {
     case "Grant":
       return [{ ...state, [operation.user]: operation.endDate }, "done"]
@@ -60,24 +60,24 @@ const apply = (state: State, operation: Operation): readonly [State, Answer] => 
   }
 }
 
-/** An operation with its answer, and when it was called and answered. */
+/** An operation, its result, and the times of its call and return. */
 interface Event {
   readonly operation: Operation
-  readonly answer: Answer
+  readonly result: Result
   readonly called: number
-  readonly answered: number
+  readonly returned: number
 }
 
-/** Whether the events can have happened one after the other, ending in the given state. */
-const isExplicable = (events: ReadonlyArray<Event>, state: State, end: State): boolean => {
+/** Whether some sequential order of the events has their results and ends in the given state. */
+const isLinearizable = (events: ReadonlyArray<Event>, state: State, end: State): boolean => {
   if (events.length === 0) return JSON.stringify(state) === JSON.stringify(end)
-  const firstAnswer = Math.min(...events.map(({ answered }) => answered))
+  const firstReturn = Math.min(...events.map(({ returned }) => returned))
   return events.some((event) => {
-    // What was called after another was answered did not happen before it.
-    if (event.called > firstAnswer) return false
-    const [next, answer] = apply(state, event.operation)
-    if (answer !== event.answer) return false
-    return isExplicable(
+    // An operation that was called after another returned cannot come before it.
+    if (event.called > firstReturn) return false
+    const [next, result] = apply(state, event.operation)
+    if (result !== event.result) return false
+    return isLinearizable(
       events.filter((one) => one !== event),
       Object.fromEntries(Object.entries(next).toSorted(([a], [b]) => (a < b ? -1 : 1))),
       end,
@@ -87,7 +87,7 @@ const isExplicable = (events: ReadonlyArray<Event>, state: State, end: State): b
 
 const run = Effect.fnUntraced(function* (operation: Operation) {
   const store = yield* MembershipStore
-  const done = Effect.match({ onSuccess: (): Answer => "done", onFailure: (): Answer => "none" })
+  const done = Effect.match({ onSuccess: (): Result => "done", onFailure: (): Result => "none" })
   switch (operation._tag) {
     case "Grant": {
       const { endDate, user } = operation
@@ -106,8 +106,8 @@ const run = Effect.fnUntraced(function* (operation: Operation) {
       return yield* store.find(p1, operation.user).pipe(
         Effect.catchTag("StoreUnavailable", Effect.die),
         Effect.match({
-          onSuccess: (one): Answer => one.endDate,
-          onFailure: (): Answer => "none",
+          onSuccess: (one): Result => one.endDate,
+          onFailure: (): Result => "none",
         }),
       )
     case "ExtendAll":
@@ -137,14 +137,14 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ _tag: fc.constant("ExtendShorter" as const), endDate }) },
 )
 
-/** Clients that each make one call after the other. */
+/** The operations of several clients. Each client makes its calls one after another. */
 const clients = fc.array(fc.array(operation, { minLength: 1, maxLength: 3 }), {
   minLength: 2,
   maxLength: 4,
 })
 
-describe("changes that race", () => {
-  it("can be explained by an order in which they happened", async () => {
+describe("concurrent operations", () => {
+  it("are linearizable", async () => {
     const [first] = processes
     const inFirst = first ?? expect.fail("no process")
     await inFirst.runPromise(Effect.flatMap(MembershipStore, (store) => store.createProject(p1)))
@@ -162,12 +162,12 @@ describe("changes that race", () => {
             const runtime = processes[index % 2] ?? inFirst
             for (const one of script) {
               const called = performance.now()
-              const answer = await runtime.runPromise(run(one))
-              events.push({ operation: one, answer, called, answered: performance.now() })
+              const result = await runtime.runPromise(run(one))
+              events.push({ operation: one, result, called, returned: performance.now() })
             }
           }),
         )
-        expect(isExplicable(events, before, await inFirst.runPromise(read))).toBe(true)
+        expect(isLinearizable(events, before, await inFirst.runPromise(read))).toBe(true)
       }),
       { numRuns: 400 },
     )

@@ -7,12 +7,16 @@ import { layer, migrate } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { inject } from "vitest"
+import { migrations } from "../src/migrations/migrations.ts"
 import { clientLayer, execute } from "./harness.ts"
 
 const schema = "migrated"
 const run = promisify(execFile)
 
-const version = Effect.gen(function* () {
+/** The numbers of all migrations. */
+const all = migrations.map((_, index) => index + 1)
+
+const appliedVersions = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   const rows = yield* sql.unsafe<{ version: number }>(
     `SELECT version FROM ${schema}.migrations ORDER BY version`,
@@ -20,51 +24,52 @@ const version = Effect.gen(function* () {
   return rows.map((row) => row.version)
 })
 
-/** Builds the stores and lets them go; gives the error where they cannot be built. */
-const building = (options: Parameters<typeof layer>[0]) =>
+/** Expects that the stores cannot be built, and returns the error. */
+const buildFailure = (options: Parameters<typeof layer>[0]) =>
   Effect.flip(Effect.provide(Effect.void, Layer.fresh(layer({ schema, ...options }))))
 
 beforeEach(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)))
 
 describe("migrations", () => {
-  it.live("are applied once, however many processes do so at the same time", () =>
+  it.live("are applied once if several processes apply them at the same time", () =>
     Effect.gen(function* () {
       const applied = yield* Effect.all(
         Array.from({ length: 8 }, () => Effect.provide(migrate({ schema }), clientLayer())),
         { concurrency: "unbounded" },
       )
-      expect(applied.flat()).toEqual([1])
+      expect(applied.flat()).toEqual(all)
       expect(yield* migrate({ schema })).toEqual([])
-      expect(yield* version).toEqual([1])
+      expect(yield* appliedVersions).toEqual(all)
     }).pipe(Effect.provide(clientLayer())),
   )
 
-  it.live("run at the start, if they are not told otherwise", () =>
+  it.live("run at the start by default, and are checked if `migrate` is false", () =>
     Effect.gen(function* () {
-      expect(yield* building({ migrate: false })).toMatchObject({
+      expect(yield* buildFailure({ migrate: false })).toMatchObject({
         _tag: "SchemaMismatch",
         message: expect.stringContaining("tenure-migrate"),
       })
       yield* Effect.provide(Effect.void, layer({ schema }))
-      expect(yield* version).toEqual([1])
+      expect(yield* appliedVersions).toEqual(all)
       yield* Effect.provide(Effect.void, Layer.fresh(layer({ schema, migrate: false })))
     }).pipe(Effect.provide(clientLayer())),
   )
 
-  it.live.each([true, false])("refuse tables of a newer version (migrate: %s)", (migrates) =>
+  it.live.each([true, false])("fail if the tables have a newer version (migrate: %s)", (migrates) =>
     Effect.gen(function* () {
       yield* migrate({ schema })
-      yield* execute(`INSERT INTO ${schema}.migrations (version) VALUES (99)`)
-      expect(yield* building({ migrate: migrates })).toMatchObject({
+      const newer = all.length + 1
+      yield* execute(`INSERT INTO ${schema}.migrations (version) VALUES (${newer})`)
+      expect(yield* buildFailure({ migrate: migrates })).toMatchObject({
         _tag: "SchemaMismatch",
-        message: expect.stringContaining("version 99"),
+        message: expect.stringContaining(`version ${newer}`),
       })
     }).pipe(Effect.provide(clientLayer())),
   )
 
-  it.live("are applied whole or not at all", () =>
+  it.live("are all undone if one fails", () =>
     Effect.gen(function* () {
-      // Stands in the way of the first migration, in the middle of it.
+      // This table makes the first migration fail half-way.
       yield* execute(`CREATE SCHEMA ${schema}`, `CREATE TABLE ${schema}.webhooks (id integer)`)
       yield* Effect.flip(migrate({ schema }))
       const sql = yield* PgClient.PgClient
@@ -76,10 +81,34 @@ describe("migrations", () => {
     }).pipe(Effect.provide(clientLayer())),
   )
 
-  it.live.each(["", "1st", "a b", 'a"b', "a".repeat(49)])("know no schema %j", (name) =>
+  it.live.each(["", "1st", "a b", 'a"b', "a".repeat(49)])(
+    "fail with InvalidInput for the schema %j",
+    (name) =>
+      Effect.gen(function* () {
+        const error = yield* Effect.flip(migrate({ schema: name }))
+        expect(error).toMatchObject({ _tag: "InvalidInput", field: "schema" })
+      }).pipe(Effect.provide(clientLayer())),
+  )
+})
+
+describe("the tables", () => {
+  it.live.each([
+    ["an action", "INSERT INTO audit (project_id, action, at) VALUES ('p1', 'erased', now())"],
+    [
+      "a state",
+      `INSERT INTO deliveries (event_id, webhook_id, due_at, state)
+       VALUES (gen_random_uuid(), gen_random_uuid(), now(), 'lost')`,
+    ],
+  ] as const)("refuse %s that does not exist", ([_name, statement]) =>
     Effect.gen(function* () {
-      const error = yield* Effect.flip(migrate({ schema: name }))
-      expect(error).toMatchObject({ _tag: "InvalidInput", field: "schema" })
+      yield* migrate({ schema })
+      const sql = yield* PgClient.PgClient
+      const insert = Effect.andThen(
+        sql.unsafe(`SET LOCAL search_path TO ${schema}`),
+        sql.unsafe(statement),
+      )
+      const error = yield* Effect.flip(sql.withTransaction(insert))
+      expect(error.reason).toMatchObject({ cause: { code: "23514" } })
     }).pipe(Effect.provide(clientLayer())),
   )
 })
@@ -89,13 +118,13 @@ describe("tenure-migrate", () => {
   const command = (environment: Readonly<Record<string, string>>) =>
     run(process.execPath, ["-C", "@tenure/source", path, schema], { env: environment })
 
-  it("applies what is missing, and says so", async () => {
+  it("applies pending migrations, and prints their numbers", async () => {
     const environment = { DATABASE_URL: inject("databaseUrl") }
-    expect((await command(environment)).stdout).toBe("Applied: 1.\n")
+    expect((await command(environment)).stdout).toBe(`Applied: ${all.join(", ")}.\n`)
     expect((await command(environment)).stdout).toBe("Nothing to do.\n")
   })
 
-  it("says what is wrong, without the password, and ends with code 1", async () => {
+  it("prints what is wrong, without the password, and exits with code 1", async () => {
     await expect(command({})).rejects.toMatchObject({
       code: 1,
       stderr: expect.stringContaining("DATABASE_URL"),

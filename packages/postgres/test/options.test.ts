@@ -1,10 +1,14 @@
+import { PgClient } from "@effect/sql-pg"
 import * as Tenure from "@tenure/core/Tenure"
-import { type ConnectionOptions, postgres } from "@tenure/postgres"
+import { type ConnectionOptions, layer, migrate, postgres } from "@tenure/postgres"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import { expect, inject, it } from "vitest"
 
 const url = inject("databaseUrl")
 
-/** Options as plain JavaScript may have them. */
+/** Options as a program in JavaScript may pass them. */
 const untyped = (options: object): ConnectionOptions => JSON.parse(JSON.stringify(options))
 
 it.each([
@@ -16,10 +20,32 @@ it.each([
   [{ url, migrate: "no" }, "migrate"],
   [{ url, retention: "for ever" }, "retention"],
   [{ url, shema: "mine" }, "shema"],
-])("options that are wrong are refused by name: %o", async (options, field) => {
+])("an invalid option fails with InvalidInput and its name: %o", async (options, field) => {
   const refusal = await Tenure.make({ stores: postgres(untyped(options)) }).catch(
     (reason: unknown) => reason,
   )
   expect(refusal).toMatchObject({ _tag: "InvalidInput", field })
   expect(String(refusal)).not.toContain("secret")
+})
+
+it("no options at all are a clear error", async () => {
+  // @ts-expect-error: plain JavaScript does not notice.
+  const stores = postgres()
+  await expect(Tenure.make({ stores })).rejects.toMatchObject({
+    _tag: "InvalidInput",
+    field: "url",
+    message: expect.stringContaining("postgres://user:password@host:5432/database"),
+  })
+})
+
+it("unknown options on a client of the host's are refused by name", async () => {
+  const shema = JSON.parse('{ "shema": "mine" }')
+  const client = PgClient.layer({ url: Redacted.make(url) })
+  const failures = Effect.all([
+    Effect.flip(migrate(shema)),
+    Effect.flip(Effect.scoped(Layer.build(layer(shema)))),
+  ])
+  for (const failure of await Effect.runPromise(Effect.provide(failures, client))) {
+    expect(failure).toMatchObject({ _tag: "InvalidInput", field: "shema" })
+  }
 })

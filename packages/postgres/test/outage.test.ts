@@ -1,8 +1,9 @@
-/** The database goes and comes back: nobody waits for it, nothing that was answered is lost. */
+/** Database outages: requests fail fast, and no acknowledged change is lost. */
 
 import { execFile } from "node:child_process"
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
 import { promisify } from "node:util"
 import * as Tenure from "@tenure/core/Tenure"
 import { serve, type Server } from "@tenure/node-http"
@@ -12,6 +13,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 
 const extendOne = "/v2/projects/p1/memberships/1001/extend"
 const unlimited = { limit: 1_000_000, window: "1 minute" } as const
+
+// Refusals take about a second at most. Waiting for the database would take thirty.
+const soonMillis = 10_000
 
 let database: PostgresServer
 beforeAll(async () => {
@@ -33,7 +37,7 @@ afterEach(async () => {
   }
 })
 
-/** A server with a project, a member and a key. */
+/** Starts a server with a project, a member and a key. */
 const start = async (options: Tenure.Options = {}): Promise<Running> => {
   const tenure = await Tenure.make({
     stores: postgres({ url: database.url }),
@@ -78,12 +82,11 @@ const request = async (
 const extend = (one: Running): Promise<Response> =>
   request(one, "PATCH", extendOne, { extend: "2099-01-01T00:00:00.000Z" })
 
-/** Waits until requests are answered again. */
-const healed = async (one: Running): Promise<void> => {
-  while (!(await one.tenure.isReady())) await new Promise((resolve) => setTimeout(resolve, 50))
-}
+/** Waits until the database answers again. */
+const untilReady = (one: Running): Promise<void> =>
+  expect.poll(one.tenure.isReady, { timeout: 20_000, interval: 50 }).toBe(true)
 
-/** Sends a signal to all processes of the database. */
+/** Sends a signal to all processes of the database server. */
 const signal = async (name: "STOP" | "CONT"): Promise<void> => {
   const [pid = ""] = (await readFile(join(database.dataDirectory, "postmaster.pid"), "utf8")).split(
     "\n",
@@ -96,11 +99,11 @@ const signal = async (name: "STOP" | "CONT"): Promise<void> => {
 
 const outages = [
   ["is shut down", () => database.halt(), () => database.resume()],
-  ["does not answer any more", () => signal("STOP"), () => signal("CONT")],
+  ["does not answer", () => signal("STOP"), () => signal("CONT")],
 ] as const
 
 describe.each(outages)("while the database %s", (_name, begin, end) => {
-  it("requests are answered 503 within two seconds, and heal by themselves", async () => {
+  it("requests are soon answered 503, and succeed again once it is back", async () => {
     const one = await start()
     expect((await extend(one)).status).toBe(200)
     expect(await one.tenure.isReady()).toBe(true)
@@ -112,61 +115,66 @@ describe.each(outages)("while the database %s", (_name, begin, end) => {
       })
       expect(response.headers.get("retry-after")).toBe("5")
       expect(response.headers.get("x-ratelimit-limit")).toBe("1000000")
-      expect(response.millis).toBeLessThan(2000)
+      expect(response.millis).toBeLessThan(soonMillis)
     }
     expect(await one.tenure.isReady()).toBe(false)
     await end()
-    await healed(one)
+    await untilReady(one)
     expect((await extend(one)).status).toBe(200)
   }, 30_000)
 
-  it("under load, nothing but 200 and 503 is answered, and nothing that was answered is lost", async () => {
+  it("every request under load is answered 200 or 503, and no acknowledged change is lost", async () => {
     const one = await start()
     const ending = new AbortController()
-    let slowest = 0
-    const statuses: Array<number> = []
+    const responses: Array<Response> = []
+    const withStatus = (status: number) =>
+      responses.filter((response) => response.status === status)
     const load = Array.from({ length: 16 }, async () => {
       while (!ending.signal.aborted) {
-        const { millis, status } = await extend(one)
-        slowest = Math.max(slowest, millis)
-        statuses.push(status)
-        if (status !== 200) await new Promise((resolve) => setTimeout(resolve, 20))
+        const response = await extend(one)
+        responses.push(response)
+        // Refusals are so fast that they would keep everything else from running.
+        if (response.status !== 200) await sleep(20)
       }
     })
-    await expect.poll(() => statuses.length).toBeGreaterThan(100)
-    await begin()
-    await expect
-      .poll(() => statuses.filter((status) => status === 503).length, { timeout: 5000 })
-      .toBeGreaterThan(20)
-    await end()
-    await healed(one)
-    const before = statuses.length
-    await expect.poll(() => statuses.length).toBeGreaterThan(before + 200)
-    ending.abort()
-    await Promise.all(load)
-    expect(new Set(statuses)).toEqual(new Set([200, 503]))
-    expect(slowest).toBeLessThan(2000)
-    const answered = statuses.filter((status) => status === 200).length
+    try {
+      await expect.poll(() => responses.length, { timeout: 10_000 }).toBeGreaterThan(100)
+      await begin()
+      await expect.poll(() => withStatus(503).length, { timeout: 10_000 }).toBeGreaterThan(20)
+      await end()
+      await untilReady(one)
+      const before = withStatus(200).length
+      await expect
+        .poll(() => withStatus(200).length, { timeout: 10_000 })
+        .toBeGreaterThan(before + 200)
+    } finally {
+      ending.abort()
+      await Promise.all(load)
+    }
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200, 503]))
+    expect(Math.max(...responses.map(({ millis }) => millis))).toBeLessThan(soonMillis)
     const rows = await one.tenure.memberships.history({ projectId: "p1", limit: 10_000 })
-    expect(rows.length).toBeGreaterThanOrEqual(answered)
+    expect(rows.length).toBeGreaterThanOrEqual(withStatus(200).length)
   }, 60_000)
 })
 
 describe("while the database is shut down", () => {
-  const limits = { perKey: unlimited, perAddress: unlimited }
+  // None of the burst's tokens comes back during the test.
+  const burst = { limit: 20, window: "1 hour" } as const
+  const limits = { perKey: unlimited, perAddress: unlimited, burst }
 
   it.each([
     ["local", [...Array.from({ length: 20 }, () => 404), 429, 429]],
     ["open", Array.from({ length: 22 }, () => 404)],
     ["closed", Array.from({ length: 22 }, () => 503)],
   ] as const)(
-    "limits are kept as it is asked for: %s",
+    "onStoreFailure decides whether limits apply: %s",
     async (onStoreFailure, expected) => {
       const one = await start({ rateLimits: { ...limits, onStoreFailure } })
       await request(one, "GET", "/nothing")
       await database.halt()
       try {
-        // The first finds out that the database is gone.
+        // This call detects the outage, so that the requests below fail at once.
         await one.tenure.isReady()
         const statuses = []
         for (const _ of expected) statuses.push((await request(one, "GET", "/nothing")).status)
@@ -178,7 +186,7 @@ describe("while the database is shut down", () => {
     30_000,
   )
 
-  it("a host is told so, with an error that has a name", async () => {
+  it("calls in process fail with StoreUnavailable", async () => {
     const one = await start()
     await database.halt()
     try {
@@ -188,10 +196,10 @@ describe("while the database is shut down", () => {
     } finally {
       await database.resume()
     }
-    await healed(one)
+    await untilReady(one)
   }, 30_000)
 
-  it("Tenure does not start", async () => {
+  it("Tenure.make fails", async () => {
     await database.halt()
     try {
       await expect(Tenure.make({ stores: postgres({ url: database.url }) })).rejects.toMatchObject({

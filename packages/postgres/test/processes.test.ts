@@ -1,6 +1,7 @@
-/** Several processes on one database. Each is a Tenure, or a set of stores, with connections of its own. */
+/** Several processes on one database. Each is a Tenure, or a set of stores, with its own connections. */
 
 import { once } from "node:events"
+import { setTimeout as sleep } from "node:timers/promises"
 import { PgClient } from "@effect/sql-pg"
 import { afterEach, describe, expect, it } from "@effect/vitest"
 import { ApiKeyId } from "@tenure/core/ApiKey"
@@ -9,6 +10,7 @@ import { Outbox } from "@tenure/core/Outbox"
 import { RateLimitStore } from "@tenure/core/RateLimitStore"
 import * as Tenure from "@tenure/core/Tenure"
 import * as TokenBucket from "@tenure/core/TokenBucket"
+import { Millis } from "@tenure/core/Units"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import { nodeTransport } from "@tenure/node-http"
 import { layer, postgres } from "@tenure/postgres"
@@ -18,8 +20,8 @@ import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Queue from "effect/Queue"
 import { beforeEach, inject } from "vitest"
-import { forgetEvents } from "../src/statements/retention.ts"
-import { sweep } from "../src/statements/take.ts"
+import { sweep } from "../src/limits/sweep.sql.ts"
+import { forgetEvents } from "../src/outbox/forgetEvents.sql.ts"
 import { clientLayer, execute } from "./harness.ts"
 
 const schema = "processes"
@@ -34,14 +36,14 @@ afterEach(async () => {
   await Promise.all(closing.splice(0).map((close) => close()))
 })
 
-/** Stores on connections of their own, and the client that they are on. */
+/** Starts stores with their own connections, and the client that they use. */
 const startStores = () => {
   const runtime = ManagedRuntime.make(Layer.provideMerge(layer({ schema }), clientLayer()))
   closing.push(() => runtime.dispose())
   return runtime
 }
 
-/** A Tenure that delivers. */
+/** Starts a Tenure that delivers. */
 const startTenure = async (options: Tenure.Options = {}): Promise<Tenure.Tenure> => {
   const tenure = await Tenure.make({
     stores: postgres({ url: inject("databaseUrl"), schema }),
@@ -59,7 +61,7 @@ const receiving = async (answer?: Answer): Promise<Receiver> => {
   return receiver
 }
 
-/** Waits until a connection waits for a lock. */
+/** Waits until some connection waits for a lock. */
 const blocked = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   const waiting = sql.unsafe(
@@ -69,7 +71,7 @@ const blocked = Effect.gen(function* () {
 })
 
 describe("an extension", () => {
-  it("that was overtaken by a bulk extension and by another extension still counts", async () => {
+  it("takes effect although a bulk extension and another extension overtook it", async () => {
     const [one, other] = [startStores(), startStores()]
     const member = { ...Fixture.change(p1), userId: u1 }
     await one.runPromise(
@@ -108,7 +110,7 @@ describe("an extension", () => {
     expect(found.endDate).toBe(first)
   })
 
-  it("that is poison fails alone among those it was gathered with", async () => {
+  it("that is invalid fails alone, and not the others in its batch", async () => {
     const stores = startStores()
     const results = await stores.runPromise(
       Effect.gen(function* () {
@@ -124,14 +126,14 @@ describe("an extension", () => {
               origin: { requestId, keyId: ApiKeyId("k") },
             }),
           )
-        // PostgreSQL has no NUL in texts.
+        // PostgreSQL cannot store NUL in a text.
         return yield* Effect.all(["a", "b\0", "c"].map(extension), { concurrency: "unbounded" })
       }),
     )
     expect(results.map(({ _tag }) => _tag)).toEqual(["Success", "Failure", "Success"])
   })
 
-  it("of the same member is made in the order in which it was asked for", async () => {
+  it("of a membership starts where the previous one ended", async () => {
     const stores = startStores()
     const endDates = Array.from({ length: 50 }, (_, day) => new Date(in2027 + day * 86_400_000))
     const history = await stores.runPromise(
@@ -150,17 +152,17 @@ describe("an extension", () => {
         return yield* store.history(p1, { userId: u1, limit: 1000 })
       }),
     )
-    // Whatever the order, each began where the one before has ended.
+    // Holds for any order of the concurrent extensions.
     const rows = history.toReversed()
     expect(rows).toHaveLength(101)
     for (const [index, { from }] of rows.entries()) expect(from).toBe(rows[index - 1]?.to)
   })
 })
 
-describe("limits", () => {
-  it("hold over all processes together", async () => {
+describe("a limit", () => {
+  it("on requests applies to all processes together", async () => {
     const stores = [startStores(), startStores()]
-    const perHour = (limit: number) => TokenBucket.policy({ limit, windowMillis: 3_600_000 })
+    const perHour = (limit: number) => TokenBucket.policy({ limit, window: Millis(3_600_000) })
     const policies = { address: perHour(300), key: perHour(100), burst: perHour(20) }
     const client = { address: "1", keyId: ApiKeyId("a") }
     const takes = await Promise.all(
@@ -173,7 +175,7 @@ describe("limits", () => {
     expect(takes.filter((take) => take?.admitted === true)).toHaveLength(20)
   })
 
-  it("on the number of webhooks hold over all processes together", async () => {
+  it("on the number of webhooks applies to all processes together", async () => {
     const stores = [startStores(), startStores()]
     await stores[0]?.runPromise(Effect.flatMap(MembershipStore, (all) => all.createProject(p1)))
     const added = await Promise.allSettled(
@@ -187,8 +189,8 @@ describe("limits", () => {
   })
 })
 
-describe("deliveries", () => {
-  it("are shared by all processes: each is made once", async () => {
+describe("a delivery", () => {
+  it("is made once, by any of the processes", async () => {
     const receiver = await receiving()
     const tenures = await Promise.all([startTenure(), startTenure(), startTenure()])
     const [first] = tenures
@@ -204,7 +206,7 @@ describe("deliveries", () => {
     expect([ids.length, new Set(ids).size]).toEqual([300, 300])
   })
 
-  it("are made by a process that is told of them by one that makes none", async () => {
+  it("is made by a process that another notifies", async () => {
     const receiver = await receiving()
     const tenure = await startTenure()
     await tenure.memberships.createProject(projectId)
@@ -214,7 +216,7 @@ describe("deliveries", () => {
     await receiver.until(1)
   })
 
-  it("that a process claimed before it died are made by another", async () => {
+  it("that a process claimed before it stopped is made by another", async () => {
     const receiver = await receiving()
     const dying = startStores()
     await dying.runPromise(
@@ -224,7 +226,12 @@ describe("deliveries", () => {
         yield* (yield* WebhookStore).add(webhook, 50)
         const outbox = yield* Outbox
         yield* outbox.publish(Fixture.event(p1))
-        const claimed = yield* outbox.claim({ limit: 1, perWebhook: 4, leaseMillis: 500 })
+        const claimed = yield* outbox.claim({
+          limit: 1,
+          perWebhook: 4,
+          perProject: 100,
+          leaseMillis: 500,
+        })
         expect(claimed.claims).toHaveLength(1)
       }),
     )
@@ -233,7 +240,7 @@ describe("deliveries", () => {
     await receiver.until(1)
   })
 
-  it("end with the webhook in every process: none starts after its deletion", async () => {
+  it("starts in no process after the webhook is deleted", async () => {
     const receiver = await receiving()
     const [one, other] = await Promise.all([startTenure(), startTenure()])
     await one.memberships.createProject(projectId)
@@ -253,7 +260,7 @@ describe("deliveries", () => {
 })
 
 describe("an attempt in flight", () => {
-  it("is aborted when another process deletes the webhook", async () => {
+  it("is cancelled when another process deletes the webhook", async () => {
     const closed: Array<Promise<unknown>> = []
     const receiver = await receiving((response) => void closed.push(once(response, "close")))
     const sending = await startTenure()
@@ -269,8 +276,8 @@ describe("an attempt in flight", () => {
   })
 })
 
-describe("news of deliveries", () => {
-  it("are spread by a notification", async () => {
+describe("a publication", () => {
+  it("notifies other processes", async () => {
     const [telling, listening] = [startStores(), startStores()]
     await listening.runPromise(
       Effect.scoped(
@@ -290,11 +297,11 @@ describe("news of deliveries", () => {
   })
 })
 
-describe("buckets that are full", () => {
-  it("are forgotten, and no others", async () => {
+describe("the sweep of buckets", () => {
+  it("deletes full buckets only", async () => {
     const stores = startStores()
-    const take = (address: string, windowMillis: number) => {
-      const policy = TokenBucket.policy({ limit: 1, windowMillis })
+    const take = (address: string, millis: number) => {
+      const policy = TokenBucket.policy({ limit: 1, window: Millis(millis) })
       return Effect.flatMap(RateLimitStore, (store) =>
         store.take({ address, keyId: undefined }, { address: policy, key: policy, burst: policy }),
       )
@@ -304,7 +311,8 @@ describe("buckets that are full", () => {
         const sql = yield* PgClient.PgClient
         yield* take("soon", 1)
         yield* take("late", 3_600_000)
-        yield* Effect.sleep(5)
+        // The window has ended on the clock of the database.
+        yield* sql.unsafe("SELECT pg_sleep(0.002)")
         yield* sql.unsafe(sweep(`"${schema}"`))
         return yield* sql.unsafe(`SELECT key FROM ${schema}.buckets`)
       }),
@@ -313,8 +321,8 @@ describe("buckets that are full", () => {
   })
 })
 
-describe("API keys", () => {
-  it("that another process has revoked stop working within the life of what is known", async () => {
+describe("an API key", () => {
+  it("that another process has revoked stops working when its cache entry expires", async () => {
     const [one, other] = await Promise.all([
       startTenure({ keyCacheLife: 200 }),
       startTenure({ keyCacheLife: 200 }),
@@ -324,13 +332,14 @@ describe("API keys", () => {
     expect(await other.apiKeys.authenticate(token)).toMatchObject({ id })
     await one.apiKeys.revoke(id)
     expect(await one.apiKeys.authenticate(token)).toBeUndefined()
-    await new Promise((resolve) => setTimeout(resolve, 250))
+    // Elapsed time is what this test is about: the life of a cached key.
+    await sleep(250)
     expect(await other.apiKeys.authenticate(token)).toBeUndefined()
   })
 })
 
-describe("what is kept of the past", () => {
-  it("is forgotten after the retention, but for what is still to be delivered", async () => {
+describe("retention", () => {
+  it("deletes old events, except those with open deliveries", async () => {
     const stores = startStores()
     const left = await stores.runPromise(
       Effect.gen(function* () {
@@ -340,7 +349,12 @@ describe("what is kept of the past", () => {
         yield* (yield* MembershipStore).createProject(p1)
         yield* (yield* WebhookStore).add(webhook, 50)
         yield* outbox.publish(Fixture.event(p1))
-        const { claims } = yield* outbox.claim({ limit: 1, perWebhook: 4, leaseMillis: 60_000 })
+        const { claims } = yield* outbox.claim({
+          limit: 1,
+          perWebhook: 4,
+          perProject: 100,
+          leaseMillis: 60_000,
+        })
         const attempt = {
           at: 0,
           durationMillis: 1,
@@ -354,7 +368,7 @@ describe("what is kept of the past", () => {
         return yield* outbox.deliveries({ projectId: p1, webhookId: webhook.id }, { limit: 10 })
       }),
     )
-    // Both events are from 1970.
+    // Both events have a date in 1970.
     expect(left.map(({ state }) => state)).toEqual(["waiting"])
   })
 })

@@ -1,4 +1,4 @@
-/** Operations inside a transaction of the host's commit and roll back with it. */
+/** Operations inside a transaction of the host commit and roll back with it. */
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
@@ -19,15 +19,18 @@ const member = { projectId, userId: "1001" }
 const early = Date.parse("2027-01-01T00:00:00.000Z")
 const late = "2099-01-01T00:00:00.000Z"
 
-/** Attempts that never end, so that what is claimed stays so. */
-const silent = Layer.succeed(WebhookTransport, { send: () => Effect.never })
+/** Attempts that never end, so that claimed deliveries stay claimed. */
+const silent = Layer.succeed(WebhookTransport, {
+  sendsHttpToNames: true,
+  send: () => Effect.never,
+})
 
 const host = Tenure.layer({ transport: silent }).pipe(
   Layer.provideMerge(layer({ schema })),
   Layer.provideMerge(clientLayer()),
 )
 
-/** Runs a test with a project, a member and a webhook, on empty tables. */
+/** Runs a test with a project and a member, on empty tables. */
 const inHost = <A, E>(
   name: string,
   test: Effect.Effect<A, E, Tenure.Services | Outbox | PgClient.PgClient>,
@@ -58,9 +61,9 @@ const actions = Effect.flatMap(Memberships, ({ history }) =>
   Effect.map(history({ projectId }), (rows) => rows.map(({ action }) => action)),
 )
 
-describe("a transaction of the host's", () => {
+describe("a transaction of the host", () => {
   inHost(
-    "that rolls back takes the change, its audit row, its event and its deliveries with it",
+    "that rolls back undoes the change, its audit row, its event and its deliveries",
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const { deliveries } = yield* Webhooks
@@ -68,9 +71,9 @@ describe("a transaction of the host's", () => {
       const work = Effect.gen(function* () {
         yield* extend
         expect(yield* endDate).toBe(Date.parse(late))
-        return yield* Effect.fail("the host's own failure")
+        return yield* Effect.fail("the host's error")
       })
-      expect(yield* Effect.flip(sql.withTransaction(work))).toBe("the host's own failure")
+      expect(yield* Effect.flip(sql.withTransaction(work))).toBe("the host's error")
       expect(yield* endDate).toBe(early)
       expect(yield* actions).toEqual(["granted"])
       expect(yield* deliveries({ projectId, webhookId: id })).toEqual([])
@@ -78,7 +81,7 @@ describe("a transaction of the host's", () => {
   )
 
   inHost(
-    "that commits keeps the host's work and Tenure's together",
+    "that commits stores the work of the host and of Tenure",
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const { deliveries } = yield* Webhooks
@@ -98,7 +101,7 @@ describe("a transaction of the host's", () => {
   )
 
   inHost(
-    "is not seen from outside before it commits, nor waited for by others",
+    "is invisible to others until it commits, and does not hold them up",
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const { find, grant } = yield* Memberships
@@ -106,7 +109,7 @@ describe("a transaction of the host's", () => {
       yield* sql.withTransaction(
         Effect.gen(function* () {
           yield* extend
-          // Another fiber is in no transaction.
+          // A new fiber runs outside of the transaction.
           const outside = Effect.runPromiseWith(context)
           const seen = yield* Effect.promise(() => outside(find(member)))
           expect(seen.endDate).toBe(early)
@@ -118,7 +121,7 @@ describe("a transaction of the host's", () => {
   )
 
   inHost(
-    "is told of a membership that does not exist, and can go on",
+    "can continue after an extension of a missing membership fails",
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const { extend: set } = yield* Memberships

@@ -1,26 +1,20 @@
 /**
- * Conformance suites: what every store and every adapter of Tenure has to do. They declare tests
- * of vitest.
+ * Suites that certify stores and adapters, and what their tests need besides. The suites declare
+ * tests of vitest.
  */
-export { apiKeyStoreSuite } from "./apiKeyStoreSuite.ts"
-export { membershipStoreSuite } from "./membershipStoreSuite.ts"
-export { outboxSuite } from "./outboxSuite.ts"
-export { paceSuite } from "./paceSuite.ts"
-export { replaySuite } from "./replaySuite.ts"
-export { rateLimitStoreSuite } from "./rateLimitStoreSuite.ts"
-export type { StoreHarness } from "./StoreHarness.ts"
-export { webhookStoreSuite } from "./webhookStoreSuite.ts"
+export { type Port, type StoreHarness } from "./stores/StoreHarness.ts"
+export { storeSuite } from "./stores/storeSuite.ts"
+export type { AdapterHarness, Mount, RunningServer } from "./adapters/AdapterHarness.ts"
+export { adapterSuite } from "./adapters/adapterSuite.ts"
+export type { DeliveryHarness } from "./adapters/deliveries/DeliveryHarness.ts"
+export { deliverySuite } from "./adapters/deliveries/deliverySuite.ts"
+export { listening } from "./adapters/listening.ts"
+export * as Fixture from "./support/fixtures.ts"
 export {
-  type AdapterHarness,
-  type Fixture as AdapterFixture,
-  type Mount,
-  type RunningServer,
-  servingOn,
-} from "./AdapterHarness.ts"
-export { adapterSuite } from "./adapterSuite.ts"
-export { listening } from "./listening.ts"
-export { standaloneSuite } from "./standaloneSuite.ts"
-export { exchange, type Incoming, type Outgoing, parseResponses, send } from "./httpClient.ts"
-export { type Answer, type Notification, type Receiver, startReceiver } from "./receiver.ts"
-export * as Fixture from "./fixtures.ts"
-export { type DeliveryHarness, deliverySuite } from "./deliverySuite.ts"
+  exchange,
+  type Incoming,
+  type Outgoing,
+  parseResponses,
+  send,
+} from "./support/httpClient.ts"
+export { type Answer, type Notification, type Receiver, startReceiver } from "./support/receiver.ts"

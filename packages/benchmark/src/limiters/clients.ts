@@ -1,14 +1,16 @@
 /** The clients of a limiter, and the order in which they come. */
 
+import { ApiKeyId } from "@tenure/core/ApiKey"
+
 /** A key and an address; a request draws on two buckets of the key and on one of the address. */
 export interface Client {
-  readonly key: string
+  readonly key: ApiKeyId
   readonly address: string
 }
 
 /** The client of a number: a key's id, and an address. */
 export const clientOf = (index: number): Client => ({
-  key: `b9019cc1-e966-4695-ad2c-${index.toString(16).padStart(12, "0")}`,
+  key: ApiKeyId(`b9019cc1-e966-4695-ad2c-${index.toString(16).padStart(12, "0")}`),
   address: `10.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}`,
 })
 
@@ -30,7 +32,7 @@ export const drawsOf = (
   )
 }
 
-/** Gives shares of the whole below 1. */
+/** Returns shares of the whole, below 1. */
 const zipf = (count: number): (() => number) => {
   const sums = new Float64Array(count)
   let sum = 0

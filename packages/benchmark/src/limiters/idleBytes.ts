@@ -13,7 +13,7 @@ const [name = "", count = ""] = process.argv.slice(2)
 const clients = Number(count)
 const limiter = limiterNamed(name, "admitted", clients)
 
-// What the first requests compile is no client's. Then each comes once, and nobody keeps its key.
+// The first requests compile the code, which no client has to pay for. Then each client comes once.
 const fill = async (from: number, to: number): Promise<void> => {
   for (let index = from; index < to; index++) await limiter.takeAll([clientOf(index)])
 }
@@ -22,6 +22,6 @@ await fill(0, warmUp)
 const before = used()
 await fill(warmUp, clients)
 process.send?.((used() - before) / (clients - warmUp))
-// It lives until here, whatever the collector thinks.
+// Keeps the limiter from being collected before this point.
 await limiter.takeAll([])
 process.disconnect()

@@ -4,11 +4,12 @@
  * taken from the buckets that they asked before, and ask no further.
  */
 
-import { ApiKeyId } from "@tenure/core/ApiKey"
 import * as BucketTable from "@tenure/core/BucketTable"
-import { RateLimiter } from "@tenure/core/RateLimiter"
+import { options as limiterOptions, RateLimiter } from "@tenure/core/RateLimiter"
 import { type Policies, RateLimitStore } from "@tenure/core/RateLimitStore"
+import * as Setting from "@tenure/core/Setting"
 import * as TokenBucket from "@tenure/core/TokenBucket"
+import { Millis, toMicros } from "@tenure/core/Units"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -21,7 +22,7 @@ import type { Client } from "./clients.ts"
 /** A limiter as a host would call it. */
 export interface Limiter {
   readonly name: string
-  /** Takes for each client in turn; gives the number that were admitted. */
+  /** Takes for each client in turn. Returns the number that were admitted. */
   readonly takeAll: (clients: ReadonlyArray<Client>) => Promise<number>
 }
 
@@ -31,14 +32,14 @@ export type Outcome = "admitted" | "refused"
 const plenty = 1_000_000_000
 const pointsOf = (outcome: Outcome): number => (outcome === "admitted" ? plenty : 1)
 
-/** Makes a limiter, with room for so many clients. */
+/** Makes a limiter, with room for this many clients. */
 type Make = (outcome: Outcome, clients: number) => Limiter
 
 // Tokens come back slowly, so that all buckets are kept, as the counters of the others are.
 const limitOf = (outcome: Outcome) =>
   outcome === "admitted"
-    ? { limit: 10_000_000, windowMillis: 300 * 86_400_000 }
-    : { limit: 1, windowMillis: 3_600_000 }
+    ? { limit: 10_000_000, window: Millis(300 * 86_400_000) }
+    : { limit: 1, window: Millis(3_600_000) }
 
 const policiesOf = (outcome: Outcome): Policies => {
   const policy = TokenBucket.policy(limitOf(outcome))
@@ -46,7 +47,7 @@ const policiesOf = (outcome: Outcome): Policies => {
 }
 
 /** A client as Tenure knows it. */
-const callerOf = ({ address, key }: Client) => ({ address, keyId: ApiKeyId(key) })
+const callerOf = ({ address, key }: Client) => ({ address, keyId: key })
 
 const onRuntime = <R, E>(
   name: string,
@@ -67,7 +68,9 @@ const tenureTable: Make = (outcome, clients) => {
   return {
     name: "Tenure's BucketTable",
     takeAll: async (all) =>
-      all.filter((one) => table.take(callerOf(one), policies, Date.now() * 1000).admitted).length,
+      all.filter(
+        (one) => table.take(callerOf(one), policies, toMicros(Millis(Date.now()))).admitted,
+      ).length,
   }
 }
 
@@ -87,11 +90,12 @@ const tenureStore: Make = (outcome, clients) => {
   )
 }
 
-/** The service, as a request meets it: with the report for the headers and with suspension. */
+/** The service as the handler uses it: with the report for the headers and with suspension. */
 const tenureService: Make = (outcome, clients) => {
-  const { limit, windowMillis } = limitOf(outcome)
-  const given = { limit, window: windowMillis }
-  const layer = RateLimiter.layer({ perKey: given, perAddress: given, burst: given })
+  const given = limitOf(outcome)
+  const layer = RateLimiter.layer(
+    Setting.readSync(limiterOptions, { perKey: given, perAddress: given, burst: given }),
+  )
   return onRuntime(
     "Tenure's RateLimiter",
     Layer.provide(layer, memory({ maxBuckets: clients })),
@@ -207,7 +211,7 @@ const makers = {
   effectLimiter,
 }
 
-/** What can be asked for. */
+/** All limiters, by name. */
 export type LimiterName = keyof typeof makers
 
 /** Makes a limiter by its name. */

@@ -1,10 +1,10 @@
-/** A process with one limiter, so that nobody pays for what another keeps on the heap. */
+/** A process with one limiter, so that no limiter pays for the heap of another. */
 
 import { batches, type Sample } from "../rounds.ts"
 import { clientsOf, type Distribution, drawsOf } from "./clients.ts"
 import { limiterNamed, type Outcome } from "./limiters.ts"
 
-/** What to do. */
+/** The task. */
 export interface Turn {
   readonly distribution: Distribution
   readonly seconds: number
@@ -19,7 +19,7 @@ const draws = { uniform: drawsOf(clients, "uniform"), zipf: drawsOf(clients, "zi
 const batchSize = 500
 let at = 0
 
-/** Takes for the next clients, and makes sure of what becomes of the requests. */
+/** Takes for the next clients, and checks whether the requests are admitted. */
 const batch = async (distribution: Distribution): Promise<void> => {
   const some = draws[distribution].slice(at, at + batchSize)
   at = (at + batchSize) % (draws[distribution].length - batchSize)

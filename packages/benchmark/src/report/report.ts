@@ -15,7 +15,7 @@ const machine = () => ({
   processors: cpus().map(({ model }) => model),
 })
 
-/** A row that is judged by nothing that takes time. */
+/** A row whose verdict does not depend on time. */
 const withoutTimes = ({ target, ...row }: Row): Row =>
   target?.always === true ? { ...row, target } : row
 

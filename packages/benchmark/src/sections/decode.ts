@@ -13,7 +13,7 @@ import { brief, compare, repeat } from "../rounds.ts"
 // The result for all: milliseconds, or a failure.
 const [least, most] = [1_000_000_000_000, 9_999_999_999_999]
 
-/** Gives milliseconds, or `undefined` for what is no end date. */
+/** Returns milliseconds, or `undefined` if the input is not an end date. */
 interface Decoder {
   readonly name: string
   readonly decode: (input: unknown) => number | undefined
@@ -133,7 +133,7 @@ const assertSameRule = (): void => {
 const asFast: Target = { of: "ratio", atMost: 1 }
 const atMostMicro: Target = { of: "figure", atMost: 1 }
 
-/** One kind of input, with what is asked of Tenure on it. */
+/** One kind of input, with the requirements on Tenure for it. */
 interface Kind {
   readonly measured: string
   readonly inputs: ReadonlyArray<unknown>

@@ -23,13 +23,13 @@ const projectOf = (index: number): string => `deliveries-${index % projectCount}
 
 const data = () => ({ at: Date.now(), padding: "x".repeat(200) })
 
-/** The process that receives, and what it has received. */
+/** The receiving process, and its report. */
 const startReceiver = async () => {
   const { ask, greeting: port, stop } = await start<number>("./receiver.ts")
   const report = () => ask<Arrivals>({})
   return {
     report,
-    /** Waits until so many different notifications have arrived. */
+    /** Waits until this many different notifications have arrived. */
     until: async (count: number): Promise<Arrivals> => {
       const begin = performance.now()
       for (;;) {
@@ -55,7 +55,7 @@ const startReceiver = async () => {
 
 type Receiver = Awaited<ReturnType<typeof startReceiver>>
 
-/** Publishes events while nobody delivers. */
+/** Publishes events while no dispatcher runs. */
 const fillBacklog = (url: string, count: number): Promise<void> =>
   Effect.runPromise(
     Effect.gen(function* () {
@@ -77,7 +77,7 @@ const fillBacklog = (url: string, count: number): Promise<void> =>
 
 type Publish = () => Promise<unknown>
 
-/** What a part has published and found. */
+/** The events that a part has published, and its results. */
 interface Part {
   readonly published: number
   readonly rows: ReadonlyArray<Row>
@@ -124,7 +124,7 @@ const measureSustained = async (
   return { published, rows: [{ measured: "deliveries, sustained", unit: "/s", figure: rate }] }
 }
 
-/** What had been published before is delivered as fast as it goes. */
+/** Delivers a backlog at full speed. */
 const measureBacklog = async (
   url: string,
   receiver: Receiver,

@@ -56,7 +56,7 @@ const createTables = async ({ sql }: Database, members: number): Promise<void> =
   await sql("VACUUM ANALYZE yard_memberships")
 }
 
-/** Compares single extensions with what they could cost at least. */
+/** Compares single extensions with the least that they could cost. */
 const measureSingle = async (
   database: Database,
   tenure: Tenure,

@@ -1,4 +1,4 @@
-/** What an operation costs as projects, memberships and webhooks become more. */
+/** The cost of an operation as the number of projects, memberships and webhooks grows. */
 
 import { ApiKeyId } from "@tenure/core/ApiKey"
 import * as Tenure from "@tenure/core/Tenure"
@@ -10,7 +10,7 @@ import { type Contestant, loops, type Score, takeTurns } from "../rounds.ts"
 
 const endDate = "2099-01-01T00:00:00.000Z"
 
-/** A Tenure with so many projects, each with so many members. */
+/** An instance of Tenure with this many projects, each with this many members. */
 interface Filled {
   readonly tenure: Tenure.Tenure
   readonly projects: number

@@ -1,4 +1,4 @@
-/** Extensions over HTTP, in memory: Tenure beside what a team would write on a framework. */
+/** Extensions over HTTP, in memory: Tenure beside a typical implementation on a framework. */
 
 import { rowsOf, type Section, type Target } from "../measurement.ts"
 import { compare } from "../rounds.ts"

@@ -1,4 +1,4 @@
-/** Limiters in memory: takes a second, and what they keep. */
+/** Limiters in memory: takes per second, and memory per client. */
 
 import type { Distribution } from "../limiters/clients.ts"
 import type { Flooded } from "../limiters/flood.ts"

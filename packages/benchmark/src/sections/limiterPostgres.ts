@@ -3,10 +3,11 @@
  * rate-limiter-flexible is logged, Tenure's is not.
  */
 
-import { ApiKeyId } from "@tenure/core/ApiKey"
-import { RateLimiter } from "@tenure/core/RateLimiter"
+import { options as limiterOptions, RateLimiter } from "@tenure/core/RateLimiter"
 import { RateLimitStore } from "@tenure/core/RateLimitStore"
+import * as Setting from "@tenure/core/Setting"
 import * as TokenBucket from "@tenure/core/TokenBucket"
+import { Millis } from "@tenure/core/Units"
 import { postgres } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -32,7 +33,7 @@ interface Limiter {
 
 const plenty = 1_000_000_000
 
-const policy = TokenBucket.policy({ limit: 10_000_000, windowMillis: 300 * 86_400_000 })
+const policy = TokenBucket.policy({ limit: 10_000_000, window: Millis(300 * 86_400_000) })
 
 const policies = { address: policy, key: policy, burst: policy }
 
@@ -45,7 +46,7 @@ const tenureStore = (url: string): Limiter => {
     take: ({ address, key }) =>
       runtime.runPromise(
         Effect.flatMap(RateLimitStore, (store) =>
-          store.take({ address, keyId: ApiKeyId(key) }, policies),
+          store.take({ address, keyId: key }, policies),
         ).pipe(Effect.map(({ admitted }) => admitted)),
       ),
   }
@@ -54,7 +55,9 @@ const tenureStore = (url: string): Limiter => {
 /** The service, which remembers refusals; one request an hour for each client. */
 const tenureService = (url: string): Limiter => {
   const limit = { limit: 1, window: "1 hour" } as const
-  const service = RateLimiter.layer({ perKey: limit, perAddress: limit, burst: limit })
+  const service = RateLimiter.layer(
+    Setting.readSync(limiterOptions, { perKey: limit, perAddress: limit, burst: limit }),
+  )
   const runtime = ManagedRuntime.make(
     Layer.provide(service, postgres({ url, schema, maxConnections })),
   )
@@ -63,9 +66,9 @@ const tenureService = (url: string): Limiter => {
     close: () => runtime.dispose(),
     take: ({ address, key }) =>
       runtime.runPromise(
-        Effect.flatMap(RateLimiter, (limiter) =>
-          limiter.take({ address, keyId: ApiKeyId(key) }),
-        ).pipe(Effect.map(({ _tag }) => _tag === "Admitted")),
+        Effect.flatMap(RateLimiter, (limiter) => limiter.take({ address, keyId: key })).pipe(
+          Effect.map(({ _tag }) => _tag === "Admitted"),
+        ),
       ),
   }
 }
@@ -115,7 +118,7 @@ const flexible = async (url: string, name: string, options: Partial<Options>): P
   }
 }
 
-/** A situation: who comes, and what becomes of the requests. */
+/** A situation: which clients send requests, and whether these are admitted. */
 interface Situation {
   readonly measured: string
   readonly client: () => Client

@@ -38,7 +38,7 @@ const measure = (
   })
 }
 
-/** What Tenure costs more than the host that it is mounted in. */
+/** The additional cost of Tenure over the host in which it is mounted. */
 export const mounted: Section = {
   name: "mounted",
   measure: async (settings) => {

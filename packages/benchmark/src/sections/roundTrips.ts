@@ -12,7 +12,7 @@ import type { Section } from "../measurement.ts"
 
 const utf8 = new TextEncoder()
 
-/** A client that says what it is asked. */
+/** A client that reports the statements that it runs. */
 const watched = (url: string, statements: Array<string>) =>
   PgClient.layerFrom(
     Effect.map(PgClient.make({ url: Redacted.make(url) }), (client) => {
@@ -28,7 +28,7 @@ const watched = (url: string, statements: Array<string>) =>
     }),
   )
 
-// What is claimed and swept meanwhile is not the request's.
+// Claims and sweeps that run meanwhile are not part of the request.
 const isOfRequest = (sql: string): boolean => /memberships|buckets|api_keys/.test(sql)
 
 /** Counts the statements of an extension over HTTP, in the steady state. */

@@ -7,7 +7,7 @@ import { median } from "../rounds.ts"
 import type { Health } from "../servers/soaked.ts"
 import { endDate, requests } from "../servers/workload.ts"
 
-// One request in so many is refused, because it asks for no date.
+// One request in this many is refused, because its date is missing.
 const refusedEvery = 20
 
 // Fewer than can be delivered, or the deliveries that wait would pile up. 32 connections.
@@ -64,7 +64,7 @@ const refusals = ({ failures, responses }: Answered): Row => ({
   target: { of: "ratio", atLeast: 0.95, atMost: 1.05 },
 })
 
-/** Ten minutes, or what `SOAK_SECONDS` says. */
+/** Ten minutes, or `SOAK_SECONDS`. */
 export const soak: Section = {
   name: "soak",
   measure: async ({ pick }) => {
@@ -79,7 +79,7 @@ export const soak: Section = {
       port: server.greeting,
       connections,
       restMillis,
-      // Somewhat longer than is watched: what ends is no part of it.
+      // Somewhat longer than is measured, so that the end of the load is not part of it.
       seconds: 1.05 * seconds + 1,
       requests: requests((index) => (isRefused(index) ? "tomorrow" : endDate)),
     }

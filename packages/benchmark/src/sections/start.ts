@@ -1,4 +1,4 @@
-/** What it takes to start: the time to import the core, in a process that has imported nothing yet. */
+/** The time to import the core, in a process that has imported nothing yet. */
 
 import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"

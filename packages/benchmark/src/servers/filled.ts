@@ -1,4 +1,4 @@
-/** A Tenure in memory with members, keys that are issued, and limits that nobody reaches. */
+/** An instance of Tenure in memory with members, API keys, and limits that no client reaches. */
 
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
@@ -8,7 +8,7 @@ import { memberCount, projectId, tokens } from "./workload.ts"
 // Tokens come back slowly, so that the buckets are kept from one request to the next.
 const limit = { limit: 10_000_000, window: "300 days" } as const
 
-/** What may differ. */
+/** The options that vary. */
 interface Options {
   readonly history?: number
   readonly webhooks?: Tenure.WebhookOptions

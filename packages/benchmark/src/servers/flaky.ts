@@ -1,4 +1,4 @@
-/** A receiver that takes what it is sent for a while, then fails for a while, and so on. */
+/** A receiver that alternately accepts notifications for a while and fails for a while. */
 
 import { createServer } from "node:http"
 import { listen } from "./server.ts"

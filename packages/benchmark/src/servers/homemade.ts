@@ -59,7 +59,7 @@ const printEvent = (data: object) => ({
   body: JSON.stringify({ type: "membership.extended", timestamp: new Date().toISOString(), data }),
 })
 
-/** Changes a membership; gives the envelope, or `undefined` where there is none to change. */
+/** Changes a membership. Returns the envelope, or `undefined` if the membership does not exist. */
 export const extend = ({ extend: given, key, method, path, project, user }: Extension) => {
   const requestId = randomUUID()
   const id = `${project}/${user}`

@@ -2,7 +2,7 @@
 
 import type { AddressInfo, Server } from "node:net"
 
-/** Tells the parent the port, and answers what it asks: the processor time, if nothing else. */
+/** Sends the port to the parent, and answers its messages, by default with the processor time. */
 export const announce = (port: number, answer: () => object = process.cpuUsage): void => {
   process.on("message", () => process.send?.(answer()))
   process.on("disconnect", () => process.exit())

@@ -1,4 +1,4 @@
-/** What the servers are asked for. */
+/** The requests to all servers. */
 
 import * as EndDate from "@tenure/core/EndDate"
 
@@ -12,10 +12,10 @@ export const tokens = Array.from(
   (_, index) => `benchmark-token-${index}-${"x".repeat(24)}`,
 )
 
-/** What every request asks for. */
+/** The end date in every request. */
 export const endDate = "2099-01-01T00:00:00.000Z"
 
-/** High enough that nobody ever reaches it; the work of limiting is done all the same. */
+/** A limit that no client reaches. Requests are still counted. */
 export const highLimit = 1_000_000_000
 
 /** The route of an extension, as Express and Fastify spell it. */
@@ -50,7 +50,7 @@ export const headers = {
   "X-RateLimit-Reset": "1790000000",
 }
 
-/** What Tenure answers, as a constant. */
+/** The response of Tenure, as a constant. */
 export const envelope = JSON.stringify({
   ok: true,
   request_id: "b9019cc1-e966-4695-ad2c-6caf64a8431f",
@@ -62,5 +62,5 @@ export const envelope = JSON.stringify({
   data: { new_end_date: endDate },
 })
 
-/** The rule for dates. Nobody has a quicker one, so that it is to nobody's disadvantage. */
+/** The rule for dates. It is the fastest one here, so no contestant has a disadvantage. */
 export const isRealInstant = (text: string): boolean => EndDate.parse(text) !== undefined

@@ -1,4 +1,4 @@
-/** What a backend on Express gains. */
+/** What Tenure adds to the bundle of a backend on Express. */
 
 export * as Tenure from "@tenure/core/Tenure"
 export { membershipMiddleware } from "@tenure/express"

@@ -1,4 +1,4 @@
-/** What a worker gains. */
+/** What Tenure adds to the bundle of a worker. */
 
 export * as Tenure from "@tenure/core/Tenure"
 export { fetchHandler } from "@tenure/fetch"

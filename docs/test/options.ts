@@ -1,0 +1,177 @@
+/** The page of all options: from their definitions, and the doc comments there. */
+
+import { readFileSync } from "node:fs"
+import { glob } from "node:fs/promises"
+import { options as routes } from "@tenure/core/HttpRoutes"
+import type { Fields, Setting } from "@tenure/core/Setting"
+import { makeOptions } from "@tenure/core/Tenure"
+import { options as express } from "@tenure/express"
+import { options as fastify } from "@tenure/fastify"
+import { options as fetch } from "@tenure/fetch"
+import { options as memory } from "@tenure/memory"
+import { handlerOptions, serverOptions, verifyOptions } from "@tenure/node-http"
+import { connectionOptions, options as postgres } from "@tenure/postgres"
+import * as Result from "effect/Result"
+import { root } from "./examples.ts"
+
+type AnySetting = Setting<unknown, unknown>
+
+/** A function that has options. */
+interface Section {
+  readonly title: string
+  /** Where the options are defined, a pattern of paths in packages/. */
+  readonly sources: string
+  readonly options: { readonly fields: Fields }
+  readonly note?: string
+}
+
+const sections: ReadonlyArray<Section> = [
+  {
+    title: "`Tenure.make` of `@tenure/core`",
+    sources: "core/src/**/!(HttpRoutes).ts",
+    options: makeOptions,
+    note: "`Tenure.layer`, for Effect hosts, takes the same but `stores`.",
+  },
+  { title: "`memory` of `@tenure/memory`", sources: "memory/src/**/*.ts", options: memory },
+  {
+    title: "`postgres` of `@tenure/postgres`",
+    sources: "postgres/src/**/*.ts",
+    options: connectionOptions,
+    note: `\`layer\`, for hosts with a client of their own, takes ${Object.keys(postgres.fields)
+      .map((name) => `\`${name}\``)
+      .join(", ")}.`,
+  },
+  {
+    title: "`membershipMiddleware` of `@tenure/express`",
+    sources: "express/src/**/*.ts",
+    options: express,
+  },
+  {
+    title: "`membershipPlugin` of `@tenure/fastify`",
+    sources: "fastify/src/**/*.ts",
+    options: fastify,
+    note: "Besides `tenure`, and the options of `register`.",
+  },
+  { title: "`fetchHandler` of `@tenure/fetch`", sources: "fetch/src/**/*.ts", options: fetch },
+  {
+    title: "`toNodeHandler` of `@tenure/node-http`",
+    sources: "node-http/src/**/*.ts",
+    options: handlerOptions(),
+  },
+  {
+    title: "`serve` of `@tenure/node-http`",
+    sources: "node-http/src/**/*.ts",
+    options: serverOptions,
+  },
+  {
+    title: "`verifyWebhook` of `@tenure/node-http`",
+    sources: "node-http/src/**/*.ts",
+    options: verifyOptions,
+  },
+  {
+    title: "`HttpRoutes.layer` of `@tenure/core`",
+    sources: "core/src/http/HttpRoutes.ts",
+    options: routes(),
+  },
+]
+
+// A doc comment, the name of an option, and its definition, or the type of `stores`.
+const documented =
+  /\/\*\*((?:(?!\*\/).)*)\*\/\s*(?:readonly )?(\w+):\s*(?:Setting\.|Networks\.|StoreLayers<)/gs
+
+/** The text of a doc comment in one line. */
+const textOf = (comment: string): string =>
+  comment
+    .replaceAll(/\n[ \t]*\* ?/g, " ")
+    .replaceAll(/\s+/g, " ")
+    .trim()
+
+/** Reads the doc comments of definitions, by the name of the option. */
+const readComments = async (sources: string): Promise<ReadonlyMap<string, string>> => {
+  const comments = new Map<string, string>()
+  for await (const file of glob(`packages/${sources}`, { cwd: root })) {
+    const source = readFileSync(`${root}/${file}`, "utf8")
+    for (const [, comment = "", name = ""] of source.matchAll(documented)) {
+      const text = textOf(comment)
+      if ((comments.get(name) ?? text) !== text) throw new Error(`${name} is defined twice`)
+      comments.set(name, text)
+    }
+  }
+  return comments
+}
+
+/** Writes a default as it is written in code, if it can be. */
+const printed = (value: unknown): string | undefined => {
+  if (Array.isArray(value)) return `[${value.map(printed).join(", ")}]`
+  if (typeof value !== "object" || value === null) return JSON.stringify(value)
+  if (Object.getPrototypeOf(value) !== Object.prototype) return undefined
+  const parts = Object.entries(value).map(([name, part]) => `${name}: ${printed(part)}`)
+  return parts.length === 0 ? undefined : `{ ${parts.join(", ")} }`
+}
+
+/** An option with all that the page says of it. */
+export interface Entry {
+  /** Such as `webhooks.timeout`. */
+  readonly name: string
+  /** The doc comment, which ends with the default if there is one. */
+  readonly text: string
+  readonly default: string | undefined
+  readonly expected: string
+  readonly isRequired: boolean
+  readonly entries: ReadonlyArray<Entry>
+}
+
+const entriesOf = (
+  fields: Fields,
+  comments: ReadonlyMap<string, string>,
+  prefix = "",
+): ReadonlyArray<Entry> =>
+  Object.entries<AnySetting>(fields).map(([name, setting]) => ({
+    name: `${prefix}${name}`,
+    text: comments.get(name) ?? "",
+    default: printed(setting.default),
+    expected: setting.expected,
+    isRequired: Result.isFailure(setting.read(undefined, name)),
+    entries: entriesOf(setting.fields ?? {}, comments, `${prefix}${name}.`),
+  }))
+
+/** All options, by section. */
+export const allOptions = (): Promise<
+  ReadonlyArray<Section & { readonly entries: ReadonlyArray<Entry> }>
+> =>
+  Promise.all(
+    sections.map(async (section) => ({
+      ...section,
+      entries: entriesOf(section.options.fields, await readComments(section.sources)),
+    })),
+  )
+
+const lineOf = ({ entries, expected, isRequired, name, text }: Entry): string => {
+  const necessity = isRequired ? " Required." : ""
+  const takes = entries.length === 0 ? ` Takes ${expected}.` : ""
+  return `- **\`${name}\`**: ${text}${necessity}${takes}`
+}
+
+const linesOf = (entries: ReadonlyArray<Entry>, indent = ""): ReadonlyArray<string> =>
+  entries.flatMap((entry) => [
+    `${indent}${lineOf(entry)}`,
+    ...linesOf(entry.entries, `${indent}  `),
+  ])
+
+const introduction = `# Options
+
+This page lists the options of every function that has options. An invalid or unknown option is an \`InvalidInput\` error, which names the option, such as \`webhooks.retrySchedule[2]\`, and says what is valid. A duration is a text such as \`"15 seconds"\`, a \`Duration\` of Effect, or a number of milliseconds.
+
+This page is generated from the definitions: \`npx vitest run --config vitest.workspace.ts --project docs options --update\`.
+`
+
+/** Writes the page. */
+export const optionsPage = async (): Promise<string> =>
+  [
+    introduction,
+    ...(await allOptions()).flatMap(({ entries, note, title }) => [
+      `## ${title}\n`,
+      ...(note === undefined ? [] : [`${note}\n`]),
+      `${linesOf(entries).join("\n")}\n`,
+    ]),
+  ].join("\n")

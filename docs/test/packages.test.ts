@@ -1,0 +1,69 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { describe, expect, it } from "vitest"
+import { root } from "./examples.ts"
+
+interface Manifest {
+  readonly name: string
+  readonly private?: boolean
+  readonly description?: string
+  readonly keywords?: ReadonlyArray<string>
+  readonly homepage?: string
+  readonly bugs?: object
+  readonly license?: string
+  readonly repository?: object
+  readonly engines?: object
+}
+
+const read = (path: string): string => readFileSync(`${root}/${path}`, "utf8")
+const manifestOf = (folder: string): Manifest => JSON.parse(read(`${folder}/package.json`))
+
+const repository = manifestOf(".")
+const url = repository.homepage?.replace("#readme", "")
+
+const published = readdirSync(`${root}/packages`, { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => `packages/${name}`)
+  .filter((folder) => existsSync(`${root}/${folder}/package.json`))
+  .filter((folder) => manifestOf(folder).private !== true)
+
+const changesets = readdirSync(`${root}/.changeset`)
+  .filter((name) => name.endsWith(".md"))
+  .map((name) => read(`.changeset/${name}`))
+
+describe.each(published)("%s", (folder) => {
+  const manifest = manifestOf(folder)
+  const readme = read(`${folder}/README.md`)
+
+  it("says in its manifest what it is and where it comes from", () => {
+    expect(manifest).toMatchObject({
+      description: expect.stringMatching(/\.$/),
+      keywords: expect.arrayContaining(["membership"]),
+      homepage: `${url}/tree/main/${folder}#readme`,
+      bugs: repository.bugs,
+      license: repository.license,
+      repository: { ...repository.repository, directory: folder },
+      engines: repository.engines,
+    })
+  })
+
+  it("has the licence of the repository", () => {
+    expect(read(`${folder}/LICENSE`)).toBe(read("LICENSE"))
+  })
+
+  it("has a README that says how to install it, shows an example, and names what it requires", () => {
+    expect(readme.startsWith(`# ${manifest.name}\n`)).toBe(true)
+    expect(readme).toMatch(new RegExp(`^npm install .*${manifest.name}( |$)`, "m"))
+    expect(readme).toContain("```ts\n")
+    expect(readme).toContain("(../../docs/requirements.md)")
+  })
+
+  it("has its changes written down", () => {
+    const isReleased = existsSync(`${root}/${folder}/CHANGELOG.md`)
+    expect(isReleased || changesets.some((one) => one.includes(`"${manifest.name}":`))).toBe(true)
+  })
+
+  it("is in the README of the repository, and can be chosen in the form for bugs", () => {
+    expect(read("README.md")).toContain(`[\`${manifest.name}\`](${folder})`)
+    expect(read(".github/ISSUE_TEMPLATE/bug.yml")).toContain(`- "${manifest.name}"\n`)
+  })
+})

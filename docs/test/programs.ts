@@ -1,0 +1,68 @@
+/** Examples as programs of their own, and what they need. */
+
+import { execFile, spawn } from "node:child_process"
+import { createServer } from "node:net"
+import { createInterface } from "node:readline"
+import { promisify } from "node:util"
+import { PgClient } from "@effect/sql-pg"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+
+const argumentsOf = (file: string) => ["-C", "@tenure/source", file]
+
+const environment = (variables: Readonly<Record<string, string>>) => ({
+  PATH: process.env["PATH"],
+  ...variables,
+})
+
+/** Returns a port that is free. */
+export const freePort = async (): Promise<string> => {
+  const probe = createServer()
+  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve))
+  const address = probe.address()
+  await new Promise((resolve) => probe.close(resolve))
+  return String(typeof address === "object" ? address?.port : "")
+}
+
+/** Starts a server on a port, and waits until it prints how to authorize requests. */
+export const start = async (
+  file: string,
+  port: string,
+): Promise<{ readonly authorization: string; readonly stop: () => void }> => {
+  const program = spawn(process.execPath, argumentsOf(file), {
+    env: environment({ PORT: port }),
+    stdio: ["ignore", "pipe", "inherit"],
+  })
+  const authorization = await new Promise<string>((resolve, reject) => {
+    program.once("exit", (code) => reject(new Error(`exit code ${code}`)))
+    createInterface(program.stdout).on("line", (line) => {
+      const [found] = /Bearer tnr_[A-Za-z0-9_-]+/.exec(line) ?? []
+      if (found !== undefined) resolve(found)
+    })
+  })
+  return { authorization, stop: () => void program.kill() }
+}
+
+/** Runs a program to its end, and returns what it prints. Rejects if it fails. */
+export const run = async (
+  file: string,
+  variables: Readonly<Record<string, string>> = {},
+): Promise<string> => {
+  const options = { env: environment(variables) }
+  const { stdout } = await promisify(execFile)(process.execPath, argumentsOf(file), options)
+  return stdout
+}
+
+/** Creates an empty database on the tests' server, and returns its URL. */
+export const freshDatabase = async (serverUrl: string, name: string): Promise<string> => {
+  const create = Effect.gen(function* () {
+    const sql = yield* PgClient.PgClient
+    yield* sql.unsafe(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+    yield* sql.unsafe(`CREATE DATABASE ${name}`)
+  })
+  const client = PgClient.layer({ url: Redacted.make(serverUrl) })
+  await Effect.runPromise(Effect.provide(create, client))
+  const url = new URL(serverUrl)
+  url.pathname = `/${name}`
+  return url.href
+}

@@ -1,0 +1,53 @@
+import { readFileSync } from "node:fs"
+import * as ApiError from "@tenure/core/ApiError"
+import * as Route from "@tenure/core/Route"
+import * as WebhookUrl from "@tenure/core/WebhookUrl"
+import { describe, expect, it } from "vitest"
+import { root } from "./examples.ts"
+
+/** The cells of the table rows on a page that start like `start`, without backticks. */
+const rowsOf = (page: string, start: RegExp): ReadonlyArray<ReadonlyArray<string>> =>
+  readFileSync(`${root}/docs/${page}`, "utf8")
+    .split("\n")
+    .filter((line) => start.test(line))
+    .map((line) =>
+      line
+        .replaceAll("`", "")
+        .split("|")
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    )
+
+/** The header fields of the errors whose fields depend on the error. */
+const variable: Partial<Record<ApiError.Tag, ApiError.Failure>> = {
+  MethodNotAllowed: ApiError.describe({ _tag: "MethodNotAllowed", allow: ["GET"] }),
+  RateLimited: ApiError.describe({ _tag: "RateLimited", retryAfter: 1 }),
+}
+
+describe("the tables of the documentation", () => {
+  it("list the errors of the API with their header fields", () => {
+    const documented = rowsOf("contract-decisions.md", /^\| \d{3} /).map((row) => row.slice(0, 3))
+    const entries: Readonly<Record<string, { status: number; code: string; headers?: object }>> = {
+      ...ApiError.table,
+      ...variable,
+    }
+    const errors = Object.values(entries).map(({ code, headers = {}, status }) => [
+      String(status),
+      code,
+      Object.keys(headers).join(", "),
+    ])
+    expect(new Set(documented.map(String))).toEqual(new Set(errors.map(String)))
+    expect(new Set(documented.map(String)).size).toBe(documented.length)
+  })
+
+  it("list the routes of the API", () => {
+    const documented = rowsOf("embedding.md", /^\| `[A-Z]+` /)
+    const routes = Object.values(Route.table).map(({ method, pattern }) => [method, pattern])
+    expect(documented).toEqual(routes)
+  })
+})
+
+it("the page of decisions has the maximum length of the URL of a webhook", () => {
+  const page = readFileSync(`${root}/docs/contract-decisions.md`, "utf8")
+  expect(page).toContain(`at most ${WebhookUrl.maxLength.toLocaleString("en")} characters`)
+})

@@ -1,0 +1,37 @@
+/** Calls of functions that a host passed as options. */
+
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+
+/** A function of the host, or `undefined`. If it returns a promise, nothing waits for that. */
+export type Callback<A> = ((value: A) => void) | undefined
+
+const logged = (name: string, effect: Effect.Effect<unknown>): Effect.Effect<void> =>
+  Effect.asVoid(Effect.catchCause(effect, (cause) => Effect.logError(`${name} threw`, cause)))
+
+/** Logs the rejection of a promise, from now on: an unhandled rejection can end the process. */
+const logRejection = (name: string, promise: PromiseLike<unknown>): Effect.Effect<unknown> =>
+  Effect.forkDetach(
+    logged(
+      name,
+      Effect.promise(() => promise),
+    ),
+    { startImmediately: true },
+  )
+
+/**
+ * Calls a function of the host, if there is one. Errors that it throws, and rejections of a promise that
+ * it returns, are logged.
+ *
+ * @param name - name of the option, for the log
+ */
+export const call = <A>(name: string, callback: Callback<A>, value: A): Effect.Effect<void> =>
+  callback === undefined
+    ? Effect.void
+    : logged(
+        name,
+        Effect.suspend(() => {
+          const result: unknown = callback(value)
+          return Predicate.isPromiseLike(result) ? logRejection(name, result) : Effect.void
+        }),
+      )

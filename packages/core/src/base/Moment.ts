@@ -1,0 +1,31 @@
+/**
+ * The time by two clocks. Durations are measured with the monotonic clock, which nobody can set; what
+ * others read, such as the time of an event, is taken from the wall clock.
+ */
+
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { Millis } from "./Units.ts"
+
+/** The time by both clocks. */
+export interface Moment {
+  /** Whole milliseconds since a start that is unknown, by the monotonic clock. */
+  readonly tick: Millis
+  /** Milliseconds since the epoch, by the wall clock. */
+  readonly unix: Millis
+}
+
+const nanosPerMilli = 1_000_000n
+
+/** Reads the monotonic clock. */
+export const tick = (clock: Clock.Clock): Millis =>
+  Millis(Number(clock.monotonicTimeNanosUnsafe() / nanosPerMilli))
+
+/** Reads both clocks. */
+export const read = (clock: Clock.Clock): Moment => ({
+  tick: tick(clock),
+  unix: Millis(clock.currentTimeMillisUnsafe()),
+})
+
+/** The time by both clocks, now. */
+export const now: Effect.Effect<Moment> = Clock.clockWith((clock) => Effect.succeed(read(clock)))

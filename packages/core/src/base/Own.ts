@@ -1,0 +1,10 @@
+/** Reads own properties of objects that others made: what a prototype has says nothing about them. */
+
+/** Returns the value of an own property, or `undefined` if the object has none of this name. */
+export const own = <A extends object, Name extends keyof A>(
+  object: A,
+  name: Name,
+): A[Name] | undefined => (Object.hasOwn(object, name) ? object[name] : undefined)
+
+/** Copies an object without its prototype, so that only its own properties are read. */
+export const owned = <A extends object>(object: A): A => ({ __proto__: null, ...object })

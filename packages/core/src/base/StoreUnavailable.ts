@@ -1,0 +1,13 @@
+import * as Data from "effect/Data"
+
+/**
+ * The storage behind a port does not answer. It is unknown whether a change was made. Repeating the
+ * change sets the same end dates again, but may add a second audit row and a second event.
+ */
+export class StoreUnavailable extends Data.TaggedError("StoreUnavailable")<{
+  readonly cause: unknown
+}> {
+  override get message(): string {
+    return "The store does not answer."
+  }
+}

@@ -1,0 +1,22 @@
+/** UUIDs (RFC 9562). */
+
+import { memoizeLast } from "./MemoizeLast.ts"
+
+/** The beginning of all ids of a millisecond. */
+const prefixOf = memoizeLast((now: number): string => {
+  const time = now.toString(16).padStart(12, "0")
+  return `${time.slice(0, 8)}-${time.slice(8)}-7`
+})
+
+/**
+ * Makes a UUID of version 7. UUIDs of later milliseconds sort after those of earlier ones.
+ *
+ * @param now - milliseconds since the epoch
+ */
+export const v7 = (crypto: { readonly randomUUID: () => string }, now: number): string =>
+  prefixOf(now) + crypto.randomUUID().slice(15)
+
+const pattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** Tells whether text is a UUID in lower case. */
+export const isUuid = (text: string): boolean => pattern.test(text)

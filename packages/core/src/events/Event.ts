@@ -1,0 +1,80 @@
+/** Events in the form of Standard Webhooks 1.0. Webhooks are notified of them. */
+
+import type { Branded } from "effect/Brand"
+import { memoizeLast } from "../base/MemoizeLast.ts"
+import type { ProjectId } from "../base/Project.ts"
+import { refined } from "../base/Refined.ts"
+import { isUuid, v7 } from "../base/Uuid.ts"
+
+/** The id of an event: a UUID, which is the `webhook-id` of every attempt to deliver it. */
+export type EventId = Branded<string, "@tenure/core/EventId">
+
+/** Brands text as the id of an event. Throws a `TypeError` if it is not a UUID in lower case. */
+export const EventId = refined<string, EventId>("event id", "a UUID in lower case", isUuid)
+
+/**
+ * Makes a new id. Ids sort by the time of their events.
+ *
+ * @param at - when the event happened, in milliseconds since the epoch
+ */
+export const freshId = (crypto: { readonly randomUUID: () => string }, at: number): EventId =>
+  EventId(v7(crypto, at))
+
+/** The type of an event, for example `payment.completed`: at most 128 characters. */
+export type EventType = Branded<string, "@tenure/core/EventType">
+
+const pattern = /^(?=.{1,128}$)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/
+
+/** Brands text as an event type. Throws a `TypeError` if it is invalid. */
+export const EventType = refined<string, EventType>(
+  "event type",
+  "words of letters, digits, _ and -, joined by dots, at most 128 characters",
+  (type) => pattern.test(type),
+)
+
+/** The types of the events that Tenure itself publishes. */
+export const types = {
+  granted: EventType("membership.granted"),
+  extended: EventType("membership.extended"),
+  bulkExtended: EventType("memberships.extended"),
+  ended: EventType("membership.ended"),
+  ping: EventType("webhook.ping"),
+  disabled: EventType("webhook.disabled"),
+} as const
+
+const reserved: ReadonlySet<EventType> = new Set(Object.values(types))
+
+/** Tells whether Tenure itself publishes events of a type. */
+export const isReserved = (type: EventType): boolean => reserved.has(type)
+
+/** An event. Its body is the text that is signed and sent, the same in every attempt. */
+export interface Event {
+  readonly id: EventId
+  readonly projectId: ProjectId
+  readonly type: EventType
+  /** When it happened, in milliseconds since the epoch. */
+  readonly at: number
+  /** The JSON text `{ "type", "timestamp", "data" }`. */
+  readonly body: string
+}
+
+const timestampOf = memoizeLast((at: number): string => new Date(at).toISOString())
+
+/**
+ * Makes an event with its body.
+ *
+ * @param fields.data - a value that can be written as JSON
+ * @throws TypeError if `data` cannot be written as JSON: it is cyclic, a bigint, a function or `undefined`
+ */
+export const make = ({
+  at,
+  data,
+  id,
+  projectId,
+  type,
+}: Omit<Event, "body"> & { readonly data: unknown }): Event => {
+  const json = JSON.stringify(data)
+  if (json === undefined) throw new TypeError(`JSON cannot represent the type ${typeof data}`)
+  const body = `{"type":"${type}","timestamp":"${timestampOf(at)}","data":${json}}`
+  return { id, projectId, type, at, body }
+}

@@ -1,0 +1,175 @@
+/** Every error that a client can meet: one table of status, error code, messages and headers. */
+
+import type { InvalidInput } from "../base/InvalidInput.ts"
+import type { ProjectNotFound } from "../base/Project.ts"
+import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
+import type { EndDateNotInFuture, InvalidEndDate } from "../memberships/EndDate.ts"
+import type { MembershipNotFound } from "../memberships/Membership.ts"
+import type { WebhookLimitReached, WebhookNotFound } from "../webhooks/Webhook.ts"
+import type { InvalidWebhookUrl } from "../webhooks/WebhookUrl.ts"
+
+/** The request could not be read as a whole. */
+export type UnreadableRequest =
+  /** The request is not valid HTTP, or its body is not a JSON object; the message says which. */
+  | { readonly _tag: "MalformedRequest"; readonly message: string }
+  /** The request did not arrive in time. */
+  | { readonly _tag: "RequestTimeout" }
+  /** The header fields are longer than the server accepts. */
+  | { readonly _tag: "RequestHeadersTooLarge" }
+
+/** Every error that a client can meet. */
+export type ApiError =
+  | UnreadableRequest
+  | { readonly _tag: "Unauthorized" }
+  | { readonly _tag: "RouteNotFound" }
+  /** `allow` lists the methods that the path allows. */
+  | { readonly _tag: "MethodNotAllowed"; readonly allow: ReadonlyArray<string> }
+  /** `limit` is the longest body, in bytes. */
+  | { readonly _tag: "PayloadTooLarge"; readonly limit: number }
+  | { readonly _tag: "UnsupportedMediaType"; readonly message: string }
+  /** A client that waits `retryAfter` seconds is admitted. */
+  | { readonly _tag: "RateLimited"; readonly retryAfter: number }
+  | { readonly _tag: "InternalError" }
+  | InvalidEndDate
+  | EndDateNotInFuture
+  | InvalidInput
+  | InvalidWebhookUrl
+  | WebhookLimitReached
+  | Pick<ProjectNotFound, "_tag">
+  | Pick<MembershipNotFound, "_tag">
+  | Pick<WebhookNotFound, "_tag">
+  | Pick<StoreUnavailable, "_tag" | "cause">
+
+/** The name of an error. */
+export type Tag = ApiError["_tag"]
+
+type ErrorOf<Of extends Tag> = {
+  readonly [Name in Of]: Extract<ApiError, { readonly _tag: Name }> & { readonly _tag: Name }
+}[Of]
+
+type Messages = readonly [string, ...ReadonlyArray<string>]
+
+type Headers = Readonly<Record<string, string>>
+
+/** The response to an error: a function of the error where it differs from one to the next. */
+interface Entry<Error> {
+  readonly status: number
+  readonly code: string
+  /** Several for several errors in the body. */
+  readonly messages: Messages | ((error: Error) => Messages)
+  /** The header fields of this response, besides those of every response. */
+  readonly headers?: Headers | ((error: Error) => Headers)
+}
+
+const ownMessage = ({ message }: { readonly message: string }): Messages => [message]
+
+const storeRetrySeconds = 5
+
+/** The response to each error. Whether a thing is missing or belongs to another client never shows. */
+export const table = {
+  MalformedRequest: { status: 400, code: "MALFORMED_REQUEST", messages: ownMessage },
+  Unauthorized: {
+    status: 401,
+    code: "UNAUTHORIZED",
+    messages: ["A valid bearer token is required."],
+    headers: { "WWW-Authenticate": "Bearer" },
+  },
+  RouteNotFound: {
+    status: 404,
+    code: "ROUTE_NOT_FOUND",
+    messages: ["There is nothing at this path."],
+  },
+  ProjectNotFound: {
+    status: 404,
+    code: "PROJECT_NOT_FOUND",
+    messages: ["The project was not found."],
+  },
+  MembershipNotFound: {
+    status: 404,
+    code: "MEMBERSHIP_NOT_FOUND",
+    messages: ["The membership was not found."],
+  },
+  WebhookNotFound: {
+    status: 404,
+    code: "WEBHOOK_NOT_FOUND",
+    messages: ["The webhook was not found."],
+  },
+  MethodNotAllowed: {
+    status: 405,
+    code: "METHOD_NOT_ALLOWED",
+    messages: ({ allow }) => [`This path takes ${allow.join(", ")} only.`],
+    headers: ({ allow }) => ({ Allow: allow.join(", ") }),
+  },
+  RequestTimeout: {
+    status: 408,
+    code: "REQUEST_TIMEOUT",
+    messages: ["The request did not arrive in time."],
+  },
+  PayloadTooLarge: {
+    status: 413,
+    code: "PAYLOAD_TOO_LARGE",
+    messages: ({ limit }) => [`The body is longer than ${limit} bytes.`],
+  },
+  UnsupportedMediaType: { status: 415, code: "UNSUPPORTED_MEDIA_TYPE", messages: ownMessage },
+  InvalidEndDate: {
+    status: 422,
+    code: "VALIDATION_ERROR",
+    messages: [
+      "extend must be a Unix timestamp in milliseconds (13 digits)",
+      "extend must be a UTC ISO 8601 date with three millisecond digits (YYYY-MM-DDTHH:mm:ss.sssZ)",
+    ],
+  },
+  EndDateNotInFuture: {
+    status: 422,
+    code: "VALIDATION_ERROR",
+    messages: ["extend must be a future timestamp"],
+  },
+  InvalidInput: { status: 422, code: "VALIDATION_ERROR", messages: ownMessage },
+  InvalidWebhookUrl: { status: 422, code: "VALIDATION_ERROR", messages: ownMessage },
+  WebhookLimitReached: { status: 422, code: "VALIDATION_ERROR", messages: ownMessage },
+  RateLimited: {
+    status: 429,
+    code: "RATE_LIMIT_EXCEEDED",
+    messages: ({ retryAfter }) => [`Try again in ${retryAfter} s.`],
+    headers: ({ retryAfter }) => ({ "Retry-After": String(retryAfter) }),
+  },
+  RequestHeadersTooLarge: {
+    status: 431,
+    code: "REQUEST_HEADERS_TOO_LARGE",
+    messages: ["The header fields are too large."],
+  },
+  InternalError: {
+    status: 500,
+    code: "INTERNAL_ERROR",
+    messages: ["Something went wrong on our side."],
+  },
+  StoreUnavailable: {
+    status: 503,
+    code: "SERVICE_UNAVAILABLE",
+    messages: ["The service is unavailable for the moment."],
+    headers: { "Retry-After": String(storeRetrySeconds) },
+  },
+} as const satisfies { readonly [Of in Tag]: Entry<ErrorOf<Of>> }
+
+/** The response to one error. */
+export interface Failure {
+  readonly status: number
+  readonly code: string
+  readonly messages: Messages
+  readonly headers: Headers
+}
+
+const entries: { readonly [Of in Tag]: Entry<ErrorOf<Of>> } = table
+
+const noHeaders: Headers = {}
+
+/** Looks up how an error is answered. */
+export const describe = <Of extends Tag>(error: ErrorOf<Of>): Failure => {
+  const { code, headers = noHeaders, messages, status } = entries[error._tag]
+  return {
+    status,
+    code,
+    messages: typeof messages === "function" ? messages(error) : messages,
+    headers: typeof headers === "function" ? headers(error) : headers,
+  }
+}

@@ -1,0 +1,95 @@
+/** Authentication: finding out who sent a request. */
+
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import { type HeaderFields, single } from "../base/HeaderFields.ts"
+import type { ApiKey } from "../keys/ApiKey.ts"
+import type { ApiKeys } from "../keys/ApiKeys.ts"
+import * as Identity from "../keys/Identity.ts"
+import type { ApiError } from "./ApiError.ts"
+import type { ApiRequest } from "./ApiRequest.ts"
+import * as Outcome from "./Outcome.ts"
+
+const unauthorized: ApiError = { _tag: "Unauthorized" }
+
+const repeated: ApiError = {
+  _tag: "MalformedRequest",
+  message: "The Authorization header was sent more than once.",
+}
+
+// The scheme is case-insensitive (RFC 9110, 11.1).
+const bearer = /^bearer +(.*[^ ]) *$/i
+
+/** Reads the bearer token of a request. */
+const tokenOf = (headers: HeaderFields): Outcome.Outcome<string> => {
+  const field = single(headers, "authorization")
+  if (field._tag === "Repeated") return Outcome.fail(repeated)
+  const token = field._tag === "Value" ? bearer.exec(field.value)?.[1] : undefined
+  return token === undefined ? Outcome.fail(unauthorized) : Result.succeed(token)
+}
+
+const ofKey = (key: ApiKey | undefined): Effect.Effect<Identity.Principal, ApiError> =>
+  key === undefined
+    ? Effect.fail(unauthorized)
+    : Effect.succeed({ keyId: key.id, projects: key.projects })
+
+// Hosts without types may also return `null` or `false`.
+const ofIdentity = (
+  identity: Identity.Identity | undefined,
+): Effect.Effect<Identity.Principal, ApiError> =>
+  identity ? Effect.succeed(Identity.toPrincipal(identity)) : Effect.fail(unauthorized)
+
+/** Asks the host. What its function throws is a defect. */
+const askHost = (
+  authenticate: Identity.Authenticate<void>,
+): Effect.Effect<Identity.Principal, ApiError> => {
+  const answer = authenticate()
+  return Predicate.isPromiseLike(answer)
+    ? Effect.flatMap(
+        Effect.promise(() => answer),
+        ofIdentity,
+      )
+    : ofIdentity(answer)
+}
+
+/** Finds the key of the token in a request. */
+const byToken = (
+  { headers }: ApiRequest,
+  find: (token: string) => Effect.Effect<ApiKey | undefined, ApiError>,
+): Effect.Effect<Identity.Principal, ApiError> => {
+  const token = tokenOf(headers)
+  return Result.isSuccess(token)
+    ? Effect.flatMap(find(token.success), ofKey)
+    : Effect.fail(token.failure)
+}
+
+/** Finds out who sent a request. */
+export interface Authentication {
+  /** Asks the adapter's authentication, or else the host's, or else looks up the API key. */
+  readonly identify: (request: ApiRequest) => Effect.Effect<Identity.Principal, ApiError>
+  /** Knows only the holders of cached API keys. Asks neither a store nor the host. */
+  readonly recall: (request: ApiRequest) => Effect.Effect<Identity.Principal, ApiError>
+}
+
+/** Makes the authentication. */
+export const make = (
+  apiKeys: ApiKeys["Service"],
+  hostAuthenticate: Identity.Authenticate<ApiRequest> | undefined,
+): Authentication => ({
+  identify: (request) =>
+    // What a host throws is a defect of this effect.
+    Effect.suspend(() => {
+      if (request.body._tag === "Unreadable") return Effect.fail(request.body.error)
+      if (request.authenticate !== undefined) return askHost(request.authenticate)
+      if (hostAuthenticate !== undefined) return askHost(() => hostAuthenticate(request))
+      return byToken(request, apiKeys.authenticate)
+    }),
+
+  recall: (request) =>
+    Effect.suspend(() =>
+      request.authenticate === undefined && hostAuthenticate === undefined
+        ? byToken(request, apiKeys.recall)
+        : Effect.fail(unauthorized),
+    ),
+})

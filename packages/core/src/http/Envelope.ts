@@ -1,0 +1,98 @@
+/** Responses: one envelope around every result and every error. */
+
+import * as Result from "effect/Result"
+import { own } from "../base/Own.ts"
+import type { Report } from "../limits/RateLimiter.ts"
+import * as ApiError from "./ApiError.ts"
+import type { Outcome } from "./Outcome.ts"
+
+/** A response as adapters send it. */
+export interface ApiResponse {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+/** What an envelope says of the request that it answers. */
+export interface Subject {
+  /** A UUID, new for each request. */
+  readonly requestId: string
+  readonly method: string
+  /** The path as the client sent it, without the query. */
+  readonly path: string
+}
+
+/** The result of an operation. */
+export interface Success {
+  /** The number of items, if the operation counts them. */
+  readonly total?: number
+  readonly message: string
+  readonly data: object | null
+}
+
+const successBody = (subject: Subject, success: Success): string =>
+  JSON.stringify({
+    ok: true,
+    request_id: subject.requestId,
+    method: subject.method,
+    path: subject.path,
+    code: 200,
+    // JSON leaves it out if undefined.
+    total: own(success, "total"),
+    message: success.message,
+    data: success.data,
+  })
+
+const failureBody = (
+  subject: Subject,
+  error: ApiError.ApiError,
+  { code, messages, status }: ApiError.Failure,
+): string => {
+  const request = {
+    request_id: subject.requestId,
+    method: subject.method,
+    path: subject.path,
+    code: status,
+  }
+  // The only body without `ok`, and with the error code in `code`.
+  if (error._tag === "RateLimited") {
+    return JSON.stringify({
+      ...request,
+      error: { message: messages[0], code, retry_after: error.retryAfter },
+    })
+  }
+  return messages.length === 1
+    ? JSON.stringify({ ok: false, ...request, error: { error_code: code, message: messages[0] } })
+    : JSON.stringify({
+        ok: false,
+        ...request,
+        errors: messages.map((message) => ({ message, error_code: code })),
+      })
+}
+
+const headersOf = ({ limit, remaining, reset }: Report) => ({
+  "Content-Type": "application/json",
+  // Some responses contain secrets.
+  "Cache-Control": "no-store",
+  "X-RateLimit-Limit": String(limit),
+  "X-RateLimit-Remaining": String(remaining),
+  "X-RateLimit-Reset": String(reset),
+})
+
+/** Makes the response to a request. */
+export const respond = (
+  subject: Subject,
+  report: Report,
+  outcome: Outcome<Success>,
+): ApiResponse => {
+  const headers = headersOf(report)
+  if (Result.isSuccess(outcome)) {
+    return { status: 200, headers, body: successBody(subject, outcome.success) }
+  }
+  const failure = ApiError.describe(outcome.failure)
+  return {
+    status: failure.status,
+    headers: { ...headers, ...failure.headers },
+    body: failureBody(subject, outcome.failure, failure),
+  }
+}

@@ -1,0 +1,186 @@
+/** Answers HTTP requests in five steps: authenticate, limit, route, perform, respond. */
+
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import { WebCrypto } from "effect/crypto/WebCrypto"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import type { ApiKeyId } from "../base/ApiKeyId.ts"
+import * as Callback from "../base/Callback.ts"
+import { Faults } from "../base/Faults.ts"
+import * as Networks from "../base/Networks.ts"
+import * as Setting from "../base/Setting.ts"
+import { ApiKeys } from "../keys/ApiKeys.ts"
+import type { Authenticate } from "../keys/Identity.ts"
+import { type Decision, RateLimiter } from "../limits/RateLimiter.ts"
+import type { Memberships } from "../memberships/Memberships.ts"
+import type { Webhooks } from "../webhooks/Webhooks.ts"
+import type { ApiError } from "./ApiError.ts"
+import * as ApiRequest from "./ApiRequest.ts"
+import * as Authentication from "./Authentication.ts"
+import * as ClientAddress from "./ClientAddress.ts"
+import * as Envelope from "./Envelope.ts"
+import * as MembershipOperations from "./MembershipOperations.ts"
+import type { Operations } from "./Operation.ts"
+import { type Outcome, settle } from "./Outcome.ts"
+import * as Route from "./Route.ts"
+import { route, type Routed } from "./Routing.ts"
+import * as WebhookOperations from "./WebhookOperations.ts"
+
+/** A record of a response for an access log. It contains no secrets. */
+export interface AccessRecord extends Envelope.Subject {
+  readonly status: number
+  readonly durationMillis: number
+  /** The API key of the request if it is valid, or the key id that the host's authentication returned. */
+  readonly keyId: ApiKeyId | undefined
+}
+
+// Segments that every reader of URLs takes as they are: nothing encoded, neither "." nor "..".
+const basePathPattern = /^(\/(?!\.{1,2}(\/|$))[\w\-.~!$&'()*+,;=:@]+)*$/
+
+/** Reads a base path, without a slash at its end. */
+const parseBasePath = (given: unknown): string | undefined => {
+  const path = typeof given === "string" ? given.replace(/\/$/, "") : "?"
+  return basePathPattern.test(path) ? path : undefined
+}
+
+/** The options of the HTTP API. */
+export const options = Setting.struct({
+  /** What precedes `/v2` in every path. Default: `""`. */
+  basePath: Setting.withDefault(
+    Setting.make<string>('a path without encoded characters, such as "/api"', parseBasePath),
+    "",
+  ),
+  /** Networks of proxies whose `X-Forwarded-For` is trusted, in CIDR notation. Default: `[]`. */
+  trustedProxies: Networks.setting,
+  /** The longest request body, in bytes. Default: `65536`. */
+  maxBodyBytes: Setting.withDefault(Setting.count(), 65_536),
+  /**
+   * How many requests in a row may be refused by rate limits on one connection before it is closed,
+   * in hosts on Node. Default: `100`.
+   */
+  maxRefusals: Setting.withDefault(Setting.count(), 100),
+  /**
+   * The host's own authentication in place of API keys, which are then ignored. An adapter's option
+   * of this name receives the host's request and takes precedence over this one.
+   */
+  authenticate: Setting.callback<Authenticate<ApiRequest.ApiRequest>>(),
+  /**
+   * Called with a record of every response. What the function throws is logged and otherwise ignored.
+   */
+  onResponse: Setting.callback<(record: AccessRecord) => void>(),
+})
+
+/** The options as a host passes them. */
+export interface Options extends Setting.Input<typeof options> {}
+
+/** The options as the library uses them. */
+export interface Settings extends Setting.Output<typeof options> {}
+
+/** Answers requests. */
+export class Handler extends Context.Service<
+  Handler,
+  {
+    /** What precedes `/v2` in every path. */
+    readonly basePath: string
+    /** The longest request body, in bytes. Adapters read no more. */
+    readonly maxBodyBytes: number
+    /** How many requests in a row may be refused on one connection. Adapters then close it. */
+    readonly maxRefusals: number
+    /**
+     * Tells whether a path (without the query) is one of the API's. A middleware passes all others
+     * on to its host.
+     */
+    readonly owns: (path: string) => boolean
+    /** Answers a request. Never fails: errors and defects are responses too. */
+    readonly handle: (request: ApiRequest.ApiRequest) => Effect.Effect<Envelope.ApiResponse>
+  }
+>()("@tenure/core/Handler") {
+  static readonly layer = (
+    settings: Settings = Setting.readSync(options),
+  ): Layer.Layer<Handler, never, ApiKeys | RateLimiter | Memberships | Webhooks> =>
+    Layer.effect(Handler, make(settings))
+}
+
+/** Returns the error of a request that the limiter does not admit. */
+const refusalOf = (decision: Decision): ApiError | undefined => {
+  switch (decision._tag) {
+    case "Admitted":
+      return undefined
+    case "Refused":
+      return { _tag: "RateLimited", retryAfter: decision.retryAfter }
+    case "Unavailable":
+      return { _tag: "StoreUnavailable", cause: undefined }
+  }
+}
+
+const make = Effect.fnUntraced(function* (settings: Settings) {
+  const { basePath, maxBodyBytes, maxRefusals, onResponse } = settings
+  const faults = yield* Faults
+  const crypto = yield* WebCrypto
+  const limiter = yield* RateLimiter
+  const authentication = Authentication.make(yield* ApiKeys, settings.authenticate)
+  const addressOf = ClientAddress.make(settings.trustedProxies)
+  const operations: Operations = {
+    ...(yield* MembershipOperations.make(maxBodyBytes)),
+    ...(yield* WebhookOperations.make(maxBodyBytes)),
+  }
+
+  const perform = (routed: Outcome<Routed>): Effect.Effect<Outcome<Envelope.Success>> =>
+    Result.isSuccess(routed)
+      ? settle(faults, operations[routed.success.operation](routed.success))
+      : Effect.succeed(Result.fail(routed.failure))
+
+  const answer = Effect.fnUntraced(function* (request: ApiRequest.ApiRequest) {
+    const start = onResponse === undefined ? 0n : yield* Clock.monotonicTimeNanos
+    const requestId = crypto.randomUUID()
+    const path = request.originalPath ?? request.path
+    const subject = { requestId, method: request.method, path }
+    const address = addressOf(request)
+    // Guesses beyond the limit of an address cost no look-up.
+    const early = yield* limiter.refusalOf(address)
+    const { identify, recall } = authentication
+    const principal = yield* settle(
+      faults,
+      early === undefined ? identify(request) : recall(request),
+    )
+    const keyId = Result.isSuccess(principal) ? principal.success.keyId : undefined
+    const decision =
+      early === undefined || keyId !== undefined ? yield* limiter.take({ address, keyId }) : early
+    const refusal = refusalOf(decision)
+    const outcome =
+      refusal === undefined
+        ? yield* perform(route(request, requestId, principal, basePath))
+        : Result.fail(refusal)
+    const response = Envelope.respond(subject, decision.report, outcome)
+    if (onResponse !== undefined) {
+      yield* Callback.call("onResponse", onResponse, {
+        ...subject,
+        status: response.status,
+        durationMillis: Number((yield* Clock.monotonicTimeNanos) - start) / 1_000_000,
+        keyId,
+      })
+    }
+    return response
+  })
+
+  /** Answers a request that no other step could answer, such as one with getters that throw. */
+  const answerDefect = (defect: unknown): Effect.Effect<Envelope.ApiResponse> => {
+    const subject = { requestId: crypto.randomUUID(), method: "", path: "" }
+    const report = { limit: 0, remaining: 0, reset: 0 }
+    return Effect.as(
+      faults.defect("A request ended in a defect", Cause.die(defect)),
+      Envelope.respond(subject, report, Result.fail({ _tag: "InternalError" })),
+    )
+  }
+
+  return Handler.of({
+    basePath,
+    maxBodyBytes,
+    maxRefusals,
+    owns: (path) => Route.match(path, basePath) !== undefined,
+    handle: (request) => Effect.catchDefect(answer(ApiRequest.read(request)), answerDefect),
+  })
+})

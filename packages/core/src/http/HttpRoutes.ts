@@ -1,0 +1,146 @@
+/** The API in the `HttpRouter` of an Effect host. */
+
+import * as ByteSize from "effect/ByteSize"
+import * as Effect from "effect/Effect"
+import * as HttpRouter from "effect/http/HttpRouter"
+import { HttpServerError, RouteNotFound } from "effect/http/HttpServerError"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import { keepRepeated } from "../base/HeaderFields.ts"
+import * as Setting from "../base/Setting.ts"
+import type { Identity } from "../keys/Identity.ts"
+import {
+  type ApiRequest,
+  type Body,
+  brokenOff,
+  hasUnknownCoding,
+  pathOf,
+  tooLarge,
+  unknownCoding,
+} from "./ApiRequest.ts"
+import type { ApiResponse } from "./Envelope.ts"
+import { Handler } from "./Handler.ts"
+import { patterns } from "./Route.ts"
+
+/** The options of the routes. */
+export const options = <R>() =>
+  Setting.struct({
+    /**
+     * The host's own authentication in place of API keys. Takes precedence over the option of
+     * `Tenure.layer`.
+     */
+    authenticate:
+      Setting.callback<
+        (
+          request: HttpServerRequest.HttpServerRequest,
+        ) => Effect.Effect<Identity | undefined, never, R>
+      >(),
+  })
+
+/** The options as a host passes them. */
+export interface Options<R = never> extends Setting.Input<ReturnType<typeof options<R>>> {}
+
+const bodyOfError = ({ reason }: HttpServerError): Body =>
+  reason._tag === "RequestParseError" && reason.reason === "BodyTooLarge" ? tooLarge : brokenOff
+
+/** Reads the body up to a limit in bytes, or takes what the host has already read. */
+const readBody = (
+  request: HttpServerRequest.HttpServerRequest,
+  limit: number,
+): Effect.Effect<Body> =>
+  hasUnknownCoding(request.headers)
+    ? Effect.succeed(unknownCoding)
+    : request.arrayBuffer.pipe(
+        Effect.provideService(HttpServerRequest.MaxBodySize, ByteSize.bytes(limit)),
+        Effect.match({
+          onSuccess: (buffer): Body => ({ _tag: "Bytes", bytes: new Uint8Array(buffer) }),
+          onFailure: bodyOfError,
+        }),
+      )
+
+/** Returns the header fields as sent, names and values in turn, or none if the platform hides them. */
+const rawHeadersOf = ({ source }: HttpServerRequest.HttpServerRequest): ReadonlyArray<string> =>
+  Predicate.hasProperty(source, "rawHeaders") &&
+  Array.isArray(source.rawHeaders) &&
+  source.rawHeaders.every(Predicate.isString)
+    ? source.rawHeaders
+    : []
+
+const toResponse = ({ body, headers, status }: ApiResponse) =>
+  HttpServerResponse.text(body, { status, headers, contentType: "application/json" })
+
+const notFound = (request: HttpServerRequest.HttpServerRequest) =>
+  Effect.fail(new HttpServerError({ reason: new RouteNotFound({ request }) }))
+
+const isNotFound = (error: unknown): boolean =>
+  error instanceof HttpServerError && error.reason._tag === "RouteNotFound"
+
+const make = Effect.fnUntraced(function* <R>(given: Options<R>) {
+  const { authenticate } = yield* Setting.read(options<R>(), given)
+  const { basePath, handle, maxBodyBytes, owns } = yield* Handler
+  const router = yield* HttpRouter.HttpRouter
+  const run = Effect.runPromiseWith(yield* Effect.context<R>())
+
+  const answer = Effect.fnUntraced(function* (
+    request: HttpServerRequest.HttpServerRequest,
+    path: string,
+  ) {
+    const apiRequest: ApiRequest = {
+      method: request.method,
+      path,
+      headers: keepRepeated(request.headers, rawHeadersOf(request)),
+      body: yield* readBody(request, maxBodyBytes),
+      remoteAddress: Option.getOrUndefined(request.remoteAddress),
+      ...(authenticate && { authenticate: () => run(authenticate(request)) }),
+    }
+    // As in every other host, a request runs to its end even if its client disconnects.
+    return toResponse(yield* Effect.uninterruptible(handle(apiRequest)))
+  })
+
+  const route = (request: HttpServerRequest.HttpServerRequest) => {
+    const path = pathOf(request.originalUrl)
+    // The router also matches other spellings of a path, for example with a slash at its end.
+    return owns(path) ? answer(request, path) : notFound(request)
+  }
+  const mounted = basePath === "" ? router : router.prefixed(basePath)
+  for (const pattern of patterns) yield* mounted.add("*", pattern, route)
+
+  // The router finds no route for unknown methods, very long ids and invalid percent-encoding. The
+  // API answers these too.
+  yield* router.addGlobalMiddleware((routes) =>
+    Effect.catch(routes, (error) =>
+      Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
+        const path = pathOf(request.originalUrl)
+        return isNotFound(error) && owns(path) ? answer(request, path) : Effect.fail(error)
+      }),
+    ),
+  )
+})
+
+/**
+ * Adds the API to the host's router, next to the host's own routes. Global middleware of the host
+ * applies to both. To serve the API under a path, set the option `basePath` of `Tenure.layer`. Fails
+ * with `InvalidInput` if an option is invalid.
+ *
+ * @example
+ * ```ts
+ * import { NodeHttpServer } from "@effect/platform-node"
+ * import * as HttpRoutes from "@tenure/core/HttpRoutes"
+ * import * as Tenure from "@tenure/core/Tenure"
+ * import { memory } from "@tenure/memory"
+ * import { HttpRouter } from "effect/http"
+ * import * as Layer from "effect/Layer"
+ * import { createServer } from "node:http"
+ *
+ * const app = HttpRouter.serve(HttpRoutes.layer()).pipe(
+ *   // The server listens once Tenure is ready.
+ *   Layer.provide(NodeHttpServer.layer(createServer, { port: 3000 })),
+ *   Layer.provide(Tenure.layer()),
+ *   Layer.provide(memory()),
+ * )
+ * ```
+ */
+export const layer = <R = never>(given: Options<R> = {}) => Layer.effectDiscard(make(given))

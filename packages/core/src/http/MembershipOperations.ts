@@ -1,0 +1,52 @@
+/** The operations on memberships. */
+
+import * as Effect from "effect/Effect"
+import * as EndDate from "../memberships/EndDate.ts"
+import { Memberships } from "../memberships/Memberships.ts"
+import type { ApiError } from "./ApiError.ts"
+import type { Success } from "./Envelope.ts"
+import { bodyOf, idOf, type OperationsOn, originOf, projectOf } from "./Operation.ts"
+import * as RequestBody from "./RequestBody.ts"
+
+const membershipNotFound: Effect.Effect<never, ApiError> = Effect.fail({
+  _tag: "MembershipNotFound",
+})
+
+/** Reads the end date in a body, in either of its two formats. */
+const endDateOf = (body: RequestBody.JsonObject) =>
+  Effect.fromResult(EndDate.decode(RequestBody.field(body, "extend")))
+
+const extended = (endDate: EndDate.EndDate, total: number, message: string): Success => ({
+  total,
+  message,
+  data: { new_end_date: EndDate.format(endDate) },
+})
+
+/**
+ * Makes the operations.
+ *
+ * @param maxBodyBytes - the longest request body, in bytes
+ */
+export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
+  const memberships = yield* Memberships
+
+  return {
+    "memberships.extend": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const userId = yield* idOf(call.params.user_id)
+      const endDate = yield* endDateOf(yield* bodyOf(call, maxBodyBytes))
+      const membership = yield* memberships
+        .extend({ projectId, userId, endDate }, originOf(call))
+        // An invalid user id cannot belong to a member.
+        .pipe(Effect.catchTag("InvalidInput", () => membershipNotFound))
+      return extended(membership.endDate, 1, "The membership was extended.")
+    }),
+
+    "memberships.extendAll": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const endDate = yield* endDateOf(yield* bodyOf(call, maxBodyBytes))
+      const bulk = yield* memberships.extendAll({ projectId, endDate }, originOf(call))
+      return extended(bulk.endDate, bulk.total, "All memberships of the project were extended.")
+    }),
+  } satisfies OperationsOn<"memberships">
+})

@@ -1,0 +1,32 @@
+/** The part of Tenure that adapters use. */
+
+import * as Predicate from "effect/Predicate"
+import type { ApiRequest } from "./ApiRequest.ts"
+import type { ApiResponse } from "./Envelope.ts"
+
+/** The API as an adapter mounts it. */
+export interface Mountable {
+  /** Answers a request. Never rejects. */
+  readonly handle: (request: ApiRequest) => Promise<ApiResponse>
+  /** Tells whether a path (without the query) is one of the API's. */
+  readonly owns: (path: string) => boolean
+  /** What precedes `/v2` in every path. */
+  readonly basePath: string
+  /** The longest request body, in bytes. */
+  readonly maxBodyBytes: number
+  /** How many requests in a row may be refused on one connection before it is closed. */
+  readonly maxRefusals: number
+}
+
+/**
+ * Checks the argument of an adapter. Throws a `TypeError` if it is not what `await Tenure.make(…)`
+ * returns, for example because the `await` is missing.
+ */
+export const checkMountable = (tenure: unknown): void => {
+  if (Predicate.isPromiseLike(tenure)) {
+    throw new TypeError("tenure is a promise: write `await Tenure.make(…)`")
+  }
+  if (!Predicate.hasProperty(tenure, "handle") || !Predicate.isFunction(tenure.handle)) {
+    throw new TypeError("tenure must be what `await Tenure.make(…)` returns")
+  }
+}

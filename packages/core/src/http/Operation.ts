@@ -1,0 +1,80 @@
+/** What the operations share: the call that each performs, and reading its parts. */
+
+import * as Effect from "effect/Effect"
+import { ProjectId } from "../base/Project.ts"
+import type { Principal } from "../keys/Identity.ts"
+import type { Origin } from "../memberships/Origin.ts"
+import type { ApiError } from "./ApiError.ts"
+import type { ApiRequest } from "./ApiRequest.ts"
+import type { Success } from "./Envelope.ts"
+import * as RequestBody from "./RequestBody.ts"
+import type * as Route from "./Route.ts"
+
+/** A request that has passed authentication, limits and routing. */
+export interface Call<Name extends Route.Parameter = Route.Parameter> {
+  readonly request: ApiRequest
+  readonly requestId: string
+  readonly principal: Principal
+  readonly params: Route.Params<Name>
+}
+
+/** How operations are performed. A call has the parameters that the operation's path has. */
+export type Operations<Of extends Route.Operation = Route.Operation> = {
+  readonly [Name in Of]: (call: Call<Route.Parameter<Name>>) => Effect.Effect<Success, ApiError>
+}
+
+/** The operations on one kind of resource. */
+export type OperationsOn<Resource extends string> = Operations<
+  Extract<Route.Operation, `${Resource}.${string}`>
+>
+
+const malformedPath: Effect.Effect<never, ApiError> = Effect.fail({
+  _tag: "MalformedRequest",
+  message: "The path is not percent-encoded correctly.",
+})
+
+const projectNotFound: Effect.Effect<never, ApiError> = Effect.fail({ _tag: "ProjectNotFound" })
+
+const decode = (param: string): string | undefined => {
+  try {
+    return decodeURIComponent(param)
+  } catch {
+    return undefined
+  }
+}
+
+/** Decodes a path parameter. Fails with `MalformedRequest` on invalid percent-encoding. */
+export const idOf = (param: string): Effect.Effect<string, ApiError> => {
+  const id = decode(param)
+  return id === undefined ? malformedPath : Effect.succeed(id)
+}
+
+/**
+ * Reads the project in the path. Fails with `ProjectNotFound` if the sender may not use it,
+ * whether it exists or not.
+ */
+export const projectOf = ({
+  params,
+  principal,
+}: Call<"project_id">): Effect.Effect<ProjectId, ApiError> => {
+  const id = decode(params.project_id)
+  if (id === undefined) return malformedPath
+  return ProjectId.is(id) && principal.projects.has(id) ? Effect.succeed(id) : projectNotFound
+}
+
+/** Reads the JSON object in the body, which has at most `limit` bytes. */
+export const bodyOf = (
+  { request: { body, headers } }: Call<never>,
+  limit: number,
+): Effect.Effect<RequestBody.JsonObject, ApiError> =>
+  body._tag === "Deferred"
+    ? Effect.flatMap(Effect.promise(body.read), (arrived) =>
+        Effect.fromResult(RequestBody.read(arrived, headers, limit)),
+      )
+    : Effect.fromResult(RequestBody.read(body, headers, limit))
+
+/** The origin that the audit trail keeps of a change. */
+export const originOf = ({ principal, requestId }: Call<never>): Origin => ({
+  requestId,
+  keyId: principal.keyId,
+})

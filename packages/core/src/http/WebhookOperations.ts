@@ -1,0 +1,45 @@
+/** The operations on webhooks. */
+
+import * as Effect from "effect/Effect"
+import type { Webhook } from "../webhooks/Webhook.ts"
+import { Webhooks } from "../webhooks/Webhooks.ts"
+import * as WebhookUrl from "../webhooks/WebhookUrl.ts"
+import { bodyOf, idOf, type OperationsOn, projectOf } from "./Operation.ts"
+import * as RequestBody from "./RequestBody.ts"
+
+const dataOf = ({ id, secret, url }: Webhook) => ({ url, id, secret })
+
+/**
+ * Makes the operations.
+ *
+ * @param maxBodyBytes - the longest request body, in bytes
+ */
+export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
+  const webhooks = yield* Webhooks
+
+  return {
+    "webhooks.list": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const list = yield* webhooks.list({ projectId })
+      return {
+        total: list.length,
+        message: "The webhooks of the project.",
+        data: list.map(dataOf),
+      }
+    }),
+
+    "webhooks.create": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const body = yield* bodyOf(call, maxBodyBytes)
+      const url = yield* Effect.fromResult(WebhookUrl.decodeText(RequestBody.field(body, "url")))
+      const webhook = yield* webhooks.create({ projectId, url })
+      return { message: "The webhook was created.", data: dataOf(webhook) }
+    }),
+
+    "webhooks.delete": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      yield* webhooks.delete({ projectId, webhookId: yield* idOf(call.params.webhook_id) })
+      return { message: "The webhook was deleted.", data: null }
+    }),
+  } satisfies OperationsOn<"webhooks">
+})

@@ -1,0 +1,84 @@
+/** API keys: each is found by its bearer token, and opens projects. */
+
+import type { Branded } from "effect/Brand"
+import * as Data from "effect/Data"
+import type { ApiKeyId } from "../base/ApiKeyId.ts"
+import type { ProjectId } from "../base/Project.ts"
+import { nominal } from "../base/Refined.ts"
+import { sha256 } from "../base/Sha256.ts"
+
+export { ApiKeyId } from "../base/ApiKeyId.ts"
+
+/** The SHA-256 digest of a token, in hexadecimal. Stores keep it in place of the token. */
+export type TokenDigest = Branded<string, "@tenure/core/TokenDigest">
+
+/** Brands a digest that a store has kept. */
+export const TokenDigest = nominal<string, TokenDigest>()
+
+/** An API key as stored. */
+export interface ApiKey {
+  readonly id: ApiKeyId
+  readonly digest: TokenDigest
+  /** The projects the key opens. */
+  readonly projects: ReadonlySet<ProjectId>
+  /** In milliseconds since the epoch, as all instants here. */
+  readonly createdAt: number
+  readonly expiresAt: number | undefined
+  readonly revokedAt: number | undefined
+}
+
+/** The API key does not exist. */
+export class ApiKeyNotFound extends Data.TaggedError("ApiKeyNotFound")<{
+  readonly keyId: string
+}> {
+  override get message(): string {
+    // An invalid id may contain anything.
+    return `The API key ${JSON.stringify(this.keyId)} does not exist.`
+  }
+}
+
+/** The token is a revoked API key's. */
+export class ApiKeyRevoked extends Data.TaggedError("ApiKeyRevoked")<{
+  readonly keyId: string
+}> {
+  override get message(): string {
+    return `The API key "${this.keyId}" was revoked.`
+  }
+}
+
+/** Tells whether a key is neither revoked nor expired at `now`, in milliseconds since the epoch. */
+export const isLive = (key: ApiKey, now: number): boolean =>
+  key.revokedAt === undefined && (key.expiresAt === undefined || key.expiresAt > now)
+
+const tokenPattern = /^[\x21-\x7e]([\x20-\x7e]{0,1022}[\x21-\x7e])?$/
+
+/**
+ * Tells whether a value can be a bearer token: 1 to 1,024 characters of visible ASCII, with spaces
+ * only inside. The `b64token` of RFC 6750 allows fewer, but clients of a host may already have tokens
+ * of other forms.
+ */
+export const isToken = (value: string): boolean =>
+  typeof value === "string" && tokenPattern.test(value)
+
+const utf8 = new TextEncoder()
+// Calls are synchronous, so they can share one buffer.
+const scratch = new Uint8Array(3 * 1024)
+
+/** The UTF-8 encoding of text, valid until the next call. Every token fits into the shared buffer. */
+const bytesOf = (text: string): Uint8Array => {
+  const { read, written } = utf8.encodeInto(text, scratch)
+  return read === text.length ? scratch.subarray(0, written) : utf8.encode(text)
+}
+
+/** The character code of a hexadecimal digit. */
+const digitCode = (digit: number): number => digit + (digit < 10 ? 0x30 : 0x57)
+
+// Appending to a string digit by digit makes a rope, which a `Map` flattens before it looks it up.
+const toHex = (bytes: Uint8Array): string => {
+  const codes: Array<number> = []
+  for (const byte of bytes) codes.push(digitCode(byte >>> 4), digitCode(byte & 15))
+  return String.fromCharCode(...codes)
+}
+
+/** Computes the digest under which a token is stored and found. */
+export const digest = (token: string): TokenDigest => TokenDigest(toHex(sha256(bytesOf(token))))

@@ -1,0 +1,199 @@
+/** The service for API keys: issues, revokes and lists them, and finds the key of a token. */
+
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import { WebCrypto } from "effect/crypto/WebCrypto"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Argument from "../base/Argument.ts"
+import * as Base64 from "../base/Base64.ts"
+import type * as Instant from "../base/Instant.ts"
+import type { InvalidInput } from "../base/InvalidInput.ts"
+import * as Moment from "../base/Moment.ts"
+import { owned } from "../base/Own.ts"
+import { ProjectId, type ProjectNotFound } from "../base/Project.ts"
+import * as Setting from "../base/Setting.ts"
+import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
+import * as ApiKey from "./ApiKey.ts"
+import { ApiKeyStore } from "./ApiKeyStore.ts"
+import * as KeyCache from "./KeyCache.ts"
+
+/** The options of API keys. */
+export const options = Setting.struct({
+  /**
+   * How long this process caches an API key; 0 asks the store each time. A key that another process
+   * revokes works that much longer. Default: `"10 seconds"`.
+   */
+  keyCacheLife: Setting.withDefault(Setting.millis({ least: 0, most: 3_600_000 }), "10 seconds"),
+})
+
+/** The options as a host passes them. */
+export interface Options extends Setting.Input<typeof options> {}
+
+/** The options as the library uses them. */
+export interface Settings extends Setting.Output<typeof options> {}
+
+/** The key to issue. */
+export interface Issue {
+  /** Ids of the projects that the key opens, at least one. */
+  readonly projects: ReadonlyArray<string>
+  /** A token that clients already use: 1 to 1,024 characters of visible ASCII. By default, a new one is made. */
+  readonly token?: string | undefined
+  /**
+   * When the key expires: a `Date`, text in the form `YYYY-MM-DDTHH:mm:ss.sssZ` or milliseconds since
+   * the epoch, in the future. By default, it never does.
+   */
+  readonly expiresAt?: Instant.Input | undefined
+}
+
+/** A key that was issued. Only its digest is stored, so the token cannot be shown again. */
+export interface Issued {
+  readonly id: ApiKey.ApiKeyId
+  readonly token: string
+}
+
+/** A key without the digest of its token. */
+export type Listed = Omit<ApiKey.ApiKey, "digest">
+
+/**
+ * Issues, revokes and lists API keys. Every method fails with `StoreUnavailable` if the store does
+ * not answer.
+ *
+ * @example
+ * ```ts
+ * import { ApiKeys } from "@tenure/core/ApiKeys"
+ * import * as Effect from "effect/Effect"
+ *
+ * const rotate = Effect.fn("rotate")(function* (previous: string) {
+ *   const keys = yield* ApiKeys
+ *   const { token } = yield* keys.issue({ projects: ["p1"], expiresAt: new Date("2099-01-01") })
+ *   yield* keys.revoke(previous)
+ *   return token
+ * })
+ * ```
+ */
+export class ApiKeys extends Context.Service<
+  ApiKeys,
+  {
+    /**
+     * Issues a key. If the token is an existing key's, that key opens the projects as well, and its
+     * expiry stays as it is.
+     *
+     * Fails with `InvalidInput` if an argument is invalid, with `ProjectNotFound`, and with
+     * `ApiKeyRevoked` if the token is a revoked key's.
+     */
+    readonly issue: (
+      key: Issue,
+    ) => Effect.Effect<
+      Issued,
+      InvalidInput | ProjectNotFound | ApiKey.ApiKeyRevoked | StoreUnavailable
+    >
+
+    /**
+     * Revokes a key for good: at once in this process, and within `keyCacheLife` in others that share
+     * its store. Fails with `ApiKeyNotFound`.
+     */
+    readonly revoke: (
+      keyId: string,
+    ) => Effect.Effect<void, ApiKey.ApiKeyNotFound | StoreUnavailable>
+
+    /** Returns all keys, including revoked and expired ones, oldest first. */
+    readonly list: () => Effect.Effect<ReadonlyArray<Listed>, StoreUnavailable>
+
+    /** Returns the key of a token, or `undefined` if there is none, or it was revoked or has expired. */
+    readonly authenticate: (
+      token: string,
+    ) => Effect.Effect<ApiKey.ApiKey | undefined, StoreUnavailable>
+
+    /** Returns the key of a token as `authenticate` does if it is cached, and never asks the store. */
+    readonly recall: (token: string) => Effect.Effect<ApiKey.ApiKey | undefined>
+  }
+>()("@tenure/core/ApiKeys") {
+  static readonly layer = (
+    settings: Settings = Setting.readSync(options),
+  ): Layer.Layer<ApiKeys, never, ApiKeyStore> => Layer.effect(ApiKeys, make(settings))
+}
+
+const decodeToken = (token: string) =>
+  ApiKey.isToken(token)
+    ? Effect.succeed(token)
+    : Argument.invalid("token", "1 to 1,024 characters of visible ASCII, with spaces only inside")
+
+const decodeProjects = (ids: ReadonlyArray<string>) =>
+  Array.isArray(ids) && ids.length > 0
+    ? Effect.forEach(ids, (id: string, index) =>
+        Argument.decode(`projects[${index}]`, ProjectId, id),
+      )
+    : Argument.invalid("projects", "an array of at least one project id")
+
+const decodeExpiry = (expiresAt: Instant.Input, now: number) =>
+  Effect.flatMap(Argument.instant("expiresAt", expiresAt), (millis) =>
+    millis > now ? Effect.succeed(millis) : Argument.invalid("expiresAt", "in the future"),
+  )
+
+/** Returns a key unless it was revoked or has expired. */
+const ifLive = (
+  key: ApiKey.ApiKey | undefined,
+  { unix }: Moment.Moment,
+): ApiKey.ApiKey | undefined => (key !== undefined && ApiKey.isLive(key, unix) ? key : undefined)
+
+const make = Effect.fnUntraced(function* ({ keyCacheLife }: Settings) {
+  const store = yield* ApiKeyStore
+  const crypto = yield* WebCrypto
+  const cache = KeyCache.make(keyCacheLife)
+
+  const makeToken = () => `tnr_${Base64.encodeUrl(crypto.getRandomValues(new Uint8Array(32)))}`
+
+  /** Finds a key in the store and caches the result. */
+  const find = (digest: ApiKey.TokenDigest, { tick }: Moment.Moment) => {
+    const fill = cache.begin(digest, tick)
+    return Effect.tap(store.find(digest), (key) => Effect.sync(() => fill(key)))
+  }
+
+  return ApiKeys.of({
+    issue: Effect.fnUntraced(function* (input) {
+      const { expiresAt, projects, token: given = makeToken() } = owned(input)
+      const now = yield* Clock.currentTimeMillis
+      const token = yield* decodeToken(given)
+      const digest = ApiKey.digest(token)
+      const key: ApiKey.ApiKey = {
+        id: ApiKey.ApiKeyId(crypto.randomUUID()),
+        digest,
+        projects: new Set(yield* decodeProjects(projects)),
+        createdAt: now,
+        expiresAt: expiresAt === undefined ? undefined : yield* decodeExpiry(expiresAt, now),
+        revokedAt: undefined,
+      }
+      const { id } = yield* Effect.ensuring(
+        store.add(key),
+        Effect.sync(() => cache.invalidate(digest)),
+      )
+      return { id, token }
+    }),
+
+    revoke: Effect.fnUntraced(function* (keyId) {
+      if (!ApiKey.ApiKeyId.is(keyId)) return yield* new ApiKey.ApiKeyNotFound({ keyId })
+      yield* Effect.ensuring(
+        store.revoke(keyId, yield* Clock.currentTimeMillis),
+        Effect.sync(() => cache.invalidateKey(keyId)),
+      )
+    }),
+
+    list: () => Effect.map(store.list, (keys) => keys.map(({ digest: _, ...listed }) => listed)),
+
+    authenticate: Effect.fnUntraced(function* (token) {
+      if (!ApiKey.isToken(token)) return undefined
+      const now = yield* Moment.now
+      const digest = ApiKey.digest(token)
+      const cached = cache.find(digest, now.tick)
+      return ifLive(cached === undefined ? yield* find(digest, now) : cached.key, now)
+    }),
+
+    recall: (token) =>
+      Effect.map(Moment.now, (now) =>
+        ApiKey.isToken(token)
+          ? ifLive(cache.find(ApiKey.digest(token), now.tick)?.key, now)
+          : undefined,
+      ),
+  })
+})

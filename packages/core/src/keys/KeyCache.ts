@@ -1,0 +1,73 @@
+/**
+ * A cache of API keys, so that most requests are authenticated without the store. Digests without a
+ * key are cached apart: guessed tokens cannot evict keys.
+ */
+
+import * as LruCache from "../base/LruCache.ts"
+import type { ApiKey, ApiKeyId, TokenDigest } from "./ApiKey.ts"
+
+/** What the store answered. */
+interface Entry {
+  /** The key, or `undefined` if the store has none. */
+  readonly key: ApiKey | undefined
+  /** The entry is valid before this tick. */
+  readonly until: number
+}
+
+/** A cache of keys by the digests of their tokens. `now` is by the monotonic clock. */
+export interface KeyCache {
+  /** Returns the entry of a digest, if there is one that is valid at `now`. */
+  readonly find: (digest: TokenDigest, now: number) => Entry | undefined
+  /**
+   * Call this before the store is asked for a digest, and the returned function with the answer. It
+   * caches the answer unless a key was changed meanwhile, since the answer could be older.
+   */
+  readonly begin: (digest: TokenDigest, now: number) => (key: ApiKey | undefined) => void
+  /** Drops the entry of a digest whose key was changed. */
+  readonly invalidate: (digest: TokenDigest) => void
+  /** Drops the entry of a key that was revoked. */
+  readonly invalidateKey: (keyId: ApiKeyId) => void
+}
+
+const maxEntries = 10_000
+
+/**
+ * Makes an empty cache of at most 10,000 keys and 10,000 digests without a key.
+ *
+ * @param life - how long an entry is valid, in milliseconds
+ */
+export const make = (life: number): KeyCache => {
+  const known = LruCache.make<TokenDigest, Entry>(maxEntries)
+  const unknown = LruCache.make<TokenDigest, Entry>(maxEntries)
+  let changes = 0
+
+  const remove = (digest: TokenDigest): void => {
+    known.delete(digest)
+    unknown.delete(digest)
+  }
+
+  return {
+    find: (digest, now) => {
+      const entry = known.get(digest) ?? unknown.get(digest)
+      if (entry === undefined || now < entry.until) return entry
+      remove(digest)
+      return undefined
+    },
+    begin: (digest, now) => {
+      const before = changes
+      return (key) => {
+        if (changes !== before) return
+        const entries = key === undefined ? unknown : known
+        entries.set(digest, { key, until: now + life })
+      }
+    },
+    invalidate: (digest) => {
+      changes++
+      remove(digest)
+    },
+    invalidateKey: (keyId) => {
+      changes++
+      known.deleteWhere(({ key }) => key?.id === keyId)
+    },
+  }
+}

@@ -1,0 +1,165 @@
+/** The service that limits requests: by token buckets, and by suspending keys. */
+
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import { Faults } from "../base/Faults.ts"
+import { InvalidInput } from "../base/InvalidInput.ts"
+import * as Moment from "../base/Moment.ts"
+import * as Setting from "../base/Setting.ts"
+import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
+import { Millis, toMicros } from "../base/Units.ts"
+import * as BucketTable from "./BucketTable.ts"
+import * as Decider from "./Decider.ts"
+import * as Decision from "./Decision.ts"
+import { type Client, type Policies, RateLimitStore } from "./RateLimitStore.ts"
+import * as Suspension from "./Suspension.ts"
+import * as TokenBucket from "./TokenBucket.ts"
+
+export type { Decision, Report } from "./Decision.ts"
+export type { Client }
+
+const limitOptions = Setting.struct({
+  /** Requests that come back in one window, at most one a microsecond. */
+  limit: Setting.count(),
+  /** The length of the window. */
+  window: Setting.millis(),
+  /**
+   * Requests that an idle client may make at once; `limit` if missing. No window admits more than
+   * `capacity + limit`. An empty bucket must be full again within 366 days.
+   */
+  capacity: Setting.optional(Setting.count()),
+})
+
+/** How many requests in which time. */
+export interface Limit extends Setting.Input<typeof limitOptions> {}
+
+const maxSpan = toMicros(Millis(366 * 86_400_000))
+
+const toPolicy = (
+  { capacity, limit, window }: Setting.Output<typeof limitOptions>,
+  name: string,
+): Result.Result<TokenBucket.Policy, InvalidInput> => {
+  const policy = TokenBucket.policy({ limit, capacity, window })
+  if (TokenBucket.span(policy) <= maxSpan) return Result.succeed(policy)
+  // Later instants are too large for whole microseconds.
+  const problem = "is too large: an empty bucket must be full again within 366 days"
+  return Result.fail(new InvalidInput({ field: `${name}.capacity`, problem }))
+}
+
+const limitSetting: Setting.Setting<Limit, TokenBucket.Policy> = Setting.andThen(
+  limitOptions,
+  toPolicy,
+)
+
+const suspension: Setting.Setting<Suspension.Options | false, Suspension.Settings | false> =
+  Setting.orFalse(Suspension.options)
+
+/** The options of rate limits. */
+export const options = Setting.struct({
+  /** The limit for each API key. Default: `{ limit: 100, window: "1 minute" }`. */
+  perKey: Setting.withDefault(limitSetting, { limit: 100, window: "1 minute" }),
+  /** The limit for each client address. Default: `{ limit: 300, window: "1 minute" }`. */
+  perAddress: Setting.withDefault(limitSetting, { limit: 300, window: "1 minute" }),
+  /** The limit for each API key in a short time. Default: `{ limit: 20, window: "1 second" }`. */
+  burst: Setting.withDefault(limitSetting, { limit: 20, window: "1 second" }),
+  /** When a key is suspended because its requests are refused too often, or `false` for never. */
+  suspension: Setting.withDefault(suspension, {}),
+  /**
+   * What happens while the store is down: limits are kept in this process alone (`"local"`), or not
+   * at all (`"open"`), or every request is answered 503 (`"closed"`). Default: `"local"`.
+   */
+  onStoreFailure: Setting.withDefault(Setting.oneOf(["local", "open", "closed"]), "local"),
+})
+
+/** The options as a host passes them. */
+export interface Options extends Setting.Input<typeof options> {}
+
+/** The options as the library uses them. */
+export interface Settings extends Setting.Output<typeof options> {}
+
+/** Limits requests. */
+export class RateLimiter extends Context.Service<
+  RateLimiter,
+  {
+    /**
+     * Takes a token from each of the client's buckets, or refuses the request. A refused request
+     * takes nothing. A store that does not answer is reported as a fault, and the option
+     * `onStoreFailure` decides.
+     */
+    readonly take: (client: Client) => Effect.Effect<Decision.Decision>
+
+    /**
+     * Returns the refusal of an address that is known to be refused now, whoever sends the request.
+     * Asks no store, and counts nothing.
+     */
+    readonly refusalOf: (address: string) => Effect.Effect<Decision.Decision | undefined>
+  }
+>()("@tenure/core/RateLimiter") {
+  static readonly layer = (
+    settings: Settings = Setting.readSync(options),
+  ): Layer.Layer<RateLimiter, never, RateLimitStore> => Layer.effect(RateLimiter, make(settings))
+}
+
+/** Reports that the store does not answer, or is defective, which is treated alike. */
+const reportOutage = (
+  faults: Faults,
+  cause: Cause.Cause<StoreUnavailable>,
+): Effect.Effect<void> => {
+  const report = (reason: unknown) =>
+    faults.failure("The store of rate limits does not answer", reason)
+  const defect = Cause.findDefect(cause)
+  if (Result.isSuccess(defect)) {
+    const message = "The store of rate limits has a defect"
+    return Effect.andThen(faults.defect(message, Cause.die(defect.success)), report(defect.success))
+  }
+  const error = Cause.findError(cause)
+  return Result.isSuccess(error) ? report(error.success.cause) : Effect.failCause(error.failure)
+}
+
+const make = Effect.fnUntraced(function* ({ onStoreFailure, ...settings }: Settings) {
+  const store = yield* RateLimitStore
+  const faults = yield* Faults
+  const policies: Policies = {
+    key: settings.perKey,
+    address: settings.perAddress,
+    burst: settings.burst,
+  }
+  const suspensions =
+    settings.suspension === false ? Suspension.never : Suspension.make(settings.suspension)
+  const decider = Decider.make(policies, suspensions)
+  const local = BucketTable.make()
+
+  const decideWithoutStore = (client: Client, now: Moment.Moment): Decision.Decision => {
+    switch (onStoreFailure) {
+      case "local":
+        return decider.after(client, local.take(client, policies, toMicros(now.tick)), now)
+      case "open":
+        return Decision.unlimited(policies, client, now)
+      case "closed":
+        return Decision.unavailable(policies, client, now)
+    }
+  }
+
+  const askStore = (client: Client, now: Moment.Moment): Effect.Effect<Decision.Decision> =>
+    Effect.matchCauseEffect(store.take(client, policies), {
+      onSuccess: (take) => Effect.succeed(decider.after(client, take, now)),
+      onFailure: (cause) =>
+        Effect.map(reportOutage(faults, cause), () => decideWithoutStore(client, now)),
+    })
+
+  return RateLimiter.of({
+    take: (client) =>
+      Clock.clockWith((clock) => {
+        const now = Moment.read(clock)
+        const refusal = decider.before(client, now)
+        return refusal === undefined ? askStore(client, now) : Effect.succeed(refusal)
+      }),
+
+    refusalOf: (address) =>
+      Clock.clockWith((clock) => Effect.succeed(decider.ofAddress(address, Moment.read(clock)))),
+  })
+})

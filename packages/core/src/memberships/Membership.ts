@@ -1,0 +1,54 @@
+/** Memberships: a user belongs to a project until an end date. */
+
+import type { Branded } from "effect/Brand"
+import * as Data from "effect/Data"
+import type { ProjectId } from "../base/Project.ts"
+import { refined } from "../base/Refined.ts"
+import type { EndDate } from "./EndDate.ts"
+import type { Origin } from "./Origin.ts"
+
+/** Identifier of a user: 1 to 64 decimal digits, compared as text (`7` and `07` are two users). */
+export type UserId = Branded<string, "@tenure/core/UserId">
+
+/** What a user id looks like. */
+export const userIdPattern = /^[0-9]{1,64}$/u
+
+/** Brands text as a user id. Throws a `TypeError` if it is invalid. */
+export const UserId = refined<string, UserId>("user id", "1 to 64 decimal digits", (id) =>
+  userIdPattern.test(id),
+)
+
+/** A user's membership in a project. It has expired once its end date has passed. */
+export interface Membership {
+  readonly projectId: ProjectId
+  readonly userId: UserId
+  readonly endDate: EndDate
+}
+
+/** The user has no membership in the project. */
+export class MembershipNotFound extends Data.TaggedError("MembershipNotFound")<{
+  readonly projectId: string
+  readonly userId: string
+}> {
+  override get message(): string {
+    return `The user "${this.userId}" has no membership in the project "${this.projectId}".`
+  }
+}
+
+/** What happened to memberships, as the audit trail keeps it. */
+export type Action = "granted" | "extended" | "bulk_extended" | "ended"
+
+/** A row of the audit trail: who changed what, in which request, from and to which end date. */
+export interface AuditRow {
+  readonly projectId: ProjectId
+  /** `undefined` if all memberships of the project were changed. */
+  readonly userId: UserId | undefined
+  readonly action: Action
+  readonly origin: Origin
+  /** The end date before; `undefined` if there was none, or if there were many. */
+  readonly from: EndDate | undefined
+  /** The end date after; `undefined` if the membership was ended. */
+  readonly to: EndDate | undefined
+  /** When it happened, in milliseconds since the epoch. */
+  readonly at: number
+}

@@ -1,0 +1,98 @@
+/** The storage port for projects, memberships and their audit trail. */
+
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
+import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
+import type { Event } from "../events/Event.ts"
+import type { EndDate } from "./EndDate.ts"
+import type { AuditRow, Membership, MembershipNotFound, UserId } from "./Membership.ts"
+import type { Origin } from "./Origin.ts"
+
+/** What all changes have in common. */
+export interface Change {
+  readonly projectId: ProjectId
+  /** Who asked for the change and in which request, for the audit trail. */
+  readonly origin: Origin
+  /** When it happens, in milliseconds since the epoch. */
+  readonly at: number
+  /** The event to deliver to the webhooks of the project. */
+  readonly event: Event
+}
+
+/** A new end date for one membership. */
+export interface Grant extends Change {
+  readonly userId: UserId
+  readonly endDate: EndDate
+}
+
+/** A new end date for all memberships of a project. */
+export interface BulkExtension extends Change {
+  readonly endDate: EndDate
+  /** Whether memberships that end later are set as well (`"set"`) or left as they are. */
+  readonly mode: "set" | "neverShorten"
+}
+
+/** The end of one membership. */
+export interface Ending extends Change {
+  readonly userId: UserId
+}
+
+/**
+ * Stores projects, memberships and the audit trail.
+ *
+ * A change is atomic: the membership, its audit row, its event and a delivery of that event to each
+ * webhook of the project are stored together or not at all. Repeating a change sets the same end
+ * dates again, and adds another audit row and another event.
+ *
+ * As with every port, an operation fails with `StoreUnavailable` within a few seconds if the storage
+ * does not answer.
+ */
+export class MembershipStore extends Context.Service<
+  MembershipStore,
+  {
+    /**
+     * Succeeds if the store answers and takes changes. The ports of one store share one `ping`, the
+     * same value, so that it runs once for all of them.
+     */
+    readonly ping: Effect.Effect<void, StoreUnavailable>
+
+    /** Creates a project. Does nothing if it exists. */
+    readonly createProject: (projectId: ProjectId) => Effect.Effect<void, StoreUnavailable>
+
+    /** Creates a membership, or sets the end date of an existing one. */
+    readonly grant: (change: Grant) => Effect.Effect<void, ProjectNotFound | StoreUnavailable>
+
+    /** Sets the end date of a membership, which may have expired. */
+    readonly extend: (change: Grant) => Effect.Effect<void, MembershipNotFound | StoreUnavailable>
+
+    /** Sets the end date of all memberships of a project. Returns the number that were set. */
+    readonly extendAll: (
+      change: BulkExtension,
+    ) => Effect.Effect<number, ProjectNotFound | StoreUnavailable>
+
+    /** Removes a membership. */
+    readonly end: (change: Ending) => Effect.Effect<void, MembershipNotFound | StoreUnavailable>
+
+    /** Returns a membership with its current end date. */
+    readonly find: (
+      projectId: ProjectId,
+      userId: UserId,
+    ) => Effect.Effect<Membership, MembershipNotFound | StoreUnavailable>
+
+    /** Returns at most `limit` memberships after `after`, in the order of their user ids by code unit. */
+    readonly list: (
+      projectId: ProjectId,
+      page: { readonly after: UserId | undefined; readonly limit: number },
+    ) => Effect.Effect<ReadonlyArray<Membership>, ProjectNotFound | StoreUnavailable>
+
+    /**
+     * Returns the newest `limit` rows of the audit trail of a project, newest first. With a user,
+     * returns only changes of that user's membership; bulk extensions are not among them.
+     */
+    readonly history: (
+      projectId: ProjectId,
+      page: { readonly userId: UserId | undefined; readonly limit: number },
+    ) => Effect.Effect<ReadonlyArray<AuditRow>, ProjectNotFound | StoreUnavailable>
+  }
+>()("@tenure/core/MembershipStore") {}

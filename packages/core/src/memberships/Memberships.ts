@@ -1,0 +1,253 @@
+/** The service for memberships, which hosts and the API call. */
+
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import { WebCrypto } from "effect/crypto/WebCrypto"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Argument from "../base/Argument.ts"
+import type { InvalidInput } from "../base/InvalidInput.ts"
+import { owned } from "../base/Own.ts"
+import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
+import * as Setting from "../base/Setting.ts"
+import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
+import * as Event from "../events/Event.ts"
+import { Hooks } from "../events/Hooks.ts"
+import * as EndDate from "./EndDate.ts"
+import { type AuditRow, type Membership, type MembershipNotFound, UserId } from "./Membership.ts"
+import { MembershipStore } from "./MembershipStore.ts"
+import * as Origin from "./Origin.ts"
+
+/** A user of a project. */
+export interface Member {
+  readonly projectId: string
+  readonly userId: string
+}
+
+/** The options of memberships. */
+export const options = Setting.struct({
+  /**
+   * Whether a bulk extension also sets memberships that end later than the new date (`"set"`), or
+   * leaves those as they are (`"neverShorten"`). Default: `"set"`.
+   */
+  bulk: Setting.withDefault(Setting.oneOf(["set", "neverShorten"]), "set"),
+})
+
+/** The options as a host passes them. */
+export interface Options extends Setting.Input<typeof options> {}
+
+/** The options as the library uses them. */
+export interface Settings extends Setting.Output<typeof options> {}
+
+/** The result of a bulk extension. */
+export interface BulkExtended {
+  readonly endDate: EndDate.EndDate
+  /** The number of memberships whose end date was set. */
+  readonly total: number
+}
+
+type Failure = InvalidInput | StoreUnavailable
+
+/**
+ * Grants, extends, ends and finds memberships. Every method fails with `InvalidInput` if an argument
+ * is invalid and with `StoreUnavailable` if the store does not answer.
+ *
+ * The methods that change memberships take an origin: who asked for the change and in which request.
+ * The audit trail keeps it.
+ *
+ * @example
+ * ```ts
+ * import { Memberships } from "@tenure/core/Memberships"
+ * import * as Effect from "effect/Effect"
+ *
+ * const renew = Effect.gen(function* () {
+ *   const memberships = yield* Memberships
+ *   const member = { projectId: "p1", userId: "1001" }
+ *   const origin = { keyId: "billing", requestId: "invoice-2026-117" }
+ *   yield* memberships.grant({ ...member, endDate: new Date("2027-01-01") }, origin)
+ *   yield* memberships.extend({ ...member, endDate: "2028-01-01T00:00:00.000Z" }, origin)
+ *   return yield* memberships.history(member)
+ * })
+ * ```
+ */
+export class Memberships extends Context.Service<
+  Memberships,
+  {
+    /** Creates a project. Does nothing if it exists. */
+    readonly createProject: (projectId: string) => Effect.Effect<void, Failure>
+
+    /**
+     * Creates a membership, or sets the end date of an existing one. The end date may be in the past.
+     * Fails with `InvalidEndDate` or `ProjectNotFound`.
+     */
+    readonly grant: (
+      membership: Member & { readonly endDate: EndDate.Input },
+      origin?: Origin.Input,
+    ) => Effect.Effect<Membership, Failure | EndDate.InvalidEndDate | ProjectNotFound>
+
+    /**
+     * Sets the end date of a membership, which may have expired, to a future date. Fails with
+     * `InvalidEndDate`, `EndDateNotInFuture` or `MembershipNotFound`.
+     */
+    readonly extend: (
+      membership: Member & { readonly endDate: EndDate.Input },
+      origin?: Origin.Input,
+    ) => Effect.Effect<
+      Membership,
+      Failure | EndDate.InvalidEndDate | EndDate.EndDateNotInFuture | MembershipNotFound
+    >
+
+    /**
+     * Sets the end date of all memberships of a project to a future date. Fails with
+     * `InvalidEndDate`, `EndDateNotInFuture` or `ProjectNotFound`.
+     */
+    readonly extendAll: (
+      project: { readonly projectId: string; readonly endDate: EndDate.Input },
+      origin?: Origin.Input,
+    ) => Effect.Effect<
+      BulkExtended,
+      Failure | EndDate.InvalidEndDate | EndDate.EndDateNotInFuture | ProjectNotFound
+    >
+
+    /** Removes a membership. Fails with `MembershipNotFound`. */
+    readonly end: (
+      member: Member,
+      origin?: Origin.Input,
+    ) => Effect.Effect<void, Failure | MembershipNotFound>
+
+    /** Returns a membership. Fails with `MembershipNotFound`. */
+    readonly find: (member: Member) => Effect.Effect<Membership, Failure | MembershipNotFound>
+
+    /**
+     * Returns memberships of a project in the order of their user ids, compared as text. Fails with
+     * `ProjectNotFound`.
+     *
+     * @param page.after - returns the memberships after this user id; from the first one by default
+     * @param page.limit - the most memberships to return, 1 to 10,000; 100 by default
+     */
+    readonly list: (page: {
+      readonly projectId: string
+      readonly after?: string | undefined
+      readonly limit?: number | undefined
+    }) => Effect.Effect<ReadonlyArray<Membership>, Failure | ProjectNotFound>
+
+    /**
+     * Returns the newest rows of the audit trail of a project, newest first. Fails with
+     * `ProjectNotFound`.
+     *
+     * @param page.userId - returns only changes of this user's membership; bulk extensions are not
+     *   among them
+     * @param page.limit - the most rows to return, 1 to 10,000; 100 by default
+     */
+    readonly history: (page: {
+      readonly projectId: string
+      readonly userId?: string | undefined
+      readonly limit?: number | undefined
+    }) => Effect.Effect<ReadonlyArray<AuditRow>, Failure | ProjectNotFound>
+  }
+>()("@tenure/core/Memberships") {
+  static readonly layer = (
+    settings: Settings = Setting.readSync(options),
+  ): Layer.Layer<Memberships, never, MembershipStore> => Layer.effect(Memberships, make(settings))
+}
+
+const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
+  const hooks = yield* Hooks
+  const store = yield* MembershipStore
+  const crypto = yield* WebCrypto
+
+  /** What every change carries: its audit fields, and its event with the request's id in the data. */
+  const change = (
+    projectId: ProjectId,
+    origin: Origin.Origin,
+    at: number,
+    type: Event.EventType,
+    data: object,
+  ) => ({
+    projectId,
+    origin,
+    at,
+    event: Event.make({
+      id: Event.freshId(crypto, at),
+      projectId,
+      type,
+      at,
+      data: { project_id: projectId, ...data, request_id: origin.requestId ?? null },
+    }),
+  })
+
+  return Memberships.of({
+    createProject: (projectId) =>
+      Effect.flatMap(Argument.projectId(projectId), store.createProject),
+
+    grant: Effect.fnUntraced(function* (membership, originInput = Origin.host) {
+      const at = yield* Clock.currentTimeMillis
+      const endDate = yield* Effect.fromResult(EndDate.fromInput(membership.endDate))
+      const projectId = yield* Argument.projectId(membership.projectId)
+      const userId = yield* Argument.decode("userId", UserId, membership.userId)
+      const data = { user_id: userId, new_end_date: EndDate.format(endDate) }
+      const origin = yield* Origin.fromInput(originInput)
+      const changed = change(projectId, origin, at, Event.types.granted, data)
+      yield* store.grant({ ...changed, userId, endDate })
+      yield* hooks.event(changed.event)
+      return { projectId, userId, endDate }
+    }),
+
+    extend: Effect.fnUntraced(function* (membership, originInput = Origin.host) {
+      const at = yield* Clock.currentTimeMillis
+      const endDate = yield* Effect.fromResult(EndDate.futureFromInput(membership.endDate, at))
+      const projectId = yield* Argument.projectId(membership.projectId)
+      const userId = yield* Argument.decode("userId", UserId, membership.userId)
+      const data = { user_id: userId, new_end_date: EndDate.format(endDate) }
+      const origin = yield* Origin.fromInput(originInput)
+      const changed = change(projectId, origin, at, Event.types.extended, data)
+      yield* store.extend({ ...changed, userId, endDate })
+      yield* hooks.event(changed.event)
+      return { projectId, userId, endDate }
+    }),
+
+    extendAll: Effect.fnUntraced(function* (project, originInput = Origin.host) {
+      const at = yield* Clock.currentTimeMillis
+      const endDate = yield* Effect.fromResult(EndDate.futureFromInput(project.endDate, at))
+      const projectId = yield* Argument.projectId(project.projectId)
+      const data = { new_end_date: EndDate.format(endDate) }
+      const origin = yield* Origin.fromInput(originInput)
+      const changed = change(projectId, origin, at, Event.types.bulkExtended, data)
+      const total = yield* store.extendAll({ ...changed, endDate, mode: bulk })
+      yield* hooks.event(changed.event)
+      return { endDate, total }
+    }),
+
+    end: Effect.fnUntraced(function* (member, originInput = Origin.host) {
+      const at = yield* Clock.currentTimeMillis
+      const projectId = yield* Argument.projectId(member.projectId)
+      const userId = yield* Argument.decode("userId", UserId, member.userId)
+      const origin = yield* Origin.fromInput(originInput)
+      const changed = change(projectId, origin, at, Event.types.ended, { user_id: userId })
+      yield* store.end({ ...changed, userId })
+      yield* hooks.event(changed.event)
+    }),
+
+    find: Effect.fnUntraced(function* (member) {
+      const projectId = yield* Argument.projectId(member.projectId)
+      const userId = yield* Argument.decode("userId", UserId, member.userId)
+      return yield* store.find(projectId, userId)
+    }),
+
+    list: Effect.fnUntraced(function* (page) {
+      const { after, limit = 100, projectId } = owned(page)
+      return yield* store.list(yield* Argument.projectId(projectId), {
+        after: after === undefined ? undefined : yield* Argument.decode("after", UserId, after),
+        limit: yield* Argument.pageSize(limit),
+      })
+    }),
+
+    history: Effect.fnUntraced(function* (page) {
+      const { limit = 100, projectId, userId } = owned(page)
+      return yield* store.history(yield* Argument.projectId(projectId), {
+        userId: userId === undefined ? undefined : yield* Argument.decode("userId", UserId, userId),
+        limit: yield* Argument.pageSize(limit),
+      })
+    }),
+  })
+})

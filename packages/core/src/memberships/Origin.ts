@@ -1,0 +1,40 @@
+/** Where a change comes from: who asked for it, and in which request. */
+
+import * as Effect from "effect/Effect"
+import { ApiKeyId } from "../base/ApiKeyId.ts"
+import * as Argument from "../base/Argument.ts"
+import * as Identifier from "../base/Identifier.ts"
+import type { InvalidInput } from "../base/InvalidInput.ts"
+import { own } from "../base/Own.ts"
+
+/** The origin of a change, as the audit trail keeps it. */
+export interface Origin {
+  /** Id of the request; `undefined` if the host named none. */
+  readonly requestId: string | undefined
+  /** Id of the API key, or of the person or program that the host named; `undefined` if it named none. */
+  readonly keyId: ApiKeyId | undefined
+}
+
+/** The origin of a change, as hosts pass it. Ids have 1 to 255 characters and no control characters. */
+export interface Input {
+  /** Id of the request that asked for the change. The change's event carries it as `request_id`. */
+  readonly requestId?: string | undefined
+  /** Id of the API key, the person or the program that asked for the change. */
+  readonly keyId?: string | undefined
+}
+
+/** The origin of a change for which the host names none. */
+export const host: Origin = { requestId: undefined, keyId: undefined }
+
+/** Converts what a host passes, or fails with `InvalidInput`. */
+export const fromInput = (input: Input): Effect.Effect<Origin, InvalidInput> => {
+  const keyId = own(input, "keyId")
+  const requestId = own(input, "requestId")
+  if (requestId !== undefined && !Identifier.isIdentifier(requestId)) {
+    return Argument.invalid("origin.requestId", Identifier.expected)
+  }
+  if (keyId !== undefined && !ApiKeyId.is(keyId)) {
+    return Argument.invalid("origin.keyId", ApiKeyId.expected)
+  }
+  return Effect.succeed({ requestId, keyId })
+}

@@ -1,0 +1,109 @@
+/** The keys that encrypt webhook secrets, as a host gives them. */
+
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import * as Base64 from "../base/Base64.ts"
+import { InvalidInput } from "../base/InvalidInput.ts"
+import * as Setting from "../base/Setting.ts"
+import { sha256 } from "../base/Sha256.ts"
+import { isKeyId } from "./StoredSecret.ts"
+
+/** A key of AES-256: 32 bytes, or their base64. */
+export type Key = string | Uint8Array
+
+/** Keys by id, or a function that returns the key with an id, or `undefined` if there is none. */
+export type Keys =
+  | Readonly<Record<string, Key>>
+  | ((id: string) => Key | undefined | Promise<Key | undefined>)
+
+type Find = (id: string) => Promise<Uint8Array<ArrayBuffer> | undefined>
+
+/** The keys as the library uses them. */
+export interface Keyring {
+  /** The id of the key that encrypts. */
+  readonly current: string
+  /** Finds a key. The promise rejects if the function of the host does. */
+  readonly find: Find
+}
+
+/** Copies the bytes of a key. Returns `undefined` if they are not 32. */
+const bytesOf = (key: unknown): Uint8Array<ArrayBuffer> | undefined => {
+  const bytes = typeof key === "string" ? Base64.decode(key) : key
+  return bytes instanceof Uint8Array && bytes.length === 32 ? Uint8Array.from(bytes) : undefined
+}
+
+interface Found {
+  /** The ids of the keys; `undefined` if only the function of the host knows them. */
+  readonly ids: ReadonlySet<string> | undefined
+  readonly find: Find
+}
+
+const readKeys = (given: unknown): Found | undefined => {
+  if (Predicate.isFunction(given)) {
+    return { ids: undefined, find: async (id) => bytesOf(await given(id)) }
+  }
+  if (!Predicate.isObject(given)) return undefined
+  const keys = new Map<string, Uint8Array<ArrayBuffer>>()
+  for (const [id, key] of Object.entries(given)) {
+    const bytes = bytesOf(key)
+    if (bytes === undefined || !isKeyId(id)) return undefined
+    keys.set(id, bytes)
+  }
+  return { ids: new Set(keys.keys()), find: async (id) => keys.get(id) }
+}
+
+const fields = Setting.struct({
+  /** The id of the key that encrypts: 1 to 32 letters, digits and hyphens. */
+  current: Setting.text("1 to 32 letters, digits and hyphens", isKeyId),
+  /**
+   * The keys by id, each 32 random bytes or their base64. Keep a key for as long as anything is
+   * encrypted with it. In place of an object, a function may return the key with an id, for example
+   * from a key management service, or a promise of it. Its results are cached.
+   */
+  keys: Setting.make<Keys, Found>(
+    "an object of keys by id, each 32 bytes or their base64, or a function that returns a key",
+    readKeys,
+    // What is invalid may still be a key.
+    () => "another value",
+  ),
+})
+
+/** The option. */
+export const setting = Setting.andThen(
+  fields,
+  ({ current, keys: { find, ids } }, name): Result.Result<Keyring, InvalidInput> =>
+    ids === undefined || ids.has(current)
+      ? Result.succeed({ current, find })
+      : Result.fail(
+          new InvalidInput({
+            field: `${name}.current`,
+            problem: "must be the id of one of the keys",
+          }),
+        ),
+)
+
+/** The option, as a host gives it. */
+export interface Given extends Setting.Input<typeof fields> {}
+
+const fingerprint = (key: string): string =>
+  Array.from(sha256(new TextEncoder().encode(key)).subarray(0, 4), (byte) =>
+    byte.toString(16).padStart(2, "0"),
+  ).join("")
+
+/** What `fromText` reads, for error messages. */
+export const expectedText = "the base64 of 32 bytes, or several of them, separated by commas"
+
+/**
+ * Reads keys from a variable of the environment: the base64 of 32 bytes; or several, separated by
+ * commas, of which the first one encrypts. The id of a key is made from its SHA-256 digest.
+ *
+ * @returns the option, or `undefined` if the text is anything else
+ */
+export const fromText = (text: string): Given | undefined => {
+  const keys = text.split(",").map((key) => key.trim())
+  if (!keys.every((key) => bytesOf(key) !== undefined)) return undefined
+  return {
+    current: fingerprint(keys[0] ?? ""),
+    keys: Object.fromEntries(keys.map((key) => [fingerprint(key), key])),
+  }
+}

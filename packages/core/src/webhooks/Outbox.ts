@@ -1,0 +1,205 @@
+/** The storage port for events and their deliveries: a transactional outbox. */
+
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
+import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
+import type { Event, EventId, EventType } from "../events/Event.ts"
+import type { StoredSecret } from "./StoredSecret.ts"
+import type { WebhookDisabled, WebhookId, WebhookNotFound } from "./Webhook.ts"
+
+/** The states of a delivery. In all but the first it has ended, unless it is replayed. */
+export const deliveryStates = ["waiting", "delivered", "failed", "cancelled"] as const
+
+/** The state of a delivery. */
+export type DeliveryState = (typeof deliveryStates)[number]
+
+/** The ids of a webhook, after they were checked. */
+export interface WebhookRef {
+  readonly projectId: ProjectId
+  readonly webhookId: WebhookId
+}
+
+/** Which deliveries of a webhook are replayed. */
+export type Replay =
+  | { readonly _tag: "One"; readonly eventId: EventId }
+  /** Those that have failed, of events from `at` on (milliseconds since the epoch). */
+  | { readonly _tag: "FailedSince"; readonly at: number }
+
+/** The record of one attempt. */
+export interface Attempt {
+  /** When it started, in milliseconds since the epoch. */
+  readonly at: number
+  readonly durationMillis: number
+  readonly result:
+    /** `body` is the first kilobyte of the response. */
+    | { readonly _tag: "Answered"; readonly status: number; readonly body: string }
+    /** `reason` is a code, for example `Timeout` or `ECONNREFUSED`. */
+    | { readonly _tag: "Failed"; readonly reason: string }
+}
+
+/** One event on its way to one webhook. */
+export interface Delivery {
+  readonly eventId: EventId
+  readonly type: EventType
+  readonly webhookId: WebhookId
+  readonly state: DeliveryState
+  /** When the next attempt is due, in milliseconds since the epoch; meaningful while it waits. */
+  readonly dueAt: number
+  readonly attempts: ReadonlyArray<Attempt>
+}
+
+/** The right to make one attempt, until the lease expires. */
+export interface Claim {
+  readonly event: Pick<Event, "id" | "body">
+  readonly webhook: WebhookRef & {
+    readonly url: string
+    /** All secrets to sign with: two during a rotation. */
+    readonly secrets: ReadonlyArray<StoredSecret>
+    readonly signingKey: StoredSecret | undefined
+    /** The number of attempts that have failed since one succeeded. */
+    readonly failures: number
+    /** When the first of them failed, in milliseconds since the epoch. */
+    readonly failingSince: number | undefined
+  }
+  /** How many times the delivery was claimed, this time included: 1 for the first attempt. */
+  readonly attemptNumber: number
+  /** A new token for each claim, so that a dispatcher whose lease has expired cannot settle. */
+  readonly lease: string
+}
+
+/** The result of a claim. All delays count from the time of the settlement, on the store's clock. */
+export type Settlement =
+  | { readonly _tag: "Delivered"; readonly attempt: Attempt }
+  /** To be attempted again after `delayMillis`. The webhook is held for `holdMillis`. */
+  | {
+      readonly _tag: "Retry"
+      readonly attempt: Attempt
+      readonly delayMillis: number
+      readonly holdMillis: number
+    }
+  /** Given up, and still visible. The webhook is held for `holdMillis`. */
+  | { readonly _tag: "Failed"; readonly attempt: Attempt; readonly holdMillis: number }
+  /**
+   * Given up, together with the webhook: it is disabled, and all its waiting deliveries fail. In the
+   * same step, the announcement is published to the other webhooks of its project.
+   */
+  | { readonly _tag: "Disabled"; readonly attempt: Attempt; readonly announcement: Event }
+  /** The attempt was interrupted. The delivery is due at once, as if it had not been claimed. */
+  | { readonly _tag: "Released" }
+
+/** The result of claiming. */
+export interface Claimed {
+  readonly claims: ReadonlyArray<Claim>
+  /**
+   * Milliseconds until there may be more to claim, because a delivery becomes due, a lease expires or
+   * a hold ends; `undefined` if there is more only after a publication, a replay or a settlement.
+   */
+  readonly nextDueMillis: number | undefined
+}
+
+/**
+ * Returns how many deliveries of each webhook of a project may be claimed at a time. The closer the
+ * project is to its limit, the fewer: webhooks that hang leave room for the others of their project.
+ *
+ * @param claimed - how many deliveries of the project are claimed
+ * @returns 0 if the project has reached its limit
+ */
+export const mostInProject = (
+  { perProject, perWebhook }: { readonly perProject: number; readonly perWebhook: number },
+  claimed: number,
+): number => Math.max(0, Math.ceil((perWebhook * (perProject - claimed)) / perProject))
+
+/** A change that concerns dispatchers. */
+export type Change =
+  /** A delivery may be due earlier than the last claim said: it was published, released or replayed. */
+  | { readonly _tag: "Due" }
+  /** A webhook was removed, perhaps by another process: attempts in flight must be aborted. */
+  | { readonly _tag: "Removed"; readonly webhookId: WebhookId }
+
+/**
+ * Stores events until they are delivered.
+ *
+ * Any number of dispatchers can claim deliveries. A lease ensures that only one dispatcher has a
+ * delivery at a time, and that a delivery whose dispatcher has died is claimed again.
+ */
+export class Outbox extends Context.Service<
+  Outbox,
+  {
+    /** Succeeds if the store answers and takes changes. */
+    readonly ping: Effect.Effect<void, StoreUnavailable>
+
+    /**
+     * Stores an event with a delivery for each webhook of its project that is enabled and is for
+     * events of its type.
+     */
+    readonly publish: (event: Event) => Effect.Effect<void, ProjectNotFound | StoreUnavailable>
+
+    /** Stores an event with a delivery for one webhook of its project, whatever types that is for. */
+    readonly publishTo: (
+      event: Event,
+      webhookId: WebhookId,
+    ) => Effect.Effect<void, WebhookNotFound | WebhookDisabled | StoreUnavailable>
+
+    /**
+     * Claims deliveries that are due, for `leaseMillis` on the store's clock. Projects take turns, and
+     * so do the webhooks of each project, so that the backlog of one does not delay another. Of one
+     * webhook, the delivery that was due first is claimed first, and of those due at the same time the
+     * one that was published first. Nothing is claimed for a webhook that is held, and one delivery at
+     * a time for a webhook whose attempts fail, until one succeeds.
+     *
+     * @param options.limit - the most deliveries to claim
+     * @param options.perWebhook - the most deliveries of one webhook that may be claimed at a time, in
+     *   all processes, including those claimed earlier; fewer as its project uses up its limit, see
+     *   `mostInProject`
+     * @param options.perProject - the same for all webhooks of one project together
+     */
+    readonly claim: (options: {
+      readonly limit: number
+      readonly perWebhook: number
+      readonly perProject: number
+      readonly leaseMillis: number
+    }) => Effect.Effect<Claimed, StoreUnavailable>
+
+    /**
+     * Records the attempt and the new state of the delivery. Returns `false`, and changes nothing, if
+     * the lease has expired or the delivery was cancelled.
+     */
+    readonly settle: (
+      claim: Claim,
+      settlement: Settlement,
+    ) => Effect.Effect<boolean, StoreUnavailable>
+
+    /**
+     * Waits for the next change and returns it; at once, if there was one since the last call. A store
+     * that may miss changes returns `Due` every few seconds.
+     */
+    readonly nextChange: Effect.Effect<Change, StoreUnavailable>
+
+    /**
+     * Returns deliveries of a webhook, newest first, even if the webhook was deleted.
+     *
+     * @param page.state - returns only deliveries in this state
+     * @param page.olderThan - returns only deliveries older than that of this event
+     * @param page.limit - the most deliveries to return
+     */
+    readonly deliveries: (
+      webhook: WebhookRef,
+      page: {
+        readonly state?: DeliveryState | undefined
+        readonly olderThan?: EventId | undefined
+        readonly limit: number
+      },
+    ) => Effect.Effect<ReadonlyArray<Delivery>, StoreUnavailable>
+
+    /**
+     * Restarts deliveries that have ended, and returns their number. They are due at once and their
+     * attempts count from 1 again; the records of earlier attempts are kept. Deliveries that wait are
+     * not changed.
+     */
+    readonly replay: (
+      webhook: WebhookRef,
+      which: Replay,
+    ) => Effect.Effect<number, WebhookNotFound | WebhookDisabled | StoreUnavailable>
+  }
+>()("@tenure/core/Outbox") {}

@@ -1,0 +1,63 @@
+/** The storage port for webhooks. */
+
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
+import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
+import type { StoredSecret } from "./StoredSecret.ts"
+import type { StoredWebhook, WebhookId, WebhookLimitReached, WebhookNotFound } from "./Webhook.ts"
+
+/** Stores the webhooks of projects. */
+export class WebhookStore extends Context.Service<
+  WebhookStore,
+  {
+    /** Succeeds if the store answers and takes changes. */
+    readonly ping: Effect.Effect<void, StoreUnavailable>
+
+    /**
+     * Adds a webhook, unless the project has `limit` of them. The limit holds for concurrent calls,
+     * too.
+     */
+    readonly add: (
+      webhook: StoredWebhook,
+      limit: number,
+    ) => Effect.Effect<void, ProjectNotFound | WebhookLimitReached | StoreUnavailable>
+
+    /** Returns the webhooks of a project, oldest first. */
+    readonly list: (
+      projectId: ProjectId,
+    ) => Effect.Effect<ReadonlyArray<StoredWebhook>, ProjectNotFound | StoreUnavailable>
+
+    /**
+     * Replaces the secret of a webhook. The old one also signs until `previousUntil` (milliseconds
+     * since the epoch).
+     */
+    readonly rotateSecret: (
+      projectId: ProjectId,
+      webhookId: WebhookId,
+      rotation: { readonly secret: StoredSecret; readonly previousUntil: number },
+    ) => Effect.Effect<void, WebhookNotFound | StoreUnavailable>
+
+    /** Adds a signing key to a webhook that has none. Returns the key that the webhook has. */
+    readonly addSigningKey: (
+      projectId: ProjectId,
+      webhookId: WebhookId,
+      key: StoredSecret,
+    ) => Effect.Effect<StoredSecret, WebhookNotFound | StoreUnavailable>
+
+    /** Enables a webhook. Does nothing if it is enabled. */
+    readonly enable: (
+      projectId: ProjectId,
+      webhookId: WebhookId,
+    ) => Effect.Effect<void, WebhookNotFound | StoreUnavailable>
+
+    /**
+     * Removes a webhook and cancels its deliveries in one step. Afterwards none of them can be claimed,
+     * and no earlier claim can be settled.
+     */
+    readonly remove: (
+      projectId: ProjectId,
+      webhookId: WebhookId,
+    ) => Effect.Effect<void, WebhookNotFound | StoreUnavailable>
+  }
+>()("@tenure/core/WebhookStore") {}

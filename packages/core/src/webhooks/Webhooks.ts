@@ -1,0 +1,366 @@
+/** The service for webhooks, which hosts and the API call. */
+
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import { WebCrypto } from "effect/crypto/WebCrypto"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Argument from "../base/Argument.ts"
+import type * as Instant from "../base/Instant.ts"
+import type { InvalidInput } from "../base/InvalidInput.ts"
+import { own, owned } from "../base/Own.ts"
+import type { ProjectNotFound } from "../base/Project.ts"
+import * as Setting from "../base/Setting.ts"
+import { StoreUnavailable } from "../base/StoreUnavailable.ts"
+import * as Event from "../events/Event.ts"
+import { Hooks } from "../events/Hooks.ts"
+import { AddressPolicy, permitsHost } from "./AddressPolicy.ts"
+import { Dispatcher } from "./Dispatcher.ts"
+import { Encryption, type SecretUnreadable } from "./Encryption.ts"
+import {
+  type Delivery,
+  type DeliveryState,
+  deliveryStates,
+  Outbox,
+  type WebhookRef,
+} from "./Outbox.ts"
+import {
+  type StoredWebhook,
+  type Webhook,
+  type WebhookDisabled,
+  WebhookId,
+  type WebhookLimitReached,
+  WebhookNotFound,
+} from "./Webhook.ts"
+import * as WebhookSignature from "./WebhookSignature.ts"
+import { WebhookStore } from "./WebhookStore.ts"
+import { WebhookTransport } from "./WebhookTransport.ts"
+import * as WebhookUrl from "./WebhookUrl.ts"
+
+/** The options of webhooks. */
+export const options = Setting.struct({
+  /** Whether `http://` URLs are refused. Default: `false`. */
+  requireHttps: Setting.withDefault(Setting.flag, false),
+  /** How many webhooks a project may have. Default: `50`. */
+  maxPerProject: Setting.withDefault(Setting.count({ least: 0, most: 1_000_000 }), 50),
+})
+
+/** The options as a host passes them. */
+export interface Options extends Setting.Input<typeof options> {}
+
+/** The options as the library uses them. */
+export interface Settings extends Setting.Output<typeof options> {}
+
+const secretLife = Setting.millis({ least: 0, most: 30 * 86_400_000 })
+
+const deliveryState = Setting.optional(Setting.oneOf(deliveryStates))
+
+type Failure = InvalidInput | StoreUnavailable
+
+/** The ids of a webhook, as a host has them. */
+export interface WebhookIds {
+  readonly projectId: string
+  /** A UUID, in upper or lower case. */
+  readonly webhookId: string
+}
+
+/** A webhook to register. */
+export interface NewWebhook {
+  readonly projectId: string
+  /** An absolute `http:` or `https:` URL. */
+  readonly url: string
+  /** The types of events to send, at least one; all by default. */
+  readonly eventTypes?: ReadonlyArray<string> | undefined
+}
+
+/** Which deliveries of a webhook are listed. */
+export interface DeliveriesPage extends WebhookIds {
+  /** Lists only deliveries in this state. */
+  readonly state?: DeliveryState | undefined
+  /** The id of an event: lists only deliveries older than that of the event. */
+  readonly olderThan?: string | undefined
+  /** The most deliveries to return, 1 to 10,000; 100 by default. */
+  readonly limit?: number | undefined
+}
+
+/**
+ * Registers, lists and deletes webhooks, and shows what was sent to them. Every method fails with
+ * `InvalidInput` if an argument is invalid and with `StoreUnavailable` if the store does not answer, or
+ * if secrets are encrypted and the key is not available.
+ *
+ * @example
+ * ```ts
+ * import { Webhooks } from "@tenure/core/Webhooks"
+ * import * as Effect from "effect/Effect"
+ *
+ * const register = Effect.gen(function* () {
+ *   const webhooks = yield* Webhooks
+ *   const url = "https://example.com/hooks"
+ *   const { id, secret } = yield* webhooks.create({ projectId: "p1", url })
+ *   yield* webhooks.ping({ projectId: "p1", webhookId: id })
+ *   return secret
+ * })
+ * ```
+ */
+export class Webhooks extends Context.Service<
+  Webhooks,
+  {
+    /**
+     * Registers a webhook. Returns it with a new id and a new secret. Fails with `InvalidWebhookUrl`,
+     * `WebhookLimitReached` or `ProjectNotFound`.
+     */
+    readonly create: (
+      webhook: NewWebhook,
+    ) => Effect.Effect<
+      Webhook,
+      Failure | WebhookUrl.InvalidWebhookUrl | WebhookLimitReached | ProjectNotFound
+    >
+
+    /** Returns the webhooks of a project, oldest first. Fails with `ProjectNotFound`. */
+    readonly list: (project: {
+      readonly projectId: string
+    }) => Effect.Effect<ReadonlyArray<Webhook>, Failure | ProjectNotFound>
+
+    /**
+     * Deletes a webhook, cancels its deliveries and aborts its attempts in flight. No attempt starts
+     * afterwards. Fails with `WebhookNotFound`.
+     */
+    readonly delete: (webhook: WebhookIds) => Effect.Effect<void, Failure | WebhookNotFound>
+
+    /**
+     * Replaces the secret of a webhook and returns the new one. For a time the old one signs as well,
+     * so that receivers with either can verify. Fails with `WebhookNotFound`.
+     *
+     * @param webhook.keepOldFor - how long the old secret signs, at most 30 days; 24 hours by default
+     */
+    readonly rotateSecret: (
+      webhook: WebhookIds & { readonly keepOldFor?: Setting.Length | undefined },
+    ) => Effect.Effect<WebhookSignature.Secret, Failure | WebhookNotFound>
+
+    /**
+     * Adds an Ed25519 key pair, with which a webhook signs (`v1a`) in addition to its secret. Returns
+     * the key to verify with, the same one on every call. Fails with `WebhookNotFound`.
+     */
+    readonly addSigningKey: (
+      webhook: WebhookIds,
+    ) => Effect.Effect<WebhookSignature.VerificationKey, Failure | WebhookNotFound>
+
+    /**
+     * Enables a webhook that was disabled. Deliveries that failed in the meantime can be replayed.
+     * Fails with `WebhookNotFound`.
+     */
+    readonly enable: (webhook: WebhookIds) => Effect.Effect<void, Failure | WebhookNotFound>
+
+    /**
+     * Sends the event `webhook.ping` to one webhook, and returns the id of the event. Fails with
+     * `WebhookNotFound` or `WebhookDisabled`.
+     */
+    readonly ping: (
+      webhook: WebhookIds,
+    ) => Effect.Effect<Event.EventId, Failure | WebhookNotFound | WebhookDisabled>
+
+    /**
+     * Returns the deliveries of a webhook with their attempts, newest first. Those of a webhook that
+     * was deleted can be read as well.
+     */
+    readonly deliveries: (page: DeliveriesPage) => Effect.Effect<ReadonlyArray<Delivery>, Failure>
+
+    /**
+     * Sends an event again that was delivered or has failed. Returns `false` if there is no such
+     * delivery, or if it is still waiting. Fails with `WebhookNotFound` or `WebhookDisabled`.
+     */
+    readonly replay: (
+      delivery: WebhookIds & { readonly eventId: string },
+    ) => Effect.Effect<boolean, Failure | WebhookNotFound | WebhookDisabled>
+
+    /**
+     * Sends the events again whose delivery to a webhook has failed, and returns their number. Fails
+     * with `WebhookNotFound` or `WebhookDisabled`.
+     *
+     * @param webhook.since - sends only events from this instant on
+     */
+    readonly replayFailed: (
+      webhook: WebhookIds & { readonly since: Instant.Input },
+    ) => Effect.Effect<number, Failure | WebhookNotFound | WebhookDisabled>
+  }
+>()("@tenure/core/Webhooks") {
+  static readonly layer = (
+    settings: Settings = Setting.readSync(options),
+  ): Layer.Layer<
+    Webhooks,
+    never,
+    WebhookStore | Outbox | Dispatcher | AddressPolicy | WebhookTransport
+  > => Layer.effect(Webhooks, make(settings))
+}
+
+/** Decodes the types of events to send: at least one, or `undefined` for all. */
+const decodeEventTypes = (types: ReadonlyArray<string> | undefined) => {
+  if (types === undefined) return Effect.succeed(undefined)
+  return Array.isArray(types) && types.length > 0
+    ? Effect.forEach(types, (type) => Argument.decode("eventTypes", Event.EventType, type))
+    : Argument.invalid("eventTypes", "an array of at least one event type")
+}
+
+/** Decodes the id of a webhook. Text that is not a UUID cannot be the id of any. */
+const decodeWebhookId = (text: string): Effect.Effect<WebhookId, WebhookNotFound> => {
+  const id = String(text).toLowerCase()
+  return WebhookId.is(id)
+    ? Effect.succeed(id)
+    : Effect.fail(new WebhookNotFound({ webhookId: text }))
+}
+
+const decodeIds = Effect.fnUntraced(function* (ids: WebhookIds) {
+  const webhookId = yield* decodeWebhookId(ids.webhookId)
+  const projectId = yield* Argument.projectId(ids.projectId)
+  return { projectId, webhookId } satisfies WebhookRef
+})
+
+const decodePage = Effect.fnUntraced(function* ({ limit = 100, olderThan, state }: DeliveriesPage) {
+  return {
+    state: yield* Argument.read("state", deliveryState, state),
+    olderThan:
+      olderThan === undefined
+        ? undefined
+        : yield* Argument.decode("olderThan", Event.EventId, olderThan),
+    limit: yield* Argument.pageSize(limit),
+  }
+})
+
+/** Reads the secrets of a webhook. */
+const opened = Effect.fnUntraced(function* (encryption: Encryption, stored: StoredWebhook) {
+  const { previous, signingKey } = stored
+  const owner: WebhookRef = { projectId: stored.projectId, webhookId: stored.id }
+  return {
+    ...stored,
+    secret: yield* encryption.secret(owner, stored.secret),
+    previous: previous && {
+      ...previous,
+      secret: yield* encryption.secret(owner, previous.secret),
+    },
+    signingKey: signingKey && (yield* encryption.signingKey(owner, signingKey)),
+  } satisfies Webhook
+})
+
+/** Without its secrets, a webhook is of no more use than a store that does not answer. */
+const asUnavailable = <A, E, R>(work: Effect.Effect<A, E | SecretUnreadable, R>) =>
+  Effect.catchTag(work, "SecretUnreadable", (cause) => Effect.fail(new StoreUnavailable({ cause })))
+
+const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Settings) {
+  const store = yield* WebhookStore
+  const outbox = yield* Outbox
+  const hooks = yield* Hooks
+  const dispatcher = yield* Dispatcher
+  const policy = yield* AddressPolicy
+  const transport = yield* WebhookTransport
+  const crypto = yield* WebCrypto
+  const encryption = yield* Encryption
+
+  const urlRules: WebhookUrl.Rules = {
+    requireHttps,
+    sendsHttpToNames: transport.sendsHttpToNames,
+    permitsHost: (hostname) => permitsHost(policy, hostname),
+  }
+
+  const freshSecret = () =>
+    WebhookSignature.secretFromBytes(crypto.getRandomValues(new Uint8Array(32)))
+
+  return Webhooks.of({
+    create: Effect.fnUntraced(function* (input) {
+      const webhook: Webhook = {
+        id: WebhookId(crypto.randomUUID()),
+        projectId: yield* Argument.projectId(input.projectId),
+        url: yield* Effect.fromResult(WebhookUrl.decode(input.url, urlRules)),
+        secret: freshSecret(),
+        previous: undefined,
+        signingKey: undefined,
+        eventTypes: yield* decodeEventTypes(own(input, "eventTypes")),
+        createdAt: yield* Clock.currentTimeMillis,
+        disabledAt: undefined,
+      }
+      const owner = { projectId: webhook.projectId, webhookId: webhook.id }
+      const secret = yield* asUnavailable(encryption.seal(owner, webhook.secret))
+      yield* store.add(
+        { ...webhook, secret, previous: undefined, signingKey: undefined },
+        maxPerProject,
+      )
+      return webhook
+    }),
+
+    list: Effect.fnUntraced(function* ({ projectId }) {
+      const stored = yield* store.list(yield* Argument.projectId(projectId))
+      return yield* asUnavailable(Effect.forEach(stored, (one) => opened(encryption, one)))
+    }),
+
+    delete: Effect.fnUntraced(function* (ids) {
+      const { projectId, webhookId } = yield* decodeIds(ids)
+      // The webhook may have been removed even if the store does not say so.
+      yield* store.remove(projectId, webhookId).pipe(
+        Effect.tap(() => dispatcher.cancel(webhookId)),
+        Effect.tapErrorTag("StoreUnavailable", () => dispatcher.cancel(webhookId)),
+        Effect.uninterruptible,
+      )
+    }),
+
+    rotateSecret: Effect.fnUntraced(function* (rotation) {
+      const { keepOldFor = "24 hours", ...ids } = owned(rotation)
+      const { projectId, webhookId } = yield* decodeIds(ids)
+      const kept = yield* Argument.read("keepOldFor", secretLife, keepOldFor)
+      const secret = freshSecret()
+      const previousUntil = (yield* Clock.currentTimeMillis) + kept
+      const sealed = yield* asUnavailable(encryption.seal({ projectId, webhookId }, secret))
+      yield* store.rotateSecret(projectId, webhookId, { secret: sealed, previousUntil })
+      return secret
+    }),
+
+    addSigningKey: Effect.fnUntraced(function* (ids) {
+      const owner = yield* decodeIds(ids)
+      const fresh = yield* WebhookSignature.generateSigningKey
+      const sealed = yield* encryption.seal(owner, fresh)
+      const stored = yield* store.addSigningKey(owner.projectId, owner.webhookId, sealed)
+      return WebhookSignature.verificationKeyOf(yield* encryption.signingKey(owner, stored))
+    }, asUnavailable),
+
+    enable: Effect.fnUntraced(function* (ids) {
+      const { projectId, webhookId } = yield* decodeIds(ids)
+      yield* store.enable(projectId, webhookId)
+    }),
+
+    deliveries: Effect.fnUntraced(function* (page) {
+      const { limit, olderThan, state } = yield* decodePage(owned(page))
+      return yield* decodeIds(page).pipe(
+        Effect.flatMap((webhook) => outbox.deliveries(webhook, { limit, olderThan, state })),
+        Effect.catchTag("WebhookNotFound", () => Effect.succeed([])),
+      )
+    }),
+
+    replay: Effect.fnUntraced(function* ({ eventId, ...ids }) {
+      const webhook = yield* decodeIds(ids)
+      const which = {
+        _tag: "One",
+        eventId: yield* Argument.decode("eventId", Event.EventId, eventId),
+      } as const
+      return (yield* outbox.replay(webhook, which)) > 0
+    }),
+
+    replayFailed: Effect.fnUntraced(function* ({ since, ...ids }) {
+      const webhook = yield* decodeIds(ids)
+      const at = yield* Argument.instant("since", since)
+      return yield* outbox.replay(webhook, { _tag: "FailedSince", at })
+    }),
+
+    ping: Effect.fnUntraced(function* (ids) {
+      const { projectId, webhookId } = yield* decodeIds(ids)
+      const at = yield* Clock.currentTimeMillis
+      const event = Event.make({
+        id: Event.freshId(crypto, at),
+        projectId,
+        type: Event.types.ping,
+        at,
+        data: { project_id: projectId, webhook_id: webhookId },
+      })
+      yield* outbox.publishTo(event, webhookId)
+      yield* hooks.event(event)
+      return event.id
+    }),
+  })
+})

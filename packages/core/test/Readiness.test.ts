@@ -1,0 +1,90 @@
+import { describe, expect, it } from "@effect/vitest"
+import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { Outbox } from "@tenure/core/Outbox"
+import { RateLimitStore } from "@tenure/core/RateLimitStore"
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
+import * as Tenure from "@tenure/core/Tenure"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import { memory } from "@tenure/memory"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import { TestClock } from "effect/testing"
+
+type Ping = Effect.Effect<void, StoreUnavailable>
+
+type Port = "memberships" | "webhooks" | "apiKeys" | "outbox" | "limits"
+
+/** Memory stores with the pings of a test. */
+const storesWith = (pings: Partial<Record<Port, Ping>>) =>
+  Layer.effectContext(
+    Effect.gen(function* () {
+      const { apiKeys, limits, memberships, outbox, webhooks } = pings
+      const found = yield* Effect.context<Tenure.Stores>()
+      const withPing = <Service extends { readonly ping: Ping }>(service: Service, ping?: Ping) =>
+        ping === undefined ? service : { ...service, ping }
+      return Context.make(
+        MembershipStore,
+        withPing(Context.get(found, MembershipStore), memberships),
+      ).pipe(
+        Context.add(WebhookStore, withPing(Context.get(found, WebhookStore), webhooks)),
+        Context.add(ApiKeyStore, withPing(Context.get(found, ApiKeyStore), apiKeys)),
+        Context.add(Outbox, withPing(Context.get(found, Outbox), outbox)),
+        Context.add(RateLimitStore, withPing(Context.get(found, RateLimitStore), limits)),
+      )
+    }),
+  ).pipe(Layer.provide(memory()))
+
+const readyWith = (pings: Partial<Record<Port, Ping>>, options: Tenure.Options = {}) =>
+  Effect.provide(Tenure.isReady, Layer.provide(Tenure.layer(options), storesWith(pings)))
+
+const down: Ping = Effect.fail(new StoreUnavailable({ cause: "down" }))
+
+describe("readiness", () => {
+  it.effect("holds while every store answers", () =>
+    Effect.gen(function* () {
+      expect(yield* readyWith({})).toBe(true)
+    }),
+  )
+
+  it.effect.each(["memberships", "webhooks", "apiKeys", "outbox"] as const)(
+    "does not hold while the store of %s does not answer",
+    (port) =>
+      Effect.gen(function* () {
+        expect(yield* readyWith({ [port]: down })).toBe(false)
+        expect(yield* readyWith({ [port]: Effect.die("a defect") })).toBe(false)
+      }),
+  )
+
+  it.effect.each([
+    ["local", true],
+    ["open", true],
+    ["closed", false],
+  ] as const)(
+    "without the limits' store and with onStoreFailure %j is %j",
+    ([onStoreFailure, isReady]) =>
+      Effect.gen(function* () {
+        const options = { rateLimits: { onStoreFailure } }
+        expect(yield* readyWith({ limits: down }, options)).toBe(isReady)
+      }),
+  )
+
+  it.effect("asks ports with one ping once", () =>
+    Effect.gen(function* () {
+      let pings = 0
+      const ping = Effect.sync(() => void pings++)
+      yield* readyWith({ memberships: ping, webhooks: ping, apiKeys: ping, outbox: ping })
+      expect(pings).toBe(1)
+    }),
+  )
+
+  it.effect("does not wait longer than 5 seconds for a store", () =>
+    Effect.gen(function* () {
+      const fiber = yield* Effect.forkChild(readyWith({ webhooks: Effect.never }))
+      yield* TestClock.adjust("5 seconds")
+      expect(yield* Fiber.join(fiber)).toBe(false)
+    }),
+  )
+})

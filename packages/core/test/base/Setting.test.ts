@@ -1,0 +1,203 @@
+import { InvalidInput } from "@tenure/core/InvalidInput"
+import * as Setting from "@tenure/core/Setting"
+import * as Tenure from "@tenure/core/Tenure"
+import * as Duration from "effect/Duration"
+import * as Result from "effect/Result"
+import fc from "fast-check"
+import { describe, expect, expectTypeOf, it } from "vitest"
+
+const messageOf = (setting: Setting.Setting<unknown, unknown>, given: unknown): string => {
+  const result = setting.read(given, "option")
+  return Result.isFailure(result) ? result.failure.message : "valid"
+}
+
+describe("a duration", () => {
+  const minutes = Setting.millis({ most: 3_600_000 })
+  const units = { millis: 1, seconds: 1000, minutes: 60_000, hours: 3_600_000 } as const
+  type Unit = keyof typeof units
+  const allUnits = ["millis", "seconds", "minutes", "hours"] as const
+
+  it("may be a text, a number of milliseconds or a Duration", () => {
+    for (const given of ["15 seconds", 15_000, Duration.seconds(15)]) {
+      expect(minutes.read(given, "option")).toEqual(Result.succeed(15_000))
+    }
+  })
+
+  it("is valid exactly in its range, whatever its unit", () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: -10, max: 5_000_000 }),
+        fc.constantFrom(...allUnits),
+        (n, unit: Unit) => {
+          const millis = n * units[unit]
+          const isValid = millis >= 1 && millis <= 3_600_000
+          expect(Result.isSuccess(minutes.read(`${n} ${unit}`, "option"))).toBe(isValid)
+        },
+      ),
+    )
+  })
+
+  it.each([
+    "15s",
+    "",
+    "seconds",
+    "1 fortnight",
+    NaN,
+    Infinity,
+    -1,
+    null,
+    true,
+    5n,
+    [15, 0],
+    { seconds: 15 },
+  ])("cannot be %s", (given) => {
+    expect(messageOf(minutes, given)).toMatch(
+      /^option must be a duration from 1 millisecond to 1 hour, such as "15 seconds"; received /,
+    )
+  })
+})
+
+describe("a count", () => {
+  it.each([0, 11, 1.5, NaN, Infinity, "5", 5n, null])("from 1 to 10 cannot be %s", (given) => {
+    expect(messageOf(Setting.count({ most: 10 }), given)).toMatch(
+      /^option must be a whole number from 1 to 10; received /,
+    )
+  })
+
+  it("has a range that is written with commas", () => {
+    expect(Setting.count().expected).toBe("a whole number from 1 to 1,000,000,000")
+    expect(Setting.count({ most: 100 }).expected).toBe("a whole number from 1 to 100")
+  })
+})
+
+describe("an object of options", () => {
+  const definition = Setting.struct({
+    needed: Setting.flag,
+    size: Setting.withDefault(Setting.count(), 5),
+    name: Setting.optional(Setting.oneOf(["one", "two"])),
+    inner: Setting.withDefault(
+      Setting.struct({ list: Setting.withDefault(Setting.list(Setting.flag), []) }),
+      {},
+    ),
+    off: Setting.withDefault(Setting.orFalse(Setting.count()), false),
+  })
+
+  it("has defaults, all the way down", () => {
+    expect(Setting.readSync(definition, { needed: true })).toEqual({
+      needed: true,
+      size: 5,
+      name: undefined,
+      inner: { list: [] },
+      off: false,
+    })
+  })
+
+  it.each([
+    [undefined, "needed is missing: it must be true or false"],
+    [{ needed: undefined }, "needed is missing: it must be true or false"],
+    [
+      { needed: true, size: null },
+      "size must be a whole number from 1 to 1,000,000,000; received null",
+    ],
+    [
+      { needed: true, nmae: "one" },
+      "nmae is unknown: the options here are needed, size, name, inner, off",
+    ],
+    [{ needed: true, inner: { lst: [] } }, "inner.lst is unknown: the options here are list"],
+    [
+      { needed: true, inner: { list: [true, 1] } },
+      "inner.list[1] must be true or false; received 1",
+    ],
+    [{ needed: true, inner: [] }, "inner must be an object; received an array"],
+    [
+      { needed: true, off: true },
+      "off must be a whole number from 1 to 1,000,000,000, or false; received true",
+    ],
+    [() => {}, "options must be an object; received a function"],
+    [
+      JSON.parse('{ "needed": true, "__proto__": {} }'),
+      "__proto__ is unknown: the options here are needed, size, name, inner, off",
+    ],
+  ])("%s is refused: %s", (given, message) => {
+    expect(() => Setting.readSync(definition, given)).toThrow(message)
+  })
+
+  it("is copied, so that later changes have no effect", () => {
+    const list = [true]
+    const { inner } = Setting.readSync(definition, { needed: true, inner: { list } })
+    list.push(false)
+    expect(inner.list).toEqual([true])
+  })
+
+  it("has the type of its definition", () => {
+    expectTypeOf<Setting.Input<typeof definition>>().branded.toEqualTypeOf<{
+      readonly needed: boolean
+      readonly size?: number | undefined
+      readonly name?: "one" | "two" | undefined
+      readonly inner?: { readonly list?: ReadonlyArray<boolean> | undefined } | undefined
+      readonly off?: number | false | undefined
+    }>()
+    expectTypeOf<Setting.Output<typeof definition>>().toEqualTypeOf<{
+      readonly needed: boolean
+      readonly size: number
+      readonly name: "one" | "two" | undefined
+      readonly inner: { readonly list: ReadonlyArray<boolean> }
+      readonly off: number | false
+    }>()
+  })
+
+  it("shows no secret in its error", () => {
+    const secret = Setting.checked<string>(
+      "a URL",
+      () => false,
+      () => "another text",
+    )
+    expect(messageOf(secret, "password")).toBe("option must be a URL; received another text")
+  })
+})
+
+describe("the options of Tenure", () => {
+  it("have the type of their definitions", () => {
+    expectTypeOf<Setting.Input<typeof Tenure.options>>().branded.toEqualTypeOf<Tenure.Options>()
+  })
+
+  it("do not compile with a typing error", () => {
+    // @ts-expect-error: unknown.
+    Tenure.layer({ basepath: "/x" })
+    // @ts-expect-error: unknown.
+    Tenure.layer({ rateLimits: { suspension: { refusal: 3 } } })
+    // @ts-expect-error: unknown.
+    Tenure.layer({ rateLimits: { perKey: { limit: 1, window: 1, capacty: 1 } } })
+    // @ts-expect-error: the window is missing.
+    Tenure.layer({ rateLimits: { perKey: { limit: 1 } } })
+    // @ts-expect-error: no duration.
+    Tenure.layer({ webhooks: { timeout: "15s" } })
+  })
+
+  it("of any shape are read, or refused with a clear error", () => {
+    const names = fc.constantFrom(
+      ...Object.keys(Tenure.options.fields),
+      ...Object.keys(Tenure.options.fields.webhooks.fields ?? {}),
+      "perKey",
+      "limit",
+      "suspension",
+      "stray",
+    )
+    const values = fc.letrec((tie) => ({
+      value: fc.oneof(
+        { depthSize: "small", withCrossShrink: true },
+        fc.anything(),
+        fc.dictionary(names, tie("value"), { maxKeys: 4 }),
+        fc.array(tie("value"), { maxLength: 3 }),
+      ),
+    })).value
+    fc.assert(
+      fc.property(values, (given) => {
+        const result = Tenure.options.read(given, "")
+        if (Result.isSuccess(result)) return
+        expect(result.failure).toBeInstanceOf(InvalidInput)
+        expect(result.failure.message.startsWith(`${result.failure.field} `)).toBe(true)
+      }),
+    )
+  })
+})

@@ -1,0 +1,105 @@
+import { emptyBody } from "@tenure/core/ApiRequest"
+import type { Event } from "@tenure/core/Event"
+import type { Fault } from "@tenure/core/Faults"
+import { RateLimitStore } from "@tenure/core/RateLimitStore"
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { describe, expect, it } from "vitest"
+
+const member = { projectId: "p1", userId: "1" }
+const endDate = "2099-01-01T00:00:00.000Z"
+
+/** Runs a function and returns the rejections that were not handled. */
+const unhandledRejections = async (run: () => Promise<void>): Promise<ReadonlyArray<unknown>> => {
+  const unhandled: Array<unknown> = []
+  const last = new Error("the last unhandled rejection")
+  const listeners = process.listeners("unhandledRejection")
+  process.removeAllListeners("unhandledRejection")
+  const isOver = new Promise<void>((resolve) => {
+    process.on("unhandledRejection", (reason) => {
+      if (reason === last) resolve()
+      else unhandled.push(reason)
+    })
+  })
+  await run()
+  void Promise.reject(last)
+  await isOver
+  process.removeAllListeners("unhandledRejection")
+  for (const listener of listeners) process.on("unhandledRejection", listener)
+  return unhandled
+}
+
+describe("onEvent", () => {
+  it("is called with every event that is stored", async () => {
+    const events: Array<Event> = []
+    const tenure = await Tenure.make({
+      stores: memory(),
+      onEvent: (event) => void events.push(event),
+    })
+    const { memberships } = tenure
+    await memberships.createProject("p1")
+    await memberships.grant({ ...member, endDate })
+    await memberships.extend({ ...member, endDate })
+    await memberships.extendAll({ projectId: "p1", endDate })
+    await memberships.end(member)
+    await tenure.events.publish({ projectId: "p1", type: "payment.completed", data: {} })
+    await expect(memberships.extend({ ...member, endDate })).rejects.toThrow("no membership")
+    expect(events.map(({ type }) => type)).toEqual([
+      "membership.granted",
+      "membership.extended",
+      "memberships.extended",
+      "membership.ended",
+      "payment.completed",
+    ])
+    expect(JSON.parse(events[0]?.body ?? "")).toMatchObject({ data: { user_id: "1" } })
+    await tenure.close()
+  })
+
+  it.each([
+    [
+      "throws",
+      () => {
+        throw new Error("from the host")
+      },
+    ],
+    ["rejects", () => Promise.reject(new Error("from the host"))],
+  ])("that %s does not disturb the operation or the process", async (_name, onEvent) => {
+    const unhandled = await unhandledRejections(async () => {
+      const tenure = await Tenure.make({ stores: memory(), onEvent })
+      await tenure.memberships.createProject("p1")
+      await tenure.memberships.grant({ ...member, endDate })
+      expect(await tenure.memberships.find(member)).toMatchObject(member)
+      await tenure.close()
+    })
+    expect(unhandled).toEqual([])
+  })
+})
+
+describe("onError", () => {
+  it("is called with the reason why the store of rate limits does not answer", async () => {
+    const cause = new Error("connection refused")
+    const broken = Layer.succeed(RateLimitStore, {
+      ping: Effect.void,
+      take: () => Effect.fail(new StoreUnavailable({ cause })),
+    })
+    const faults: Array<Fault> = []
+    const tenure = await Tenure.make({
+      stores: Layer.merge(memory(), broken),
+      rateLimits: { onStoreFailure: "closed" },
+      onError: (fault) => void faults.push(fault),
+    })
+    const { status } = await tenure.handle({
+      method: "GET",
+      path: "/",
+      headers: {},
+      body: emptyBody,
+      remoteAddress: undefined,
+    })
+    expect(status).toBe(503)
+    expect(faults).toEqual([{ message: "The store of rate limits does not answer", cause }])
+    await tenure.close()
+  })
+})

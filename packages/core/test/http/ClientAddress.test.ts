@@ -1,0 +1,108 @@
+import { type ApiRequest, emptyBody } from "@tenure/core/ApiRequest"
+import * as IpNetwork from "effect/net/IpNetwork"
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import * as ClientAddress from "../../src/http/ClientAddress.ts"
+
+const addressOf = (
+  remoteAddress: string | undefined,
+  forwardedFor?: string | ReadonlyArray<string>,
+  ...trusted: ReadonlyArray<string>
+): string => {
+  const request: ApiRequest = {
+    method: "GET",
+    path: "/",
+    headers: forwardedFor === undefined ? {} : { "x-forwarded-for": forwardedFor },
+    body: emptyBody,
+    remoteAddress,
+  }
+  return ClientAddress.make(trusted.map(IpNetwork.fromStringUnsafe))(request)
+}
+
+describe("the client's address", () => {
+  it("is that of the socket, whatever X-Forwarded-For says", () => {
+    expect(addressOf("203.0.113.7")).toBe("203.0.113.7")
+    expect(addressOf("203.0.113.7", "1.2.3.4")).toBe("203.0.113.7")
+    expect(addressOf("203.0.113.7", "1.2.3.4", "10.0.0.0/8")).toBe("203.0.113.7")
+  })
+
+  it("is the IPv4 address on a dual-stack socket", () => {
+    expect(addressOf("::ffff:203.0.113.7")).toBe("203.0.113.7")
+    expect(addressOf("::ffff:10.0.0.1", "203.0.113.7", "10.0.0.0/8")).toBe("203.0.113.7")
+  })
+
+  it("is the /64 of an IPv6 address", () => {
+    expect(addressOf("2001:db8:1:2::1")).toBe("2001:db8:1:2::/64")
+    expect(addressOf("2001:db8:1:2:ffff:ffff:ffff:ffff")).toBe("2001:db8:1:2::/64")
+    expect(addressOf("2001:db8:1:3::1")).toBe("2001:db8:1:3::/64")
+    expect(addressOf("fe80::1%eth0")).toBe("fe80:0:0:0::/64")
+  })
+
+  it("is the same for all sockets without an address", () => {
+    expect(addressOf(undefined)).toBe("local")
+    expect(addressOf(undefined, "1.2.3.4", "0.0.0.0/0")).toBe("local")
+  })
+
+  it("is unknown if the host passes text that is not an address", () => {
+    for (const text of [
+      "",
+      "x",
+      "unknown",
+      "1.2.3",
+      "1.2.3.4.5",
+      "999.1.1.1",
+      "::ffff:x",
+      "1::2::3",
+    ]) {
+      expect(addressOf(text)).toBe("local")
+      expect(addressOf(text, "1.2.3.4", "0.0.0.0/0")).toBe("local")
+    }
+    expect(addressOf("203.0.113.7:4711")).toBe("203.0.113.7")
+    expect(addressOf("[2001:db8::1]:4711")).toBe("2001:db8:0:0::/64")
+  })
+
+  it("is what a trusted proxy says", () => {
+    expect(addressOf("10.0.0.1", "203.0.113.7", "10.0.0.0/8")).toBe("203.0.113.7")
+    expect(addressOf("10.0.0.1", undefined, "10.0.0.0/8")).toBe("10.0.0.1")
+    expect(addressOf("10.0.0.1", "2001:db8::1", "10.0.0.0/8")).toBe("2001:db8:0:0::/64")
+    expect(addressOf("fd00::1", "203.0.113.7", "fd00::/8")).toBe("203.0.113.7")
+  })
+
+  it("is the first from the right that is not a trusted proxy", () => {
+    const trusted = ["10.0.0.0/8", "192.168.0.0/16"]
+    expect(addressOf("10.0.0.1", "1.1.1.1, 203.0.113.7, 192.168.0.9", ...trusted)).toBe(
+      "203.0.113.7",
+    )
+    expect(addressOf("10.0.0.1", ["1.1.1.1", "203.0.113.7,192.168.0.9"], ...trusted)).toBe(
+      "203.0.113.7",
+    )
+    expect(addressOf("10.0.0.1", "192.168.0.8, 10.9.9.9", ...trusted)).toBe("192.168.0.8")
+  })
+
+  it("may have a port, as some proxies write it", () => {
+    expect(addressOf("10.0.0.1", "203.0.113.7:4711", "10.0.0.0/8")).toBe("203.0.113.7")
+    expect(addressOf("10.0.0.1", "[2001:db8::1]:4711", "10.0.0.0/8")).toBe("2001:db8:0:0::/64")
+  })
+
+  it.each(["unknown", "_hidden", "", ",", "1.2.3", "1.2.3.4.5", "1.2.3.4:x", "::1::", "01.2.3.4"])(
+    "is that of the proxy if the proxy says %j",
+    (entry) => {
+      expect(addressOf("10.0.0.1", entry, "10.0.0.0/8")).toBe("10.0.0.1")
+    },
+  )
+
+  it("is looked for in a bounded part of the chain", () => {
+    const chain = Array.from({ length: 5000 }, () => "10.0.0.1").join(",")
+    expect(addressOf("10.0.0.1", `6.6.6.6,${chain}`, "10.0.0.0/8")).toBe("10.0.0.1")
+  })
+
+  it("does not depend on entries that a client adds on the left", () => {
+    const anything = fc.oneof(fc.string(), fc.ipV4(), fc.ipV6())
+    fc.assert(
+      fc.property(fc.array(anything), (entries) => {
+        const chain = [...entries, "203.0.113.7"].join(", ")
+        expect(addressOf("10.0.0.1", chain, "10.0.0.0/8")).toBe("203.0.113.7")
+      }),
+    )
+  })
+})

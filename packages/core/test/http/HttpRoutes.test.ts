@@ -1,0 +1,146 @@
+import { createServer } from "node:http"
+import { NodeHttpServer } from "@effect/platform-node"
+import * as HttpRoutes from "@tenure/core/HttpRoutes"
+import type { Identity } from "@tenure/core/Identity"
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import { nodeTransport, orderRequests } from "@tenure/node-http"
+import { adapterSuite } from "@tenure/testing"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import { HttpRouter, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
+import * as Layer from "effect/Layer"
+import * as ManagedRuntime from "effect/ManagedRuntime"
+import { expect, it } from "vitest"
+
+/** The host's own routes. */
+const own = Layer.mergeAll(
+  HttpRouter.add(
+    "POST",
+    "/own",
+    Effect.gen(function* () {
+      const { json } = yield* HttpServerRequest.HttpServerRequest
+      return yield* HttpServerResponse.json(yield* json)
+    }),
+  ),
+  HttpRouter.add("GET", "/broken", Effect.die("the host's own")),
+  HttpRouter.middleware(
+    Effect.catchDefect(() => Effect.succeed(HttpServerResponse.empty({ status: 418 }))),
+    { global: true },
+  ),
+)
+
+/** Reads every body before the routes do. */
+const parser = HttpRouter.middleware(
+  (routes) =>
+    Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ json }) =>
+      Effect.andThen(Effect.ignore(json), routes),
+    ),
+  { global: true },
+)
+
+adapterSuite("Effect's NodeHttpServer", {
+  start: async (options, { isBehindParser, path }) => {
+    const api = HttpRoutes.layer()
+    const routes = isBehindParser ? Layer.mergeAll(parser, api, own) : Layer.mergeAll(api, own)
+    const services = Tenure.layer({
+      ...options,
+      basePath: options.basePath ?? path,
+      transport: nodeTransport,
+    }).pipe(Layer.provide(memory()))
+    const app = HttpRouter.serve(routes, { disableLogger: true, disableListenLog: true }).pipe(
+      Layer.provideMerge(
+        NodeHttpServer.layer(() => orderRequests(createServer()), { port: 0, host: "127.0.0.1" }),
+      ),
+      Layer.provideMerge(services),
+    )
+    const runtime = ManagedRuntime.make(app)
+    const tenure = await runtime.runPromise(Tenure.promises)
+    const { address } = await runtime.runPromise(HttpServer.HttpServer)
+    if (address._tag === "UnixPathAddress") throw new TypeError("not an address of TCP")
+    return { url: `http://127.0.0.1:${address.port}`, tenure, close: () => runtime.dispose() }
+  },
+})
+
+it("a guard of the host covers the API like the host's own routes, also if it is ready later", async () => {
+  const added = Effect.runSync(Deferred.make<void>())
+  const api = Layer.tap(HttpRoutes.layer(), () => Deferred.succeed(added, undefined))
+  const guard = HttpRouter.middleware(
+    Effect.gen(function* () {
+      yield* Deferred.await(added)
+      const refusal = Effect.succeed(HttpServerResponse.empty({ status: 403 }))
+      return (routes) =>
+        Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) =>
+          headers["x-vpn"] === "1" ? routes : refusal,
+        )
+    }),
+    { global: true },
+  )
+  const services = Layer.provide(Tenure.layer(), memory())
+  for (const routes of [Layer.mergeAll(guard, api, own), Layer.mergeAll(api, own, guard)]) {
+    const app = Layer.provide(routes, services)
+    const { dispose, handler } = HttpRouter.toWebHandler(app, { disableLogger: true })
+    for (const path of ["/own", "/v2/projects/p1/integrations/webhooks"]) {
+      expect((await handler(new Request(`http://localhost${path}`))).status).toBe(403)
+    }
+    await dispose()
+  }
+})
+
+it.each<readonly [string, Effect.Effect<Identity | undefined>]>([
+  ["dies", Effect.die(new Error("no database"))],
+  ["is interrupted", Effect.interrupt],
+])(
+  "an authentication that %s is a fault of the host: the response is 500, and onError is called",
+  async (_name, effect) => {
+    const faults: Array<unknown> = []
+    const services = Tenure.layer({ onError: (fault) => void faults.push(fault) })
+    const app = HttpRoutes.layer({ authenticate: () => effect }).pipe(
+      Layer.provide(services),
+      Layer.provide(memory()),
+    )
+    const { dispose, handler } = HttpRouter.toWebHandler(app, { disableLogger: true })
+    const url = "http://localhost/v2/projects/p1/integrations/webhooks"
+    const response = await handler(new Request(url))
+    expect(JSON.parse(await response.text())).toMatchObject({ ok: false, code: 500 })
+    expect(faults).toHaveLength(1)
+    await dispose()
+  },
+)
+
+it("the host's own authentication may use the services of the host", async () => {
+  class Sessions extends Context.Service<
+    Sessions,
+    { readonly find: (cookie: string) => Effect.Effect<Identity | undefined> }
+  >()("Sessions") {}
+  const sessions = Layer.succeed(Sessions, {
+    find: (cookie) =>
+      Effect.succeed(cookie === "1" ? { keyId: "alice", projects: ["p1"] } : undefined),
+  })
+  const routes = HttpRoutes.layer({
+    authenticate: ({ cookies }) =>
+      Effect.flatMap(Sessions, ({ find }) => find(cookies["session"] ?? "")),
+  })
+  const services = Layer.provide(Tenure.layer(), memory())
+  const app = Layer.provide(routes, Layer.merge(services, sessions))
+  const { dispose, handler } = HttpRouter.toWebHandler(app, { disableLogger: true })
+  const list = async (cookie: string) => {
+    const url = "http://localhost/v2/projects/p1/integrations/webhooks"
+    return (await handler(new Request(url, { headers: { cookie } }))).status
+  }
+  // The session opens the project, which does not exist.
+  expect([await list("session=1"), await list("session=2")]).toEqual([404, 401])
+  await dispose()
+})
+
+it("an unknown option is refused by name", async () => {
+  const routes = HttpRoutes.layer(JSON.parse('{ "authentication": true }'))
+  const app = Layer.provide(routes, Layer.provide(Tenure.layer(), memory()))
+  const { dispose, handler } = HttpRouter.toWebHandler(app, { disableLogger: true })
+  await expect(handler(new Request("http://localhost/"))).rejects.toMatchObject({
+    _tag: "InvalidInput",
+    field: "authentication",
+  })
+  await dispose()
+})

@@ -1,0 +1,462 @@
+import { describe, expect, it } from "@effect/vitest"
+import { ApiKeyId } from "@tenure/core/ApiKey"
+import * as BucketTable from "@tenure/core/BucketTable"
+import { Faults } from "@tenure/core/Faults"
+import * as Moment from "@tenure/core/Moment"
+import {
+  type Client,
+  type Decision,
+  type Options,
+  options as limiterOptions,
+  RateLimiter,
+} from "@tenure/core/RateLimiter"
+import { RateLimitStore } from "@tenure/core/RateLimitStore"
+import * as Setting from "@tenure/core/Setting"
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
+import { toMicros } from "@tenure/core/Units"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { TestClock } from "effect/testing"
+import fc from "fast-check"
+
+const key = ApiKeyId("key")
+const known: Client = { address: "203.0.113.7", keyId: key }
+const addressOnly: Client = { address: "203.0.113.7", keyId: undefined }
+
+/** A store that lists the clients it is asked for, and can be down. */
+const watchedStore = () => {
+  const table = BucketTable.make()
+  const seen: Array<Client> = []
+  const state = { isDown: false, seen }
+  const layer = Layer.succeed(RateLimitStore, {
+    ping: Effect.void,
+    take: (client, policies) =>
+      Effect.flatMap(Moment.now, ({ tick }) => {
+        seen.push(client)
+        return state.isDown
+          ? Effect.fail(new StoreUnavailable({ cause: "down" }))
+          : Effect.succeed(table.take(client, policies, toMicros(tick)))
+      }),
+  })
+  return { ...state, state, layer }
+}
+
+const limited = <A, E>(
+  options: Options,
+  test: (
+    take: (client?: Client) => Effect.Effect<Decision>,
+    store: ReturnType<typeof watchedStore>["state"],
+  ) => Effect.Effect<A, E, RateLimiter>,
+) => {
+  const { layer, state } = watchedStore()
+  return Effect.gen(function* () {
+    yield* TestClock.setTime(1_795_000_000_000)
+    const { take } = yield* RateLimiter
+    return yield* test((client = known) => take(client), state)
+  }).pipe(
+    Effect.provide(
+      Layer.provide(RateLimiter.layer(Setting.readSync(limiterOptions, options)), layer),
+    ),
+  )
+}
+
+const repeat = (times: number, take: Effect.Effect<Decision>) =>
+  Effect.forEach(Array.from({ length: times }), () => take)
+
+const tags = (decisions: ReadonlyArray<Decision>) => decisions.map(({ _tag }) => _tag)
+
+describe("a request with a key", () => {
+  it.effect("takes from the buckets of the key, the address and the burst", () =>
+    limited({}, (take) =>
+      Effect.gen(function* () {
+        yield* take()
+        const elsewhere = yield* take({ ...known, address: "203.0.113.8" })
+        expect(elsewhere.report).toMatchObject({ limit: 100, remaining: 98 })
+        expect((yield* take(addressOnly)).report).toMatchObject({ limit: 300, remaining: 298 })
+        yield* repeat(18, take())
+        expect((yield* take()).report).toMatchObject({ limit: 20, remaining: 0 })
+      }),
+    ),
+  )
+
+  it.effect("is told the state of the key's bucket, never that of the burst", () =>
+    limited({}, (take) =>
+      Effect.gen(function* () {
+        const decisions = yield* repeat(20, take())
+        expect(tags(decisions).every((tag) => tag === "Admitted")).toBe(true)
+        expect(decisions[0]?.report).toEqual({ limit: 100, remaining: 99, reset: 1_795_000_001 })
+        expect(decisions[19]?.report).toEqual({ limit: 100, remaining: 80, reset: 1_795_000_012 })
+      }),
+    ),
+  )
+
+  it.effect("is told the state of the address's bucket if that has fewer tokens", () =>
+    limited({ perAddress: { limit: 30, window: "1 minute" } }, (take) =>
+      Effect.gen(function* () {
+        expect((yield* take()).report).toMatchObject({ limit: 30, remaining: 29 })
+      }),
+    ),
+  )
+
+  it.effect("is told the state of the key's bucket if both have the same number of tokens", () =>
+    limited({ perAddress: { limit: 100, window: "100 minutes" } }, (take) =>
+      Effect.gen(function* () {
+        expect((yield* take()).report).toEqual({ limit: 100, remaining: 99, reset: 1_795_000_001 })
+      }),
+    ),
+  )
+
+  it.effect("is refused by the burst after 20 in a second, and admitted a second later", () =>
+    limited({}, (take) =>
+      Effect.gen(function* () {
+        yield* repeat(20, take())
+        expect(yield* take()).toEqual({
+          _tag: "Refused",
+          report: { limit: 20, remaining: 0, reset: 1_795_000_001 },
+          retryAfter: 1,
+        })
+        yield* TestClock.adjust("1 second")
+        expect(tags(yield* repeat(21, take()))).toEqual([
+          ...Array.from({ length: 20 }, () => "Admitted"),
+          "Refused",
+        ])
+      }),
+    ),
+  )
+
+  it.effect("is refused as the 101st in a minute", () =>
+    limited({ burst: { limit: 1000, window: "1 second" } }, (take) =>
+      Effect.gen(function* () {
+        const decisions = yield* repeat(101, take())
+        expect(decisions[99]).toMatchObject({ _tag: "Admitted", report: { remaining: 0 } })
+        expect(decisions[100]).toEqual({
+          _tag: "Refused",
+          report: { limit: 100, remaining: 0, reset: 1_795_000_060 },
+          retryAfter: 1,
+        })
+      }),
+    ),
+  )
+
+  it.effect("is told the state of the bucket that is empty longest", () =>
+    limited({ perKey: { limit: 20, window: "20 minutes" } }, (take) =>
+      Effect.gen(function* () {
+        yield* repeat(20, take())
+        expect(yield* take()).toMatchObject({ report: { limit: 20 }, retryAfter: 60 })
+      }),
+    ),
+  )
+
+  it.effect("takes nothing if it is refused", () =>
+    limited({ perAddress: { limit: 300, window: "5 hours" } }, (take) =>
+      Effect.gen(function* () {
+        yield* repeat(40, take())
+        expect((yield* take(addressOnly)).report).toMatchObject({ limit: 300, remaining: 279 })
+      }),
+    ),
+  )
+})
+
+describe("a request without a valid key", () => {
+  it.effect("takes from the bucket of the address, and is told its state", () =>
+    limited({}, (take, { seen }) =>
+      Effect.gen(function* () {
+        expect(yield* take(addressOnly)).toMatchObject({
+          _tag: "Admitted",
+          report: { limit: 300, remaining: 299 },
+        })
+        expect(seen).toEqual([addressOnly])
+        yield* repeat(299, take(addressOnly))
+        expect((yield* take(addressOnly))._tag).toBe("Refused")
+        expect((yield* take(known))._tag).toBe("Refused")
+      }),
+    ),
+  )
+})
+
+describe("Retry-After", () => {
+  it.effect("is exact: a client that waits that long is admitted, whatever came before", () =>
+    Effect.gen(function* () {
+      const run = Effect.runPromiseWith(yield* Effect.context())
+      const steps = fc.array(fc.tuple(fc.boolean(), fc.nat({ max: 3000 })), { maxLength: 80 })
+      const options: Options = {
+        perKey: { limit: 7, window: "1 minute" },
+        perAddress: { limit: 11, window: "1 minute" },
+        burst: { limit: 3, window: "1 second" },
+        suspension: false,
+      }
+      const holds = fc.asyncProperty(steps, (sequence) =>
+        run(
+          limited(options, (take) =>
+            Effect.gen(function* () {
+              for (const [isKnown, pause] of sequence) {
+                const decision = yield* take(isKnown ? known : addressOnly)
+                yield* TestClock.adjust(pause)
+                if (decision._tag !== "Refused" || pause > 10) continue
+                yield* TestClock.adjust(decision.retryAfter * 1000 - pause)
+                expect((yield* take(isKnown ? known : addressOnly))._tag).toBe("Admitted")
+              }
+            }),
+          ),
+        ),
+      )
+      yield* Effect.promise(async () => fc.assert(holds))
+    }),
+  )
+})
+
+describe("refusals", () => {
+  it.effect("are cached: repeated ones do not ask the store", () =>
+    limited({}, (take, { seen }) =>
+      Effect.gen(function* () {
+        yield* repeat(20, take())
+        const refusals = yield* repeat(20, take())
+        expect(tags(refusals).every((tag) => tag === "Refused")).toBe(true)
+        expect(seen).toHaveLength(20)
+        yield* TestClock.adjust(50)
+        expect((yield* take())._tag).toBe("Admitted")
+      }),
+    ),
+  )
+
+  it.effect("end after Retry-After even if the clock is set back, and name the new time", () =>
+    limited({ perKey: { limit: 20, window: "20 minutes" } }, (take, { seen }) =>
+      Effect.gen(function* () {
+        yield* repeat(20, take())
+        yield* TestClock.adjust("10 seconds")
+        expect(yield* take()).toMatchObject({ retryAfter: 50 })
+        yield* TestClock.setTime(1_794_996_400_000)
+        expect(yield* take()).toEqual({
+          _tag: "Refused",
+          report: { limit: 20, remaining: 0, reset: 1_794_996_400 + 1190 },
+          retryAfter: 50,
+        })
+        expect(seen).toHaveLength(20)
+        yield* TestClock.adjust("50 seconds")
+        expect(yield* take()).toMatchObject({
+          _tag: "Admitted",
+          report: { reset: 1_794_996_450 + 1200 },
+        })
+      }),
+    ),
+  )
+
+  it.effect("of an address are recalled without the store, and count against nobody", () =>
+    limited({ perAddress: { limit: 20, window: "20 minutes" } }, (take, { seen }) =>
+      Effect.gen(function* () {
+        const { refusalOf } = yield* RateLimiter
+        yield* repeat(19, take(addressOnly))
+        expect(yield* refusalOf(addressOnly.address)).toBeUndefined()
+        yield* take(addressOnly)
+        expect(yield* refusalOf(addressOnly.address)).toEqual(yield* take(addressOnly))
+        expect(yield* refusalOf("203.0.113.8")).toBeUndefined()
+        expect(seen).toHaveLength(20)
+        yield* TestClock.adjust("1 minute")
+        expect(yield* refusalOf(addressOnly.address)).toBeUndefined()
+      }),
+    ),
+  )
+})
+
+describe("suspension", () => {
+  it.effect("follows 50 refusals, and ends after retryAfter", () =>
+    limited({}, (take) =>
+      Effect.gen(function* () {
+        const decisions = yield* repeat(70, take())
+        expect(decisions[68]).toMatchObject({ retryAfter: 1, report: { limit: 20 } })
+        expect(decisions[69]).toEqual({
+          _tag: "Refused",
+          report: { limit: 100, remaining: 0, reset: 1_795_000_600 },
+          retryAfter: 600,
+        })
+        yield* TestClock.adjust("599 seconds")
+        expect(yield* take()).toMatchObject({ retryAfter: 1, report: { limit: 100 } })
+        yield* TestClock.adjust("1 second")
+        expect((yield* take())._tag).toBe("Admitted")
+      }),
+    ),
+  )
+
+  it.effect("applies to the key, not to others at its address", () =>
+    limited({}, (take) =>
+      Effect.gen(function* () {
+        yield* repeat(70, take())
+        const other = yield* take({ ...known, keyId: ApiKeyId("other") })
+        expect(other._tag).toBe("Admitted")
+      }),
+    ),
+  )
+
+  it.effect("does not follow refusals that others at the address have caused", () =>
+    limited(
+      {
+        perAddress: { limit: 60, window: "1 hour" },
+        burst: { limit: 1000, window: "1 second" },
+        suspension: { refusals: 3 },
+      },
+      (take) =>
+        Effect.gen(function* () {
+          yield* repeat(60, take(addressOnly))
+          const decisions = yield* repeat(100, take())
+          expect(decisions[99]).toMatchObject({ report: { limit: 60 }, retryAfter: 60 })
+          expect((yield* take({ ...known, address: "203.0.113.8" }))._tag).toBe("Admitted")
+        }),
+    ),
+  )
+
+  it.effect("follows refusals by the key's buckets, even if the address is refused longer", () =>
+    limited(
+      {
+        perAddress: { limit: 20, window: "1 hour" },
+        suspension: { refusals: 3, duration: "2 hours" },
+      },
+      (take) =>
+        Effect.gen(function* () {
+          yield* repeat(22, take())
+          expect(yield* take()).toMatchObject({ report: { limit: 100 }, retryAfter: 7200 })
+        }),
+    ),
+  )
+
+  it.effect("ends on time even if the clock is set back", () =>
+    limited({}, (take) =>
+      Effect.gen(function* () {
+        yield* repeat(70, take())
+        yield* TestClock.setTime(1_794_996_400_000)
+        yield* TestClock.adjust("599 seconds")
+        expect(yield* take()).toMatchObject({
+          report: { reset: 1_794_996_400 + 600 },
+          retryAfter: 1,
+        })
+        yield* TestClock.adjust("1 second")
+        expect((yield* take())._tag).toBe("Admitted")
+      }),
+    ),
+  )
+
+  it.effect("can be turned off", () =>
+    limited({ suspension: false }, (take) =>
+      Effect.gen(function* () {
+        const decisions = yield* repeat(200, take())
+        expect(decisions[199]).toMatchObject({ retryAfter: 1 })
+      }),
+    ),
+  )
+})
+
+describe("if the store is down", () => {
+  it.effect("this process keeps the limits, by default", () =>
+    limited({}, (take, store) =>
+      Effect.gen(function* () {
+        store.isDown = true
+        expect(tags(yield* repeat(21, take())).indexOf("Refused")).toBe(20)
+      }),
+    ),
+  )
+
+  it.effect("`open` admits all requests", () =>
+    limited({ onStoreFailure: "open" }, (take, store) =>
+      Effect.gen(function* () {
+        store.isDown = true
+        const decisions = yield* repeat(500, take())
+        expect(decisions[499]).toEqual({
+          _tag: "Admitted",
+          report: { limit: 100, remaining: 100, reset: 1_795_000_000 },
+        })
+      }),
+    ),
+  )
+
+  it.effect("`closed` serves no request", () =>
+    limited({ onStoreFailure: "closed" }, (take, store) =>
+      Effect.gen(function* () {
+        store.isDown = true
+        expect(yield* take()).toEqual({
+          _tag: "Unavailable",
+          report: { limit: 100, remaining: 0, reset: 1_795_000_000 },
+        })
+        store.isDown = false
+        expect((yield* take())._tag).toBe("Admitted")
+      }),
+    ),
+  )
+
+  it.effect("a request without a valid key is told the limit of the address", () =>
+    limited({ onStoreFailure: "closed" }, (take, store) =>
+      Effect.gen(function* () {
+        store.isDown = true
+        expect((yield* take(addressOnly)).report).toMatchObject({ limit: 300, remaining: 0 })
+      }),
+    ),
+  )
+})
+
+describe("a store that fails", () => {
+  /** The decision on a request whose take from the store ends so, and what is reported. */
+  const outcomeOf = (take: Effect.Effect<never, StoreUnavailable>) => {
+    const reported: Array<readonly [string, string, unknown]> = []
+    const faults: Faults = {
+      failure: (text, cause) => Effect.sync(() => void reported.push(["failure", text, cause])),
+      defect: (text, cause) =>
+        Effect.sync(() => void reported.push(["defect", text, Cause.squash(cause)])),
+    }
+    const store = Layer.succeed(RateLimitStore, { ping: Effect.void, take: () => take })
+    return Effect.gen(function* () {
+      const limiter = yield* RateLimiter
+      const { _tag } = yield* limiter.take(known)
+      return { _tag, reported }
+    }).pipe(
+      Effect.provide(Layer.provide(RateLimiter.layer(), store)),
+      Effect.provideService(Faults, faults),
+    )
+  }
+
+  it.effect("is reported with the reason, and the request is limited without it", () =>
+    Effect.gen(function* () {
+      expect(yield* outcomeOf(Effect.fail(new StoreUnavailable({ cause: "down" })))).toEqual({
+        _tag: "Admitted",
+        reported: [["failure", "The store of rate limits does not answer", "down"]],
+      })
+    }),
+  )
+
+  it.effect("by a defect is reported as both, and the request is limited without it", () =>
+    Effect.gen(function* () {
+      expect(yield* outcomeOf(Effect.die("a bug"))).toEqual({
+        _tag: "Admitted",
+        reported: [
+          ["defect", "The store of rate limits has a defect", "a bug"],
+          ["failure", "The store of rate limits does not answer", "a bug"],
+        ],
+      })
+    }),
+  )
+})
+
+describe("options", () => {
+  it.effect.each([
+    ["perKey", "limit", { limit: 0, window: "1 minute" }],
+    ["perAddress", "limit", { limit: 1.5, window: "1 minute" }],
+    ["burst", "limit", { limit: NaN, window: "1 second" }],
+    ["burst", "window", { limit: 20, window: 0 }],
+    ["burst", "capacity", { limit: 20, window: "1 second", capacity: -1 }],
+  ] as const)("are refused by name: %s.%s %o", ([name, field, limit]) =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(Setting.read(limiterOptions, { [name]: limit }))
+      expect(error).toMatchObject({ _tag: "InvalidInput", field: `${name}.${field}` })
+    }),
+  )
+
+  it.effect("allow an empty bucket at most 366 days to become full", () =>
+    Effect.gen(function* () {
+      const read = (capacity: number) =>
+        Setting.read(limiterOptions, { perKey: { limit: 1, window: "183 days", capacity } })
+      expect((yield* read(2)).perKey.capacity).toBe(2)
+      expect(yield* Effect.flip(read(3))).toMatchObject({
+        field: "perKey.capacity",
+        problem: "is too large: an empty bucket must be full again within 366 days",
+      })
+    }),
+  )
+})

@@ -1,0 +1,80 @@
+import { ApiKeyId } from "@tenure/core/ApiKey"
+import type { Client, Take } from "@tenure/core/RateLimitStore"
+import * as TokenBucket from "@tenure/core/TokenBucket"
+import { Micros, Millis } from "@tenure/core/Units"
+import { describe, expect, it } from "vitest"
+import * as RefusalCache from "../../src/limits/RefusalCache.ts"
+
+// One token a second for an address, one in two seconds for a key, and bursts of one in three.
+const perSeconds = (seconds: number) =>
+  TokenBucket.policy({ limit: 1, window: Millis(1000 * seconds) })
+const policies = { address: perSeconds(1), key: perSeconds(2), burst: perSeconds(3) }
+
+const known: Client = { address: "1", keyId: ApiKeyId("a") }
+const addressOnly: Client = { address: "1", keyId: undefined }
+
+const seconds = (count: number): Micros => Micros(count * 1_000_000)
+
+/** A take at an instant after which the buckets will be full so many seconds later. */
+const takeAt = (now: number, full: Partial<Record<"address" | "key" | "burst", number>>): Take => ({
+  admitted: false,
+  now: seconds(now),
+  address: seconds(now + (full.address ?? 0)),
+  key: seconds(now + (full.key ?? 0)),
+  burst: seconds(now + (full.burst ?? 0)),
+})
+
+describe("the cache of empty buckets", () => {
+  it("returns the bucket that is empty longest, until it has a token", () => {
+    const cache = RefusalCache.make(policies)
+    const empty = { address: 1, key: 2, burst: 3 }
+    expect(cache.record(known, takeAt(10, empty), seconds(10))).toEqual({
+      policy: policies.burst,
+      until: seconds(13),
+      full: seconds(13),
+      isByKey: true,
+    })
+    expect(cache.find(known, seconds(10))?.policy).toBe(policies.burst)
+    expect(cache.find(addressOnly, seconds(10))?.policy).toBe(policies.address)
+    expect(cache.find(known, Micros(seconds(13) - 1))?.policy).toBe(policies.burst)
+    expect(cache.find(known, seconds(13))).toBeUndefined()
+    expect(cache.find(addressOnly, seconds(11))).toBeUndefined()
+  })
+
+  it("does not cache buckets that have tokens", () => {
+    const cache = RefusalCache.make(policies)
+    expect(cache.record(known, takeAt(10, {}), seconds(10))).toBeUndefined()
+    expect(cache.find(known, seconds(10))).toBeUndefined()
+  })
+
+  it("measures waits by the store's clock, and their ends by that of this process", () => {
+    const cache = RefusalCache.make(policies)
+    expect(cache.record(known, takeAt(500, { key: 2 }), seconds(10))).toEqual({
+      policy: policies.key,
+      until: seconds(12),
+      full: seconds(12),
+      isByKey: true,
+    })
+  })
+
+  it("tells whether a bucket of the key is empty, even if that of the address is empty longer", () => {
+    const long = { ...policies, address: perSeconds(5) }
+    const both = RefusalCache.make(long)
+    both.record(known, takeAt(10, { address: 5, key: 2 }), seconds(10))
+    expect(both.find(known, seconds(11))).toMatchObject({ policy: long.address, isByKey: true })
+    expect(both.find(known, seconds(13))).toMatchObject({ policy: long.address, isByKey: false })
+    expect(both.findAddress(known.address, seconds(11))?.isByKey).toBe(false)
+  })
+
+  // If each insertion passed over the ids removed before it, this would take a minute.
+  it("is as fast at its limit as below", () => {
+    const cache = RefusalCache.make(policies)
+    const clients = 1_000_000
+    const take = takeAt(10, { address: 1 })
+    for (let client = 0; client < clients; client++) {
+      cache.record({ address: `address ${client}`, keyId: undefined }, take, seconds(10))
+    }
+    const last = { address: `address ${clients - 1}`, keyId: undefined }
+    expect(cache.find(last, seconds(10))).toBeDefined()
+  })
+})

@@ -1,0 +1,80 @@
+import { ApiKeyId } from "@tenure/core/ApiKey"
+import * as Setting from "@tenure/core/Setting"
+import * as Suspension from "@tenure/core/Suspension"
+import { Micros } from "@tenure/core/Units"
+import { describe, expect, it } from "vitest"
+
+const minute = 60_000_000
+const key = ApiKeyId("key")
+
+/** Suspensions whose instants are plain microseconds. */
+const make = (options: Suspension.Options) => {
+  const { refuse, until } = Suspension.make(Setting.readSync(Suspension.options, options))
+  return {
+    refuse: (keyId: ApiKeyId, now: number) => refuse(keyId, Micros(now)),
+    until: (keyId: ApiKeyId, now: number) => until(keyId, Micros(now)),
+  }
+}
+
+describe("a suspension", () => {
+  it("begins with the 50th refusal within ten minutes, and lasts ten minutes", () => {
+    const suspensions = make({})
+    for (let refusal = 1; refusal < 50; refusal++) {
+      expect(suspensions.refuse(key, refusal)).toBeUndefined()
+    }
+    expect(suspensions.until(key, 50)).toBeUndefined()
+    expect(suspensions.refuse(key, 50)).toBe(50 + 10 * minute)
+    expect(suspensions.until(key, 50)).toBe(50 + 10 * minute)
+    expect(suspensions.until(key, 49 + 10 * minute)).toBe(50 + 10 * minute)
+    expect(suspensions.until(key, 50 + 10 * minute)).toBeUndefined()
+  })
+
+  it("counts only the refusals of the last ten minutes", () => {
+    const suspensions = make({ refusals: 3 })
+    const refusals = [0, 5, 11, 12, 15.5, 16].map((at) => suspensions.refuse(key, at * minute))
+    expect(refusals.map((until) => until !== undefined)).toEqual([
+      false,
+      false,
+      false,
+      true,
+      true,
+      true,
+    ])
+  })
+
+  it("clears the refusals when it is over", () => {
+    const suspensions = make({ refusals: 2, duration: "1 minute" })
+    suspensions.refuse(key, 0)
+    suspensions.refuse(key, 1)
+    expect(suspensions.until(key, 2 * minute)).toBeUndefined()
+    expect(suspensions.refuse(key, 2 * minute)).toBeUndefined()
+  })
+
+  it("clears the refusals when it is over, even if the next request is refused", () => {
+    const suspensions = make({ refusals: 2, duration: "1 minute" })
+    suspensions.refuse(key, 0)
+    suspensions.refuse(key, 1)
+    expect(suspensions.refuse(key, 2 * minute)).toBeUndefined()
+    expect(suspensions.refuse(key, 3 * minute)).toBe(4 * minute)
+  })
+
+  it("is not prolonged by refusals during it", () => {
+    const suspensions = make({ refusals: 2, duration: "1 minute" })
+    suspensions.refuse(key, 0)
+    expect(suspensions.refuse(key, 1)).toBe(1 + minute)
+    expect(suspensions.refuse(key, minute / 2)).toBe(1 + minute)
+  })
+
+  it("applies to one key only", () => {
+    const suspensions = make({ refusals: 1 })
+    suspensions.refuse(key, 0)
+    expect(suspensions.until(ApiKeyId("other"), 0)).toBeUndefined()
+  })
+
+  // If each new offender passed over those evicted before, this would take a minute.
+  it("is found as fast for the millionth key as for the first", () => {
+    const suspensions = make({ refusals: 2 })
+    for (let one = 0; one < 1_000_000; one++) suspensions.refuse(ApiKeyId(`key ${one}`), 0)
+    expect(suspensions.refuse(ApiKeyId("key 999999"), 0)).toBeDefined()
+  })
+})

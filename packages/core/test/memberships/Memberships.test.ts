@@ -1,0 +1,183 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as EndDate from "@tenure/core/EndDate"
+import * as Hooks from "@tenure/core/Hooks"
+import { Memberships } from "@tenure/core/Memberships"
+import type * as Origin from "@tenure/core/Origin"
+import { memory } from "@tenure/memory"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { TestClock } from "effect/testing"
+
+const member = { projectId: "p1", userId: "1001" }
+const in2027 = Date.UTC(2027, 0, 1)
+const in2028 = Date.UTC(2028, 0, 1)
+
+/** Runs a test in 2026 on a store with the project `p1`; `bodies` collects the events as JSON. */
+const withMemberships = <A, E>(
+  test: (memberships: Memberships["Service"], bodies: ReadonlyArray<string>) => Effect.Effect<A, E>,
+) => {
+  const bodies: Array<string> = []
+  const hooks = Hooks.layer({ onEvent: ({ body }) => void bodies.push(body) })
+  return Effect.gen(function* () {
+    yield* TestClock.setTime(Date.UTC(2026, 0, 1))
+    const memberships = yield* Memberships
+    yield* memberships.createProject("p1")
+    return yield* test(memberships, bodies)
+  }).pipe(Effect.provide(Memberships.layer().pipe(Layer.provide(memory()), Layer.provide(hooks))))
+}
+
+describe("end dates", () => {
+  it.effect.each([
+    ["a Date", new Date(in2027)],
+    ["text", "2027-01-01T00:00:00.000Z"],
+    ["milliseconds", in2027],
+  ] as const)("may be %s", ([_name, endDate]) =>
+    withMemberships((memberships) =>
+      Effect.gen(function* () {
+        const expected = { ...member, endDate: in2027 }
+        expect(yield* memberships.grant({ ...member, endDate })).toEqual(expected)
+        expect(yield* memberships.extend({ ...member, endDate })).toEqual(expected)
+        const bulk = yield* memberships.extendAll({ projectId: "p1", endDate })
+        expect(bulk).toEqual({ endDate: in2027, total: 1 })
+      }),
+    ),
+  )
+
+  it.effect("may be milliseconds of any year", () =>
+    withMemberships((memberships) =>
+      Effect.gen(function* () {
+        const [year0, year9999] = [
+          Date.UTC(2000, 0, 1) - 5 * 146_097 * 86_400_000,
+          253_402_300_799_999,
+        ]
+        for (const endDate of [year0, -1, 0, 1, 999_999_999_999, year9999]) {
+          yield* memberships.grant({ ...member, endDate })
+          expect((yield* memberships.find(member)).endDate).toBe(endDate)
+        }
+        yield* memberships.extend({ ...member, endDate: year9999 })
+      }),
+    ),
+  )
+
+  it.effect("may be those of memberships that were returned", () =>
+    withMemberships((memberships) =>
+      Effect.gen(function* () {
+        const granted = yield* memberships.grant({ ...member, endDate: in2027 })
+        expect(yield* memberships.grant(granted)).toEqual(granted)
+        expect(yield* memberships.extend(yield* memberships.find(member))).toEqual(granted)
+      }),
+    ),
+  )
+
+  it.effect.each([NaN, 0.5, new Date(NaN), "2027-01-01", 253_402_300_800_000])(
+    "are rejected by every operation if they are invalid: %s",
+    (endDate) =>
+      withMemberships((memberships) =>
+        Effect.gen(function* () {
+          const failures = yield* Effect.all([
+            Effect.flip(memberships.grant({ ...member, endDate })),
+            Effect.flip(memberships.extend({ ...member, endDate })),
+            Effect.flip(memberships.extendAll({ projectId: "p1", endDate })),
+          ])
+          for (const failure of failures) {
+            expect(failure).toBeInstanceOf(EndDate.InvalidEndDate)
+            expect(failure.message).toContain("must be a valid Date, text such as")
+          }
+        }),
+      ),
+  )
+
+  it.effect("are rejected by both extensions if they are not in the future", () =>
+    withMemberships((memberships) =>
+      Effect.gen(function* () {
+        const endDate = new Date(Date.UTC(2026, 0, 1))
+        const failures = yield* Effect.all([
+          Effect.flip(memberships.extend({ ...member, endDate })),
+          Effect.flip(memberships.extendAll({ projectId: "p1", endDate })),
+        ])
+        for (const failure of failures) expect(failure._tag).toBe("EndDateNotInFuture")
+      }),
+    ),
+  )
+})
+
+/** Every operation that changes memberships, with an origin. */
+const changeAll = (memberships: Memberships["Service"], origin?: Origin.Input) =>
+  Effect.gen(function* () {
+    yield* memberships.grant({ ...member, endDate: in2027 }, origin)
+    yield* memberships.extend({ ...member, endDate: in2028 }, origin)
+    yield* memberships.extendAll({ projectId: "p1", endDate: in2028 }, origin)
+    yield* memberships.end(member, origin)
+  })
+
+describe("the origin of a change", () => {
+  it.effect("is in the audit trail and in the event, whatever the operation", () =>
+    withMemberships((memberships, bodies) =>
+      Effect.gen(function* () {
+        const origin = { keyId: "alice", requestId: "invoice 7" }
+        yield* changeAll(memberships, origin)
+        const rows = yield* memberships.history({ projectId: "p1" })
+        const actions = ["ended", "bulk_extended", "extended", "granted"]
+        expect(rows).toMatchObject(actions.map((action) => ({ action, origin })))
+        for (const body of bodies) {
+          expect(JSON.parse(body)).toMatchObject({ data: { request_id: "invoice 7" } })
+        }
+        expect(bodies).toHaveLength(4)
+      }),
+    ),
+  )
+
+  it.effect.each([undefined, {}])("may be omitted: %o", (origin) =>
+    withMemberships((memberships, bodies) =>
+      Effect.gen(function* () {
+        yield* changeAll(memberships, origin)
+        for (const row of yield* memberships.history({ projectId: "p1" })) {
+          expect(row.origin).toEqual({ keyId: undefined, requestId: undefined })
+        }
+        for (const body of bodies) {
+          expect(JSON.parse(body)).toMatchObject({ data: { request_id: null } })
+        }
+      }),
+    ),
+  )
+
+  it.effect.each([
+    ["origin.keyId", { keyId: "" }],
+    ["origin.keyId", { keyId: "a\u0000" }],
+    ["origin.keyId", { keyId: "a".repeat(256) }],
+    ["origin.requestId", { requestId: "a\nb" }],
+    ["origin.requestId", { requestId: "\ud800" }],
+    ["origin.requestId", JSON.parse('{"requestId":7}')],
+  ] as const)("is rejected if its %s is invalid: %j", ([field, origin]) =>
+    withMemberships((memberships) =>
+      Effect.gen(function* () {
+        const failures = yield* Effect.all([
+          Effect.flip(memberships.grant({ ...member, endDate: in2027 }, origin)),
+          Effect.flip(memberships.extend({ ...member, endDate: in2027 }, origin)),
+          Effect.flip(memberships.extendAll({ projectId: "p1", endDate: in2027 }, origin)),
+          Effect.flip(memberships.end(member, origin)),
+        ])
+        for (const failure of failures) {
+          expect(failure).toMatchObject({ _tag: "InvalidInput", field })
+        }
+        expect(yield* memberships.history({ projectId: "p1" })).toEqual([])
+      }),
+    ),
+  )
+})
+
+describe("a page of a list", () => {
+  it.effect.each([
+    ["after", { after: "x" }],
+    ["limit", { limit: 0 }],
+    ["limit", { limit: 10_001 }],
+    ["limit", { limit: 1.5 }],
+  ] as const)("is rejected if its %s is invalid: %o", ([field, page]) =>
+    withMemberships((memberships) =>
+      Effect.gen(function* () {
+        const failure = yield* Effect.flip(memberships.list({ projectId: "p1", ...page }))
+        expect(failure).toMatchObject({ _tag: "InvalidInput", field })
+      }),
+    ),
+  )
+})

@@ -1,0 +1,281 @@
+import { describe, expect, it } from "@effect/vitest"
+import {
+  Encryption,
+  layer,
+  options,
+  type Options,
+  type SecretUnreadable,
+} from "@tenure/core/Encryption"
+import { layer as faultsLayer } from "@tenure/core/Faults"
+import * as Keyring from "@tenure/core/Keyring"
+import { ProjectId } from "@tenure/core/Project"
+import * as Setting from "@tenure/core/Setting"
+import { StoredSecret } from "@tenure/core/StoredSecret"
+import { WebhookId } from "@tenure/core/Webhook"
+import { Webhooks } from "@tenure/core/Webhooks"
+import * as WebhookSignature from "@tenure/core/WebhookSignature"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import { memory } from "@tenure/memory"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import fc from "fast-check"
+import {
+  addWebhook,
+  deliveriesOf,
+  dispatching,
+  hour,
+  otherUrl,
+  pass,
+  projectId,
+  publish,
+  url,
+} from "./dispatching.ts"
+
+const k1 = new Uint8Array(32).fill(1)
+const k2 = new Uint8Array(32).fill(2)
+const base64 = (key: Uint8Array) => Buffer.from(key).toString("base64")
+
+type Given = NonNullable<Options["encryption"]>
+
+const first: Given = { current: "k1", keys: { k1 } }
+const rotated: Given = { current: "k2", keys: { k1, k2: base64(k2) } }
+const onlySecond: Given = { current: "k2", keys: { k2 } }
+
+const encrypted = (encryption: Given | undefined) =>
+  layer(Setting.readSync(options, { encryption }))
+
+/** Runs with keys, or without any. */
+const by =
+  (encryption: Given | undefined) =>
+  <A, E, R>(work: Effect.Effect<A, E, R>) =>
+    Effect.provide(work, encrypted(encryption), { local: true })
+
+const owner = {
+  projectId: ProjectId("p1"),
+  webhookId: WebhookId("0e9bfa3c-0000-4000-8000-000000000001"),
+}
+const secret = WebhookSignature.secretFromBytes(new Uint8Array(32).fill(7))
+
+const seal = Effect.flatMap(Encryption, ({ seal: run }) => run(owner, secret))
+const open = (stored: StoredSecret, of = owner) =>
+  Effect.flatMap(Encryption, (encryption) => encryption.secret(of, stored))
+const refusal = (stored: StoredSecret, of = owner) =>
+  Effect.map(Effect.flip(open(stored, of)), (error: SecretUnreadable) => error.message)
+
+describe("an encrypted secret", () => {
+  it.effect(
+    "shows the id of its key and nothing of the secret, and is another one every time",
+    () =>
+      Effect.gen(function* () {
+        const stored = yield* seal
+        expect(stored).toMatch(/^enc_k1_[A-Za-z0-9_-]+$/)
+        expect(stored).not.toContain(secret.slice(6))
+        expect(yield* seal).not.toBe(stored)
+        expect(yield* open(stored)).toBe(secret)
+        // From the cache.
+        expect(yield* open(stored)).toBe(secret)
+      }).pipe(by(first)),
+  )
+
+  it.effect("is read after a rotation, for as long as its key is given", () =>
+    Effect.gen(function* () {
+      const old = yield* by(first)(seal)
+      expect(yield* by(rotated)(open(old))).toBe(secret)
+      expect(yield* by(rotated)(seal)).toMatch(/^enc_k2_/)
+      expect(yield* by(onlySecond)(refusal(old))).toContain('no valid encryption key "k1"')
+      expect(yield* by(undefined)(refusal(old))).toContain("there is no encryption key")
+      expect(yield* by({ current: "k1", keys: { k1: k2 } })(refusal(old))).toContain(
+        "not encrypted",
+      )
+    }),
+  )
+
+  it.effect("belongs to one webhook of one project", () =>
+    Effect.gen(function* () {
+      const stored = yield* seal
+      const webhookId = WebhookId("0e9bfa3c-0000-4000-8000-000000000002")
+      yield* open(stored)
+      expect(yield* refusal(stored, { ...owner, webhookId })).toContain("not encrypted")
+      expect(yield* refusal(stored, { ...owner, projectId: ProjectId("p2") })).toContain("not enc")
+    }).pipe(by(first)),
+  )
+
+  it.effect("with any other character is refused, and no message shows a secret or a key", () =>
+    Effect.gen(function* () {
+      const stored = yield* seal
+      const run = Effect.runPromiseWith(yield* Effect.context())
+      const changes = fc.tuple(fc.nat(stored.length - 1), fc.string({ minLength: 1, maxLength: 1 }))
+      yield* Effect.promise(() =>
+        fc.assert(
+          fc.asyncProperty(changes, async ([at, character]) => {
+            fc.pre(stored[at] !== character)
+            const changed = StoredSecret(stored.slice(0, at) + character + stored.slice(at + 1))
+            const verdict = await run(by(first)(Effect.result(open(changed))))
+            expect(Result.isFailure(verdict)).toBe(true)
+            const shown = Result.isFailure(verdict) ? String(verdict.failure.stack) : ""
+            for (const hidden of [secret.slice(6), base64(k1), changed]) {
+              expect(shown).not.toContain(hidden)
+            }
+          }),
+        ),
+      )
+    }).pipe(by(first)),
+  )
+
+  it.effect("that is no secret after decryption is refused", () =>
+    Effect.gen(function* () {
+      const key = yield* WebhookSignature.generateSigningKey
+      const encryption = yield* Encryption
+      const stored = yield* encryption.seal(owner, key)
+      expect(yield* encryption.signingKey(owner, stored)).toBe(key)
+      expect(yield* refusal(stored)).toContain("it is invalid")
+    }).pipe(by(first)),
+  )
+
+  it.effect("in plain text is read with and without keys, until it is encrypted", () =>
+    Effect.gen(function* () {
+      const plain = StoredSecret(secret)
+      expect(yield* by(undefined)(seal)).toBe(secret)
+      expect(yield* by(undefined)(open(plain))).toBe(secret)
+      expect(yield* by(first)(open(plain))).toBe(secret)
+      expect(yield* by(first)(refusal(StoredSecret("")))).toContain("it is invalid")
+    }),
+  )
+})
+
+describe("a function for keys", () => {
+  it.effect("is asked once for each key, and again after it has failed", () =>
+    Effect.gen(function* () {
+      const asked: Array<string> = []
+      const keys = async (id: string) => {
+        asked.push(id)
+        if (asked.length === 1) throw new Error("the key service is away")
+        return id === "k1" ? k1 : undefined
+      }
+      yield* Effect.gen(function* () {
+        const error = yield* Effect.flip(seal)
+        expect(error.message).toContain('the encryption key "k1" cannot be loaded')
+        expect(error.cause).toEqual(new Error("the key service is away"))
+        const stored = yield* seal
+        expect(yield* open(stored)).toBe(secret)
+        expect(asked).toEqual(["k1", "k1"])
+      }).pipe(by({ current: "k1", keys }))
+    }),
+  )
+
+  it.effect.each([undefined, "", "short", new Uint8Array(16)])(
+    "that returns %j has no such key",
+    (key) =>
+      Effect.gen(function* () {
+        const error = yield* Effect.flip(seal)
+        expect(error.message).toContain('no valid encryption key "k1"')
+      }).pipe(by({ current: "k1", keys: () => key })),
+  )
+})
+
+describe("the option", () => {
+  it.each([
+    [{ current: "k1", keys: { k1: "c2VjcmV0LXRoYXQtaXMtc2hvcnQ=" } }, "encryption.keys"],
+    [{ current: "k1", keys: { k1: new Uint8Array(16) } }, "encryption.keys"],
+    [{ current: "k1", keys: base64(k1) }, "encryption.keys"],
+    [{ current: "k_1", keys: { k_1: k1 } }, "encryption.current"],
+    [{ current: "k2", keys: { k1 } }, "encryption.current"],
+    [{ current: "toString", keys: { k1 } }, "encryption.current"],
+    [{ current: "", keys: {} }, "encryption.current"],
+  ])("is refused without showing a key: %#", (encryption, field) => {
+    const given: unknown = { encryption }
+    const verdict = options.read(given, "")
+    const error = Result.isFailure(verdict) ? verdict.failure : undefined
+    expect(error?.field).toBe(field)
+    expect(error?.message).not.toContain("c2Vj")
+    expect(error?.message).not.toContain(base64(k1))
+  })
+
+  it("is read from text: keys separated by commas, of which the first encrypts", () => {
+    const one = Keyring.fromText(base64(k1))
+    const two = Keyring.fromText(`${base64(k2)}, ${base64(k1)}`)
+    expect(one?.keys).toEqual({ [String(one?.current)]: base64(k1) })
+    expect(two?.keys).toEqual({ ...one?.keys, [String(two?.current)]: base64(k2) })
+    expect(Result.isSuccess(options.read({ encryption: two }, ""))).toBe(true)
+    for (const text of ["", "undefined", `${base64(k1)},`]) {
+      expect(Keyring.fromText(text)).toBeUndefined()
+    }
+  })
+})
+
+describe("webhooks with encryption", () => {
+  const services = (encryption: Given) => Layer.provideMerge(encrypted(encryption), memory())
+
+  it.effect("show their secrets to the host, and none to the store", () =>
+    dispatching(
+      { [url]: () => Effect.succeed({ status: 200, retryAfter: undefined, body: "" }) },
+      ({ sent }) =>
+        Effect.gen(function* () {
+          const webhooks = yield* Webhooks
+          const webhook = yield* addWebhook()
+          const ids = { projectId, webhookId: webhook.id }
+          const key = yield* webhooks.addSigningKey(ids)
+          expect(yield* webhooks.addSigningKey(ids)).toBe(key)
+          const fresh = yield* webhooks.rotateSecret(ids)
+          const rows = yield* (yield* WebhookStore).list(projectId)
+          expect(JSON.stringify(rows).match(/"enc_k1_/g)).toHaveLength(3)
+          expect(JSON.stringify(rows)).not.toMatch(/whsec_|whsk_/)
+          const [listed] = yield* webhooks.list({ projectId })
+          expect(listed?.secret).toBe(fresh)
+          expect(listed?.previous?.secret).toBe(webhook.secret)
+
+          yield* publish
+          yield* pass(100)
+          for (const one of [fresh, webhook.secret]) {
+            const [request] = sent
+            expect(request).toBeDefined()
+            const notification = {
+              headers: request?.headers ?? {},
+              body: request?.body ?? "",
+              now: request?.at ?? 0,
+            }
+            expect(Result.isSuccess(WebhookSignature.verify(notification, [one]))).toBe(true)
+            yield* WebhookSignature.verifyAsymmetric(notification, [key])
+          }
+        }),
+      {},
+      services(first),
+    ),
+  )
+
+  it.effect("a secret that cannot be read fails its own deliveries only, and sends nothing", () => {
+    const faults: Array<unknown> = []
+    return dispatching(
+      {},
+      ({ sent }) =>
+        Effect.gen(function* () {
+          const broken = yield* addWebhook(url)
+          const intact = yield* addWebhook(otherUrl)
+          const store = yield* WebhookStore
+          const secretOf = StoredSecret("enc_k9_AAAA")
+          const rotation = { secret: secretOf, previousUntil: 0 }
+          yield* store.rotateSecret(projectId, broken.id, rotation)
+          yield* publish
+          yield* pass(100)
+          expect(sent.map((request) => request.url)).toEqual([otherUrl])
+          expect((yield* deliveriesOf(intact))[0]?.state).toBe("delivered")
+          const [delivery] = yield* deliveriesOf(broken)
+          expect(delivery?.state).toBe("failed")
+          expect(delivery?.attempts.map(({ result }) => result)).toEqual([
+            { _tag: "Failed", reason: "SecretUnreadable" },
+          ])
+          expect(String(faults[0])).toContain('no valid encryption key "k9"')
+          const error = yield* Effect.flip((yield* Webhooks).list({ projectId }))
+          expect(error._tag).toBe("StoreUnavailable")
+          yield* pass(hour)
+          expect(sent).toHaveLength(1)
+        }),
+      { retrySchedule: [] },
+      Layer.provideMerge(
+        faultsLayer({ onError: ({ cause }) => void faults.push(cause) }),
+        services(first),
+      ),
+    )
+  })
+})

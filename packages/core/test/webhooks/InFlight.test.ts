@@ -1,0 +1,136 @@
+import { describe, expect, it } from "@effect/vitest"
+import { mostInProject } from "@tenure/core/Outbox"
+import { WebhookId } from "@tenure/core/Webhook"
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
+import fc from "fast-check"
+import * as InFlight from "../../src/webhooks/InFlight.ts"
+
+const one = WebhookId("00000000-0000-4000-8000-000000000001")
+const other = WebhookId("00000000-0000-4000-8000-000000000002")
+
+/** Attempts that last until they are interrupted, and a record of the interrupted ones. */
+const attempts = Effect.gen(function* () {
+  const fork = Effect.runForkWith(yield* Effect.context())
+  const interrupted: Array<WebhookId> = []
+  let ended = 0
+  const inFlight = InFlight.make(() => void ended++)
+  const hang = (webhookId: WebhookId) => (): Fiber.Fiber<void> =>
+    fork(Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted.push(webhookId))))
+  const start = (webhookId: WebhookId) => inFlight.start(webhookId, hang(webhookId))
+  return { inFlight, interrupted, start, ended: () => ended, fork }
+})
+
+const turns = Effect.forEach([1, 2, 3], () => Effect.yieldNow)
+
+describe("attempts in flight", () => {
+  it.effect("are counted until they end, and each end is reported", () =>
+    Effect.gen(function* () {
+      const { ended, fork, inFlight, start } = yield* attempts
+      inFlight.start(one, () => fork(Effect.yieldNow))
+      start(one)
+      start(other)
+      expect(inFlight.size()).toBe(3)
+      yield* turns
+      expect([inFlight.size(), ended()]).toEqual([2, 1])
+    }),
+  )
+
+  it.effect("are interrupted when their webhook is cancelled, and no others", () =>
+    Effect.gen(function* () {
+      const { inFlight, interrupted, start } = yield* attempts
+      for (const webhookId of [one, one, other]) start(webhookId)
+      inFlight.cancel(one)
+      yield* turns
+      expect(interrupted).toEqual([one, one])
+      expect(inFlight.size()).toBe(1)
+    }),
+  )
+
+  it.effect("do not start if their webhook was cancelled since the claim began", () =>
+    Effect.gen(function* () {
+      const { inFlight, start } = yield* attempts
+      inFlight.beginClaim()
+      inFlight.cancel(one)
+      start(one)
+      start(other)
+      expect(inFlight.size()).toBe(1)
+      inFlight.beginClaim()
+      start(one)
+      expect(inFlight.size()).toBe(2)
+    }),
+  )
+
+  it.effect("have all ended after interruptAll", () =>
+    Effect.gen(function* () {
+      const { inFlight, interrupted, start } = yield* attempts
+      for (const webhookId of [one, other, one]) start(webhookId)
+      yield* inFlight.interruptAll
+      expect(interrupted.toSorted()).toEqual([one, one, other])
+      expect(inFlight.size()).toBe(0)
+    }),
+  )
+})
+
+describe("the room for more attempts", () => {
+  const sizes = fc.nat({ max: 3000 })
+  const bounds = fc.integer({ min: 1, max: 2000 })
+
+  it("is at most what is free, and at least one if anything is free", () => {
+    fc.assert(
+      fc.property(sizes, bounds, (size, most) => {
+        const room = InFlight.room(size, most)
+        if (size >= most) expect(room).toBeUndefined()
+        else {
+          expect(room?.limit).toBeGreaterThanOrEqual(1)
+          expect(room?.limit).toBeLessThanOrEqual(most - size)
+          expect(room?.perWebhook).toBeGreaterThanOrEqual(1)
+          expect(room?.perWebhook).toBeLessThanOrEqual(4)
+          expect(room?.perProject).toBeGreaterThanOrEqual(1)
+          expect(room?.perProject).toBeLessThanOrEqual(most - size)
+        }
+      }),
+    )
+  })
+
+  it("is smaller for each webhook the less is free: the last quarter is for webhooks without attempts", () => {
+    const perWebhook = (size: number) => InFlight.room(size, 1024)?.perWebhook
+    expect([0, 256, 512, 768, 1023].map(perWebhook)).toEqual([4, 3, 2, 1, 1])
+  })
+
+  it("lasts for another project, in whatever order thirty projects take all that they get", () => {
+    const orders = fc.infiniteStream(fc.nat({ max: 29 }))
+    fc.assert(
+      fc.property(fc.integer({ min: 512, max: 4096 }), orders, (most, order) => {
+        const claimed = new Map<number, number>()
+        let size = 0
+        for (const project of order.take(300)) {
+          const room = InFlight.room(size, most)
+          const own = claimed.get(project) ?? 0
+          const taken = Math.max(0, Math.min(room?.limit ?? 0, (room?.perProject ?? 0) - own))
+          claimed.set(project, own + taken)
+          size += taken
+        }
+        expect(InFlight.room(size, most)).toBeDefined()
+      }),
+    )
+  })
+})
+
+describe("the most deliveries of a webhook within the limit of its project", () => {
+  const limits = fc.record({
+    perProject: fc.integer({ min: 1, max: 1000 }),
+    perWebhook: fc.integer({ min: 1, max: 16 }),
+  })
+
+  it("is at least one below the limit, none at the limit, and never grows with what is claimed", () => {
+    fc.assert(
+      fc.property(limits, fc.nat({ max: 2000 }), (limit, claimed) => {
+        const most = mostInProject(limit, claimed)
+        expect(most > 0).toBe(claimed < limit.perProject)
+        expect(most).toBeLessThanOrEqual(limit.perWebhook)
+        expect(mostInProject(limit, claimed + 1)).toBeLessThanOrEqual(most)
+      }),
+    )
+  })
+})

@@ -1,0 +1,111 @@
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import { nodeTransport } from "@tenure/node-http"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+
+const projectId = "p1"
+const url = "https://receiver.example/"
+
+let tenure: Tenure.Tenure
+
+beforeAll(async () => {
+  tenure = await Tenure.make({ stores: memory() })
+  await tenure.memberships.createProject(projectId)
+})
+
+afterAll(() => tenure.close())
+
+describe("a webhook with http", () => {
+  const httpUrl = "http://receiver.example/"
+
+  it("is refused if the transport cannot send to it", async () => {
+    await expect(tenure.webhooks.create({ projectId, url: httpUrl })).rejects.toMatchObject({
+      _tag: "InvalidWebhookUrl",
+      message: "url must use https: this service sends http to IP addresses only",
+    })
+  })
+
+  it("is created if the transport can send to it", async () => {
+    const other = await Tenure.make({ stores: memory(), transport: nodeTransport })
+    await other.memberships.createProject(projectId)
+    expect(await other.webhooks.create({ projectId, url: httpUrl })).toMatchObject({ url: httpUrl })
+    await other.close()
+  })
+})
+
+describe("the option eventTypes", () => {
+  /** Types as plain JavaScript may have them. */
+  const untyped = (text: string): ReadonlyArray<string> => JSON.parse(text)
+
+  it.each(["[]", '"ab"', "{}", "null", '["a b"]', "[1]", "[null]"])(
+    "cannot be %s",
+    async (text) => {
+      const creation = tenure.webhooks.create({ projectId, url, eventTypes: untyped(text) })
+      await expect(creation).rejects.toMatchObject({ _tag: "InvalidInput", field: "eventTypes" })
+    },
+  )
+
+  it("is kept with the webhook; all types by default", async () => {
+    const eventTypes = ["payment.completed", "membership.extended"]
+    expect(await tenure.webhooks.create({ projectId, url })).toMatchObject({
+      eventTypes: undefined,
+    })
+    expect(await tenure.webhooks.create({ projectId, url, eventTypes })).toMatchObject({
+      eventTypes,
+    })
+  })
+})
+
+describe("deliveries", () => {
+  it("are not listed by a state that does not exist", async () => {
+    const { id } = await tenure.webhooks.create({ projectId, url })
+    const page = { projectId, webhookId: id, ...JSON.parse('{ "state": "x" }') }
+    await expect(tenure.webhooks.deliveries(page)).rejects.toMatchObject({
+      _tag: "InvalidInput",
+      field: "state",
+      message: expect.stringContaining('"waiting", "delivered", "failed", "cancelled"'),
+    })
+    expect(await tenure.webhooks.deliveries({ ...page, state: "failed" })).toEqual([])
+    expect(await tenure.webhooks.deliveries({ ...page, state: undefined })).toEqual([])
+  })
+})
+
+describe("replayFailed", () => {
+  it("takes an instant as a Date, as text or in milliseconds, and nothing else", async () => {
+    const { id } = await tenure.webhooks.create({ projectId, url })
+    const webhook = { projectId, webhookId: id }
+    for (const since of [new Date(0), "2026-01-01T00:00:00.000Z", 0]) {
+      expect(await tenure.webhooks.replayFailed({ ...webhook, since })).toBe(0)
+    }
+    for (const since of [new Date(NaN), "yesterday", NaN]) {
+      await expect(tenure.webhooks.replayFailed({ ...webhook, since })).rejects.toMatchObject({
+        _tag: "InvalidInput",
+        field: "since",
+      })
+    }
+  })
+})
+
+describe("an event of the host", () => {
+  it.each([
+    "membership.granted",
+    "membership.extended",
+    "memberships.extended",
+    "membership.ended",
+    "webhook.ping",
+    "webhook.disabled",
+  ])("cannot have the type %s", async (type) => {
+    await expect(tenure.events.publish({ projectId, type, data: {} })).rejects.toMatchObject({
+      _tag: "InvalidInput",
+      field: "type",
+      message: `type must not be ${type}: only Tenure itself publishes events of this type`,
+    })
+  })
+
+  it.each(["payment.completed", "membership.renewed", "webhook", "Membership.Extended"])(
+    "can have the type %s",
+    async (type) => {
+      expect(await tenure.events.publish({ projectId, type, data: {} })).toEqual(expect.any(String))
+    },
+  )
+})

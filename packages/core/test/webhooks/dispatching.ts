@@ -1,0 +1,169 @@
+/** A dispatcher with scripted receivers, on the test clock. */
+
+import * as AddressPolicy from "@tenure/core/AddressPolicy"
+import { Dispatcher, type Options, options as dispatcherOptions } from "@tenure/core/Dispatcher"
+import { Events } from "@tenure/core/Events"
+import type { InvalidInput } from "@tenure/core/InvalidInput"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { Outbox } from "@tenure/core/Outbox"
+import { ProjectId } from "@tenure/core/Project"
+import * as Setting from "@tenure/core/Setting"
+import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
+import type { Stores } from "@tenure/core/Tenure"
+import type { WebhookId } from "@tenure/core/Webhook"
+import {
+  type Options as WebhookOptions,
+  options as webhookOptions,
+  Webhooks,
+} from "@tenure/core/Webhooks"
+import type { WebhookStore } from "@tenure/core/WebhookStore"
+import {
+  type Answer,
+  type Outgoing,
+  type TransportError,
+  WebhookTransport,
+} from "@tenure/core/WebhookTransport"
+import { memory } from "@tenure/memory"
+import * as Clock from "effect/Clock"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { TestClock } from "effect/testing"
+
+export const projectId = ProjectId("p1")
+export const hour = 3_600_000
+
+/** The delays between attempts, in milliseconds, whatever the default schedule is. */
+export const retrySchedule = [
+  5000,
+  300_000,
+  1_800_000,
+  ...[2, 5, 10, 14, 20, 24].map((hours) => hours * hour),
+]
+
+interface Sent extends Outgoing {
+  readonly at: number
+}
+
+/** The response of a receiver to its n-th request, counted from 1. */
+export type Receiver = (n: number) => Effect.Effect<Answer, TransportError>
+
+export const status = (code: number, retryAfter?: string): Effect.Effect<Answer> =>
+  Effect.succeed({ status: code, retryAfter, body: `answer ${code}` })
+
+/** A transport to receivers by URL, which records the requests that are sent and aborted. */
+export const scripted = (receivers: Readonly<Record<string, Receiver>>) => {
+  const sent: Array<Sent> = []
+  const aborted: Array<string> = []
+  const layer = Layer.succeed(WebhookTransport, {
+    sendsHttpToNames: true,
+    send: (request) =>
+      Effect.flatMap(Clock.currentTimeMillis, (at) => {
+        sent.push({ ...request, at })
+        const n = sent.filter(({ url }) => url === request.url).length
+        const receiver = receivers[request.url] ?? (() => status(200))
+        return receiver(n).pipe(
+          Effect.onInterrupt(() => Effect.sync(() => aborted.push(request.url))),
+        )
+      }),
+  })
+  return { sent, aborted, layer }
+}
+
+type Disruption = Effect.Effect<void, StoreUnavailable>
+
+/** What happens before the operations of an outbox. Tests change it as they run. */
+export interface Disruptions {
+  claim: Disruption
+  /** Happens after a claim instead. */
+  claimed: Disruption
+  settle: Disruption
+  changes: Disruption
+}
+
+export const noDisruptions = (): Disruptions => ({
+  claim: Effect.void,
+  claimed: Effect.void,
+  settle: Effect.void,
+  changes: Effect.void,
+})
+
+/** Memory stores with an outbox that can be disrupted. */
+export const storesWith = (disruptions: Disruptions) =>
+  Layer.provideMerge(
+    Layer.effect(
+      Outbox,
+      Effect.map(Outbox, (outbox) => {
+        const after = <A, E>(name: keyof Disruptions, work: Effect.Effect<A, E>) =>
+          Effect.andThen(
+            Effect.suspend(() => disruptions[name]),
+            work,
+          )
+        return {
+          ...outbox,
+          claim: (options) =>
+            Effect.tap(after("claim", outbox.claim(options)), () => disruptions.claimed),
+          settle: (claim, settlement) => after("settle", outbox.settle(claim, settlement)),
+          nextChange: after("changes", outbox.nextChange),
+        }
+      }),
+    ),
+    memory(),
+  )
+
+/** Runs a test with a project, a dispatcher and scripted receivers. */
+export const dispatching = <A, E>(
+  receivers: Readonly<Record<string, Receiver>>,
+  test: (
+    transport: Omit<ReturnType<typeof scripted>, "layer">,
+  ) => Effect.Effect<A, E, Webhooks | Events | Outbox | WebhookStore | MembershipStore>,
+  options: Options = {},
+  stores: Layer.Layer<Stores, InvalidInput> = memory(),
+  webhooks: WebhookOptions = {},
+) => {
+  const transport = scripted(receivers)
+  const services = Layer.mergeAll(
+    Webhooks.layer(Setting.readSync(webhookOptions, webhooks)),
+    Events.layer,
+  ).pipe(
+    Layer.provide(
+      Dispatcher.layer(Setting.readSync(dispatcherOptions, { retrySchedule, ...options })),
+    ),
+    Layer.provide(transport.layer),
+    Layer.provide(AddressPolicy.AddressPolicy.layer()),
+    Layer.provideMerge(stores),
+  )
+  return Effect.gen(function* () {
+    yield* TestClock.setTime(1_795_000_000_000)
+    yield* (yield* MembershipStore).createProject(projectId)
+    return yield* test(transport)
+  }).pipe(Effect.provide(services))
+}
+
+export const url = "https://receiver.example/a"
+export const otherUrl = "https://receiver.example/b"
+
+export const addWebhook = (to = url, project = projectId) =>
+  Effect.flatMap(Webhooks, (webhooks) => webhooks.create({ projectId: project, url: to }))
+
+/** Publishes an event of a project. */
+export const publishTo = (project: ProjectId) =>
+  Effect.flatMap(Events, (events) =>
+    events.publish({ projectId: project, type: "payment.completed", data: { amount: 5 } }),
+  )
+
+export const publish = publishTo(projectId)
+
+/** Lets fibers run until all of them wait. */
+export const settled = Effect.forEach(Array.from({ length: 50 }), () => Effect.yieldNow, {
+  discard: true,
+})
+
+/** Lets time pass, and fibers run before and after. */
+export const pass = (duration: Duration.Input) =>
+  Effect.andThen(settled, Effect.andThen(TestClock.adjust(duration), settled))
+
+export const deliveriesOf = ({ id }: { readonly id: WebhookId }) =>
+  Effect.flatMap(Outbox, (outbox) =>
+    outbox.deliveries({ projectId, webhookId: id }, { limit: 100 }),
+  )

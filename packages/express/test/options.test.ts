@@ -1,0 +1,28 @@
+import * as Tenure from "@tenure/core/Tenure"
+import { membershipMiddleware } from "@tenure/express"
+import { memory } from "@tenure/memory"
+import { expect, it } from "vitest"
+
+it.each([
+  ['{"useExpressIP":true}', "useExpressIP"],
+  ['{"useExpressIp":"yes"}', "useExpressIp"],
+  ['{"authenticate":true}', "authenticate"],
+  ["null", "options"],
+])("the options %s are refused by name", async (options, field) => {
+  const tenure = await Tenure.make({ stores: memory() })
+  expect(() => membershipMiddleware(tenure, JSON.parse(options))).toThrow(
+    expect.objectContaining({ _tag: "InvalidInput", field }),
+  )
+  await tenure.close()
+})
+
+it("a missing await is a clear error", async () => {
+  const tenure = Tenure.make({ stores: memory() })
+  // @ts-expect-error: plain JavaScript does not notice.
+  expect(() => membershipMiddleware(tenure)).toThrow(
+    new TypeError("tenure is a promise: write `await Tenure.make(…)`"),
+  )
+  // @ts-expect-error: plain JavaScript does not notice.
+  expect(() => membershipMiddleware()).toThrow(TypeError)
+  await (await tenure).close()
+})

@@ -1,0 +1,27 @@
+import * as Tenure from "@tenure/core/Tenure"
+import { fetchHandler } from "@tenure/fetch"
+import { memory } from "@tenure/memory"
+import { expect, it } from "vitest"
+
+it.each([
+  ['{"authentication":true}', "authentication"],
+  ['{"authenticate":true}', "authenticate"],
+  ["null", "options"],
+])("the options %s are refused by name", async (options, field) => {
+  const tenure = await Tenure.make({ stores: memory() })
+  expect(() => fetchHandler(tenure, JSON.parse(options))).toThrow(
+    expect.objectContaining({ _tag: "InvalidInput", field }),
+  )
+  await tenure.close()
+})
+
+it("a missing await is a clear error", async () => {
+  const tenure = Tenure.make({ stores: memory() })
+  // @ts-expect-error: plain JavaScript does not notice.
+  expect(() => fetchHandler(tenure)).toThrow(
+    new TypeError("tenure is a promise: write `await Tenure.make(…)`"),
+  )
+  // @ts-expect-error: plain JavaScript does not notice.
+  expect(() => fetchHandler()).toThrow(TypeError)
+  await (await tenure).close()
+})

@@ -1,0 +1,146 @@
+/** Bodies of requests: valid ones, near misses, and what no parser should accept. */
+
+import * as fc from "fast-check"
+
+const dates: ReadonlyArray<unknown> = [
+  "2099-01-01T00:00:00.000Z",
+  "9999-12-31T23:59:59.999Z",
+  "2000-01-01T00:00:00.000Z",
+  "0000-01-01T00:00:00.000Z",
+  "2096-02-29T00:00:00.000Z",
+  "2099-02-29T00:00:00.000Z",
+  "2099-01-01T24:00:00.000Z",
+  "2099-01-01T00:00:60.000Z",
+  "2099-01-01T00:00:00.00Z",
+  "2099-01-01T00:00:00.0000Z",
+  "2099-01-01T00:00:00Z",
+  "2099-01-01T00:00:00.000+00:00",
+  "2099-01-01T00:00:00.000z",
+  "2099-01-01 00:00:00.000Z",
+  "2099-1-1T00:00:00.000Z",
+  "+002099-01-01T00:00:00.000Z",
+  "-000001-01-01T00:00:00.000Z",
+  "２０９９-01-01T00:00:00.000Z",
+  " 2099-01-01T00:00:00.000Z",
+  "2099-01-01T00:00:00.000Z\n",
+  "2099-01-01",
+  "4070908800000",
+  "",
+  4_070_908_800_000,
+  999_999_999_999,
+  1_000_000_000_000,
+  9_999_999_999_999,
+  10_000_000_000_000,
+  4_070_908_800_000.5,
+  -4_070_908_800_000,
+  0,
+  -1,
+  Number.MAX_SAFE_INTEGER,
+  1e300,
+  null,
+  true,
+  [],
+  {},
+  ["2099-01-01T00:00:00.000Z"],
+]
+
+const urls: ReadonlyArray<unknown> = [
+  "https://receiver.example/",
+  "https://receiver.example:8443/a?b#c",
+  "http://receiver.example/",
+  "https://127.0.0.1/",
+  "https://[::1]/",
+  "https://user:password@receiver.example/",
+  "https://receiver.example/\u0000",
+  "https://xn--/",
+  "https://１２７.0.0.1/",
+  "ftp://receiver.example/",
+  "javascript:alert(1)",
+  "//receiver.example/",
+  "https://",
+  `https://receiver.example/${"x".repeat(5000)}`,
+  "",
+  null,
+  7,
+  {},
+]
+
+/** The bodies that the operations expect. */
+const objects = fc.oneof(
+  fc.constantFrom(...dates).map((extend) => ({ extend })),
+  fc.constantFrom(...urls).map((url) => ({ url })),
+  fc.constantFrom(...dates).map((extend) => ({ extend, url: "x", other: [1, { a: null }] })),
+)
+
+const nested = fc
+  .tuple(fc.constantFrom(1, 10, 100, 1000, 10_000, 30_000), fc.constantFrom("[", '{"extend":'))
+  .map(([depth, opening]) => {
+    const closing = opening === "[" ? "]" : "}"
+    return `{"extend":${opening.repeat(depth)}1${closing.repeat(depth)}}`
+  })
+
+const valid = '{"extend":"2099-01-01T00:00:00.000Z"}'
+
+/** Text that is no body of the API, or only just one. */
+const texts: ReadonlyArray<string> = [
+  "",
+  " ",
+  "{",
+  "}",
+  "null",
+  "[]",
+  "{}",
+  "undefined",
+  "NaN",
+  "extend=1",
+  '{"extend":}',
+  '{"extend":1,}',
+  '{"extend":01}',
+  '{"extend":4070908800000.0}',
+  '{"extend":4.0709088e12}',
+  '{"extend":4070908800000e0}',
+  '{"extend":1e400}',
+  '{"extend":-0}',
+  '{"extend":1,"extend":"2099-01-01T00:00:00.000Z"}',
+  '{"extend":"2099-01-01T00:00:00.000Z","extend":1}',
+  '{"ext\\u0065nd":"2099-01-01T00:00:00.000Z"}',
+  `{"__proto__":${valid}}`,
+  `{"constructor":{"prototype":${valid}}}`,
+  '{"toString":1,"hasOwnProperty":2,"extend":1}',
+  '{"extend":"\\ud800"}',
+  '{"extend":"\\u0000"}',
+  `${valid}\u0000`,
+  `${valid}${valid}`,
+  ` \t\r\n${valid}\r\n`,
+  `\u00a0${valid}`,
+]
+
+const padded = fc
+  .integer({ min: 65_500, max: 65_600 })
+  .map((length) => Buffer.from(valid.padEnd(length, " ")))
+
+const bytes: ReadonlyArray<Buffer> = [
+  Buffer.from([0xff, 0xfe, 0x7b, 0x7d]),
+  Buffer.from([0x7b, 0x22, 0xc3, 0x28, 0x22, 0x3a, 0x31, 0x7d]),
+  Buffer.from(`\ufeff${valid}`),
+  Buffer.from(valid, "utf16le"),
+  Buffer.from('{"extend":"\u00e9"}', "latin1"),
+  Buffer.from([0x7b, 0x22, 0xed, 0xa0, 0x80, 0x22, 0x3a, 0x31, 0x7d]),
+]
+
+const cut = objects.chain((value) => {
+  const text = JSON.stringify(value)
+  return fc.nat({ max: text.length }).map((length) => Buffer.from(text).subarray(0, length))
+})
+
+/** Bodies. */
+export const body: fc.Arbitrary<Buffer> = fc.oneof(
+  { weight: 12, arbitrary: objects.map((value) => Buffer.from(JSON.stringify(value))) },
+  { weight: 4, arbitrary: fc.constantFrom(...texts).map((text) => Buffer.from(text)) },
+  { weight: 2, arbitrary: fc.constantFrom(...bytes) },
+  { weight: 2, arbitrary: cut },
+  { weight: 1, arbitrary: nested.map((text) => Buffer.from(text)) },
+  { weight: 1, arbitrary: padded },
+  { weight: 1, arbitrary: fc.json().map((text) => Buffer.from(text)) },
+  { weight: 1, arbitrary: fc.uint8Array({ maxLength: 64 }).map((array) => Buffer.from(array)) },
+)

@@ -1,0 +1,115 @@
+/** Sends bytes to a server over raw connections, which are used again where the answers allow it. */
+
+import { connect, type Socket } from "node:net"
+import { setImmediate } from "node:timers/promises"
+import { type Answer, type Parsed, parseAnswers } from "./answers.ts"
+
+/** One or more requests, to be sent over one connection. */
+export interface Exchange {
+  /** The bytes, in the pieces that they are sent in. */
+  readonly packets: ReadonlyArray<Buffer>
+  /** The method of each request. */
+  readonly methods: ReadonlyArray<string>
+  /** Whether the bytes end in the middle of a request. The client then ends its side. */
+  readonly isCut: boolean
+  /** Whether nothing but valid requests is sent, so that the connection may be used again. */
+  readonly isValid: boolean
+}
+
+/** What a server answers to an exchange. */
+export interface Reply extends Parsed {
+  /** How it ended: with all answers, with the connection, or not within the deadline. */
+  readonly end: "answered" | "closed" | "late"
+  /** What was sent over the same connection just before. */
+  readonly previous?: Exchange | undefined
+}
+
+/** A client of one server. */
+export interface Client {
+  readonly send: (exchange: Exchange) => Promise<Reply>
+  readonly close: () => void
+}
+
+/** How long a server may take to answer, in milliseconds. */
+const deadlineMillis = 5000
+
+const open = (port: number): Promise<Socket> =>
+  new Promise((resolve, reject) => {
+    const socket = connect({ port, host: "127.0.0.1", noDelay: true, allowHalfOpen: true })
+    socket.once("error", reject)
+    socket.once("connect", () => {
+      socket.off("error", reject)
+      socket.on("error", () => {})
+      resolve(socket)
+    })
+  })
+
+/** Writes the packets, each in a turn of its own. */
+const write = async (socket: Socket, { isCut, packets }: Exchange): Promise<void> => {
+  for (const packet of packets) {
+    if (!socket.writable) return
+    socket.write(packet)
+    if (packets.length > 1) await setImmediate()
+  }
+  if (isCut) socket.end()
+}
+
+const isLast = ({ headers }: Answer): boolean => headers["connection"]?.toLowerCase() === "close"
+
+/** Collects the reply to an exchange. */
+const receive = (socket: Socket, { isCut, methods }: Exchange, deadline: number): Promise<Reply> =>
+  new Promise((resolve) => {
+    let bytes = Buffer.alloc(0)
+    const settle = (end: Reply["end"]) => {
+      clearTimeout(timer)
+      socket.off("data", onData).off("end", onClosed).off("close", onClosed)
+      resolve({ ...parseAnswers(bytes, methods, end === "closed"), end })
+    }
+    const onClosed = () => settle("closed")
+    const onData = (data: Buffer) => {
+      bytes = Buffer.concat([bytes, data])
+      const { answers } = parseAnswers(bytes, methods, false)
+      // What the server still sends after its last answer belongs to the reply.
+      if (!isCut && answers.length >= methods.length && !answers.some(isLast)) settle("answered")
+    }
+    const timer = setTimeout(() => settle("late"), deadline)
+    socket.on("data", onData).on("end", onClosed).on("close", onClosed)
+  })
+
+/** A connection, and what was sent over it last. */
+interface Connection {
+  readonly socket: Socket
+  readonly previous?: Exchange
+}
+
+/** Makes a client of the server on a port of this machine. */
+export const makeClient = (port: number, deadline = deadlineMillis): Client => {
+  const idle: Array<Connection> = []
+
+  const sendOver = async ({ previous, socket }: Connection, exchange: Exchange): Promise<Reply> => {
+    const receiving = receive(socket, exchange, deadline)
+    await write(socket, exchange)
+    const reply = await receiving
+    const isReusable = reply.end === "answered" && reply.rest.length === 0 && exchange.isValid
+    if (isReusable) idle.push({ socket, previous: exchange })
+    else socket.destroy()
+    return { ...reply, previous }
+  }
+
+  const send = async (exchange: Exchange): Promise<Reply> => {
+    const used = idle.pop()
+    if (used === undefined || used.socket.readableEnded)
+      return sendOver({ socket: await open(port) }, exchange)
+    const reply = await sendOver(used, exchange)
+    // The server may have closed a connection that was idle.
+    const isStale = reply.end === "closed" && reply.answers.length === 0
+    return isStale ? sendOver({ socket: await open(port) }, exchange) : reply
+  }
+
+  return {
+    send,
+    close: () => {
+      for (const { socket } of idle) socket.destroy()
+    },
+  }
+}

@@ -1,0 +1,6 @@
+/** Express 4 has no types. What is used of it has the same types in Express 5. */
+declare module "express4" {
+  import express from "express"
+
+  export default express
+}

@@ -1,0 +1,177 @@
+/** Request lines: operations of the API, and what a hostile client makes of them. */
+
+import * as fc from "fast-check"
+import { basePath, projectId, userIds, webhookPlaceholder } from "./vocabulary.ts"
+
+/** A method and a request target. */
+export interface Line {
+  readonly method: string
+  readonly target: string
+}
+
+const [user = ""] = userIds
+const project = `${basePath}/v2/projects/${projectId}`
+const webhooks = `${project}/integrations/webhooks`
+
+const operation = fc.constantFrom<Line[]>(
+  { method: "PATCH", target: `${project}/memberships/${user}/extend` },
+  { method: "PATCH", target: `${project}/memberships/extend` },
+  { method: "GET", target: webhooks },
+  { method: "POST", target: webhooks },
+  { method: "DELETE", target: `${webhooks}/${webhookPlaceholder}` },
+)
+
+const methods = [
+  "GET",
+  "HEAD",
+  "POST",
+  "PUT",
+  "PATCH",
+  "DELETE",
+  "OPTIONS",
+  "TRACE",
+  "PROPFIND",
+  "PURGE",
+  "SEARCH",
+  "M-SEARCH",
+  "QUERY",
+  "FOO",
+  "patch",
+  "Get",
+  "get",
+  "__proto__",
+  "CONNECT",
+  "PATC",
+]
+
+const ids = [
+  "p2",
+  "%70%31",
+  "%00",
+  "%2F",
+  "%2f..%2f",
+  "%2e",
+  "%2e%2e",
+  ".",
+  "..",
+  "...",
+  "%0d%0a",
+  "%20",
+  "%",
+  "%z",
+  "%zz",
+  "%c3",
+  "%ff",
+  "%c3%28",
+  "%ed%a0%80",
+  "%u0041",
+  "%F0%9F%92%A9",
+  "%25",
+  "__proto__",
+  "constructor",
+  "toString",
+  "*",
+  ":project_id",
+  "'--",
+  "1001;a=b",
+  "a,b",
+  "a+b",
+  "\xe9",
+  "\xff\xfe",
+  "\xc3\xa9",
+  "0",
+  "00000000000000000000000001001",
+  "-1",
+  "1e3",
+  "\\",
+  "{}",
+  "",
+  "x".repeat(99),
+  "x".repeat(101),
+  "x".repeat(255),
+  "x".repeat(256),
+  "x".repeat(4000),
+]
+
+const suffixes = [
+  "?",
+  "?a=b",
+  "?a=%zz",
+  "?extend=1&extend=2",
+  "#",
+  "#a",
+  "?#",
+  "#?",
+  "/",
+  "//",
+  "/.",
+]
+
+const authorities = [
+  "http://localhost",
+  "https://localhost:80",
+  "HTTP://a.example",
+  "http://[::1]:3000",
+  "http://",
+  "http://a@b",
+  "http://a;b",
+  "foo://a",
+  "//a",
+  "http:/",
+  "http://a%zz",
+]
+
+const targets = ["*", "/", "//", "", "a", "/v2", `${basePath}`, `${basePath}/`, "http://localhost"]
+
+const replaceSegment = (target: string, index: number, segment: string): string =>
+  target
+    .split("/")
+    .map((old, position) => (position === index ? segment : old))
+    .join("/")
+
+const insert = (target: string, index: number, text: string): string => {
+  const position = index % (target.length + 1)
+  return target.slice(0, position) + text + target.slice(position)
+}
+
+const encode = (target: string, index: number): string => {
+  const position = index % target.length
+  const code = target.charCodeAt(position).toString(16).padStart(2, "0")
+  return `${target.slice(0, position)}%${code}${target.slice(position + 1)}`
+}
+
+type Change = (line: Line) => Line
+
+const onTarget =
+  (change: (target: string) => string): Change =>
+  (line) => ({ ...line, target: change(line.target) })
+
+const change = fc.oneof(
+  fc.constantFrom(...methods).map((method): Change => (line) => ({ ...line, method })),
+  fc
+    .tuple(fc.integer({ min: 1, max: 9 }), fc.constantFrom(...ids))
+    .map(([index, id]) => onTarget((target) => replaceSegment(target, index, id))),
+  fc
+    .tuple(fc.constantFrom(4, 6), fc.constantFrom(...ids))
+    .map(([index, id]) => onTarget((target) => replaceSegment(target, index, id))),
+  fc.nat(200).map((index) => onTarget((target) => encode(target, index))),
+  fc
+    .tuple(fc.nat(200), fc.constantFrom("/", "//", "/./", "/../", "%2f", "\\", "\xe9", ";", "\x7f"))
+    .map(([index, text]) => onTarget((target) => insert(target, index, text))),
+  fc.constantFrom(...suffixes).map((suffix) => onTarget((target) => target + suffix)),
+  fc.constantFrom(...authorities).map((authority) => onTarget((target) => authority + target)),
+  fc.constantFrom(...targets).map((target) => onTarget(() => target)),
+  fc.constant(onTarget((target) => target.toUpperCase())),
+)
+
+/** Request lines; half of them are as the API expects them. */
+export const line: fc.Arbitrary<Line> = fc
+  .tuple(
+    operation,
+    fc.oneof(
+      { weight: 4, arbitrary: fc.constant([]) },
+      { weight: 3, arbitrary: fc.array(change, { minLength: 1, maxLength: 1 }) },
+      { weight: 1, arbitrary: fc.array(change, { minLength: 2, maxLength: 3 }) },
+    ),
+  )
+  .map(([valid, changes]) => changes.reduce((changed, apply) => apply(changed), valid))

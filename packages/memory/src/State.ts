@@ -1,0 +1,130 @@
+/** The state that all stores share. Each function that changes it is one synchronous step. */
+
+import type { Event } from "@tenure/core/Event"
+import type { Moment } from "@tenure/core/Moment"
+import type { WebhookRef } from "@tenure/core/Outbox"
+import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
+import { type StoredWebhook, WebhookDisabled, WebhookNotFound } from "@tenure/core/Webhook"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Deliveries from "./deliveries/Deliveries.ts"
+import * as Project from "./projects/Project.ts"
+
+/** The state behind all ports. */
+export interface State {
+  readonly projects: Map<ProjectId, Project.Project>
+  readonly deliveries: Deliveries.Deliveries
+  /** Open when there may be deliveries to claim. */
+  readonly changed: Latch.Latch
+  /** How many rows of each project's audit trail are kept. */
+  readonly history: number
+}
+
+/**
+ * Makes an empty state.
+ *
+ * @param history - how many rows of each project's audit trail are kept, and how many deliveries
+ *   that have ended, over all webhooks
+ */
+export const make = (history: number): State => ({
+  projects: new Map(),
+  deliveries: Deliveries.make(history),
+  changed: Latch.makeUnsafe(),
+  history,
+})
+
+/** Creates a project, unless it exists. */
+export const createProject = ({ history, projects }: State, projectId: ProjectId): void => {
+  if (!projects.has(projectId)) projects.set(projectId, Project.make(projectId, history))
+}
+
+/** Returns a project, or fails if it does not exist. */
+export const projectOf = (
+  { projects }: State,
+  projectId: ProjectId,
+): Effect.Effect<Project.Project, ProjectNotFound> =>
+  Effect.suspend(() => {
+    const project = projects.get(projectId)
+    return project === undefined
+      ? Effect.fail(new ProjectNotFound({ projectId }))
+      : Effect.succeed(project)
+  })
+
+/** Returns a webhook of a project, or fails if it does not exist. */
+export const webhookOf = (
+  { projects }: State,
+  { projectId, webhookId }: WebhookRef,
+): Effect.Effect<StoredWebhook, WebhookNotFound> =>
+  Effect.suspend(() => {
+    const webhook = projects.get(projectId)?.webhooks.get(webhookId)
+    return webhook === undefined
+      ? Effect.fail(new WebhookNotFound({ webhookId }))
+      : Effect.succeed(webhook)
+  })
+
+/** Returns a webhook of a project, or fails if it does not exist or is disabled. */
+export const enabledWebhookOf = (
+  state: State,
+  ref: WebhookRef,
+): Effect.Effect<StoredWebhook, WebhookNotFound | WebhookDisabled> =>
+  Effect.filterOrFail(
+    webhookOf(state, ref),
+    ({ disabledAt }) => disabledAt === undefined,
+    ({ id }) => new WebhookDisabled({ webhookId: id }),
+  )
+
+/** Replaces a webhook. */
+export const setWebhook = ({ deliveries, projects }: State, webhook: StoredWebhook): void => {
+  projects.get(webhook.projectId)?.webhooks.set(webhook.id, webhook)
+  Deliveries.update(deliveries, webhook)
+}
+
+/** Removes a webhook and cancels its deliveries. Returns whether it existed. */
+export const removeWebhook = (
+  { deliveries, projects }: State,
+  { projectId, webhookId }: WebhookRef,
+): boolean => {
+  const isRemoved = projects.get(projectId)?.webhooks.delete(webhookId) === true
+  if (isRemoved) Deliveries.cancel(deliveries, webhookId)
+  return isRemoved
+}
+
+const isFor = ({ disabledAt, eventTypes }: StoredWebhook, { type }: Event): boolean =>
+  disabledAt === undefined && (eventTypes === undefined || eventTypes.includes(type))
+
+/** Adds a delivery of an event for one webhook. */
+export const publishTo = (
+  state: State,
+  webhook: StoredWebhook,
+  event: Event,
+  now: Moment,
+): void => {
+  Deliveries.add(state.deliveries, event, webhook, now)
+  state.changed.openUnsafe()
+}
+
+/** Adds a delivery of an event for each webhook of its project that is enabled and for its type. */
+export const publish = (
+  state: State,
+  { webhooks }: Project.Project,
+  event: Event,
+  now: Moment,
+): void => {
+  for (const webhook of webhooks.values()) {
+    if (isFor(webhook, event)) publishTo(state, webhook, event, now)
+  }
+}
+
+/** Disables a webhook, and publishes the announcement to the others of its project. */
+export const disable = (
+  state: State,
+  { id, projectId }: StoredWebhook,
+  announcement: Event,
+  now: Moment,
+): void => {
+  const project = state.projects.get(projectId)
+  const webhook = project?.webhooks.get(id)
+  if (project === undefined || webhook === undefined || webhook.disabledAt !== undefined) return
+  setWebhook(state, { ...webhook, disabledAt: now.unix })
+  publish(state, project, announcement, now)
+}

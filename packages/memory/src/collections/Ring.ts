@@ -1,0 +1,24 @@
+/** The newest elements of a sequence, up to a fixed number. */
+export interface Ring<A> {
+  readonly push: (element: A) => void
+  /** Yields all elements that are kept, newest first. */
+  readonly newestFirst: () => Generator<A>
+}
+
+/** Makes an empty ring that keeps `capacity` elements. */
+export const make = <A>(capacity: number): Ring<A> => {
+  const elements: Array<A> = []
+  let next = 0
+  return {
+    push: (element) => {
+      elements[next] = element
+      next = (next + 1) % capacity
+    },
+    *newestFirst() {
+      for (let age = 1; age <= elements.length; age++) {
+        const element = elements[(next - age + elements.length) % elements.length]
+        if (element !== undefined) yield element
+      }
+    },
+  }
+}

@@ -1,0 +1,277 @@
+/** The deliveries of all webhooks. Each webhook has a lane. Projects take turns, and so do their lanes. */
+
+import type { Event } from "@tenure/core/Event"
+import type { Moment } from "@tenure/core/Moment"
+import {
+  type Claim,
+  type Claimed,
+  type Delivery,
+  mostInProject,
+  type Outbox,
+  type Replay,
+  type Settlement,
+  type WebhookRef,
+} from "@tenure/core/Outbox"
+import type { ProjectId } from "@tenure/core/Project"
+import type { StoredWebhook, WebhookId } from "@tenure/core/Webhook"
+import * as Ring from "../collections/Ring.ts"
+import * as Group from "./Group.ts"
+import * as Job from "./Job.ts"
+import * as Lane from "./Lane.ts"
+import * as Turns from "./Turns.ts"
+
+type ClaimOptions = Parameters<Outbox["Service"]["claim"]>[0]
+type Page = Parameters<Outbox["Service"]["deliveries"]>[1]
+type Ended = Exclude<Delivery["state"], "waiting">
+
+/** All deliveries. Every function that changes them is one synchronous step. */
+export interface Deliveries {
+  readonly lanes: Map<WebhookId, Lane.Lane>
+  readonly groups: Map<ProjectId, Group.Group>
+  readonly turns: Turns.Turns<Group.Group>
+  readonly ended: Ring.Ring<Job.Job>
+  /** The number of deliveries added, and of claims. */
+  readonly counts: { added: number; claimed: number }
+}
+
+/**
+ * Makes an empty set of deliveries.
+ *
+ * @param history - how many deliveries are kept after they have ended
+ */
+export const make = (history: number): Deliveries => ({
+  lanes: new Map(),
+  groups: new Map(),
+  turns: Turns.make(),
+  ended: Ring.make(history),
+  counts: { added: 0, claimed: 0 },
+})
+
+const groupOf = ({ groups }: Deliveries, { webhook }: Lane.Lane): Group.Group => {
+  const known = groups.get(webhook.projectId)
+  if (known !== undefined) return known
+  const group = Group.make()
+  groups.set(webhook.projectId, group)
+  return group
+}
+
+const laneOf = (deliveries: Deliveries, webhook: StoredWebhook): Lane.Lane => {
+  const known = deliveries.lanes.get(webhook.id)
+  if (known !== undefined) return known
+  const lane = Lane.make(webhook)
+  deliveries.lanes.set(webhook.id, lane)
+  groupOf(deliveries, lane).lanes.add(lane)
+  return lane
+}
+
+/** Gives a lane its turn, and its project. */
+const enqueue = (deliveries: Deliveries, lane: Lane.Lane): void => {
+  const group = groupOf(deliveries, lane)
+  group.turns.enqueue(lane)
+  deliveries.turns.enqueue(group)
+}
+
+const end = ({ ended }: Deliveries, job: Job.Job, state: Ended): void => {
+  job.state = state
+  ended.push(job)
+}
+
+/** Makes a job wait until it is due. A job of a disabled webhook fails. */
+const wait = (deliveries: Deliveries, lane: Lane.Lane, job: Job.Job): void => {
+  if (!Lane.isOpen(lane)) return end(deliveries, job, "failed")
+  lane.waiting.push(job)
+  enqueue(deliveries, lane)
+}
+
+/** Adds a delivery of an event, due at once. */
+export const add = (
+  deliveries: Deliveries,
+  event: Event,
+  webhook: StoredWebhook,
+  now: Moment,
+): void => {
+  const job = Job.make(event, webhook.id, ++deliveries.counts.added, now)
+  wait(deliveries, laneOf(deliveries, webhook), job)
+}
+
+/** Ends a lease. */
+const unlease = (deliveries: Deliveries, lane: Lane.Lane, token: string): void => {
+  if (lane.leases.delete(token)) groupOf(deliveries, lane).leased--
+}
+
+/** Makes the jobs of expired leases wait again. */
+const expire = (deliveries: Deliveries, lane: Lane.Lane, tick: number): void => {
+  for (const [token, { job, until }] of lane.leases) {
+    if (until > tick) continue
+    unlease(deliveries, lane, token)
+    wait(deliveries, lane, job)
+  }
+}
+
+/** Claims the next delivery of a project, from the first of its lanes that has one. */
+const claimOne = (
+  deliveries: Deliveries,
+  group: Group.Group,
+  options: ClaimOptions,
+  now: Moment,
+): Claim | undefined => {
+  const { tick } = now
+  const perWebhook = mostInProject(options, group.leased)
+  group.turns.wake(tick)
+  for (const lane of group.turns.queue()) {
+    expire(deliveries, lane, tick)
+    const job = Lane.takeDue(lane, perWebhook, tick)
+    if (job !== undefined) {
+      group.turns.requeue(lane)
+      group.leased++
+      const token = String(++deliveries.counts.claimed)
+      return Lane.lease(lane, job, token, options.leaseMillis, now)
+    }
+    group.turns.park(lane, Lane.nextAt(lane, perWebhook, tick))
+  }
+  return undefined
+}
+
+/** Tells whether a project has as many leases as it may have. */
+const isFull = (
+  deliveries: Deliveries,
+  group: Group.Group,
+  { perProject }: ClaimOptions,
+  tick: number,
+): boolean => {
+  if (group.leased < perProject) return false
+  for (const lane of group.lanes) expire(deliveries, lane, tick)
+  return group.leased >= perProject
+}
+
+/** Claims deliveries that are due, project by project in turn. */
+export const claim = (deliveries: Deliveries, options: ClaimOptions, now: Moment): Claimed => {
+  const { turns } = deliveries
+  const claims: Array<Claim> = []
+  let nextAt = Infinity
+  turns.wake(now.tick)
+  for (const group of turns.queue()) {
+    if (claims.length === options.limit) break
+    if (isFull(deliveries, group, options, now.tick)) {
+      // It keeps its place, because the next claim may allow more.
+      nextAt = Math.min(nextAt, Group.nextExpiry(group))
+      continue
+    }
+    const claimed = claimOne(deliveries, group, options, now)
+    if (claimed === undefined) {
+      turns.park(group, group.turns.nextAt() ?? Infinity)
+    } else {
+      claims.push(claimed)
+      turns.requeue(group)
+    }
+  }
+  nextAt = Math.min(nextAt, turns.nextAt() ?? Infinity)
+  return { claims, nextDueMillis: nextAt === Infinity ? undefined : Math.max(1, nextAt - now.tick) }
+}
+
+/** Changes the state of a job after its claim. */
+const proceed = (
+  deliveries: Deliveries,
+  lane: Lane.Lane,
+  job: Job.Job,
+  settlement: Settlement,
+  now: Moment,
+): void => {
+  switch (settlement._tag) {
+    case "Released":
+      job.claims--
+      return wait(deliveries, lane, job)
+    case "Retry":
+      Job.delay(job, settlement.delayMillis, now)
+      return wait(deliveries, lane, job)
+    case "Delivered":
+      return end(deliveries, job, "delivered")
+    case "Failed":
+    case "Disabled":
+      return end(deliveries, job, "failed")
+  }
+}
+
+/** Settles a claim. Returns its webhook, or `undefined` if the claim is void. */
+export const settle = (
+  deliveries: Deliveries,
+  { lease: token, webhook }: Claim,
+  settlement: Settlement,
+  now: Moment,
+): StoredWebhook | undefined => {
+  const lane = deliveries.lanes.get(webhook.webhookId)
+  const lease = lane?.leases.get(token)
+  if (lane === undefined || lease === undefined || lease.until <= now.tick) return undefined
+  const { job } = lease
+  unlease(deliveries, lane, token)
+  if (settlement._tag !== "Released") {
+    job.attempts.push(settlement.attempt)
+    Lane.recordAttempt(lane, settlement, now)
+  }
+  proceed(deliveries, lane, job, settlement, now)
+  enqueue(deliveries, lane)
+  return lane.webhook
+}
+
+/** Replaces a webhook. If it is disabled, its waiting deliveries fail. */
+export const update = (deliveries: Deliveries, webhook: StoredWebhook): void => {
+  const lane = deliveries.lanes.get(webhook.id)
+  if (lane === undefined) return
+  Lane.update(lane, webhook)
+  if (Lane.isOpen(lane)) return
+  for (const job of lane.waiting.values()) end(deliveries, job, "failed")
+  lane.waiting.clear()
+}
+
+/** Cancels all deliveries of a webhook that was removed. Earlier claims can no longer be settled. */
+export const cancel = (deliveries: Deliveries, webhookId: WebhookId): void => {
+  const lane = deliveries.lanes.get(webhookId)
+  if (lane === undefined) return
+  for (const job of Lane.jobsOf(lane)) end(deliveries, job, "cancelled")
+  const group = groupOf(deliveries, lane)
+  group.leased -= lane.leases.size
+  group.lanes.delete(lane)
+  group.turns.park(lane, Infinity)
+  deliveries.lanes.delete(webhookId)
+}
+
+/** Returns all jobs of a webhook that are kept. */
+const jobsOf = ({ ended, lanes }: Deliveries, webhook: WebhookRef): ReadonlyArray<Job.Job> => {
+  const lane = lanes.get(webhook.webhookId)
+  const open = lane === undefined ? [] : Lane.jobsOf(lane)
+  // A job that was replayed may be among both, or have ended twice.
+  return [...new Set([...open, ...ended.newestFirst()])].filter((job) => Job.isOf(job, webhook))
+}
+
+/** Returns a page of a webhook's deliveries, newest first. */
+export const list = (
+  deliveries: Deliveries,
+  webhook: WebhookRef,
+  { limit, olderThan, state }: Page,
+): ReadonlyArray<Delivery> => {
+  const jobs = jobsOf(deliveries, webhook).toSorted((one, other) => other.order - one.order)
+  const before =
+    olderThan === undefined ? Infinity : jobs.find(({ event }) => event.id === olderThan)?.order
+  return jobs
+    .filter((job) => job.order < (before ?? 0) && (state === undefined || job.state === state))
+    .slice(0, limit)
+    .map(Job.toDelivery)
+}
+
+/** Restarts deliveries of a webhook that have ended. Returns their number. */
+export const replay = (
+  deliveries: Deliveries,
+  webhook: StoredWebhook,
+  which: Replay,
+  now: Moment,
+): number => {
+  const ref = { projectId: webhook.projectId, webhookId: webhook.id }
+  const jobs = jobsOf(deliveries, ref).filter((job) => Job.isReplayed(job, which))
+  for (const job of jobs) {
+    job.state = "waiting"
+    job.claims = 0
+    Job.delay(job, 0, now)
+    wait(deliveries, laneOf(deliveries, webhook), job)
+  }
+  return jobs.length
+}

@@ -1,0 +1,130 @@
+/** The deliveries of one webhook that have not ended, and how its attempts went. */
+
+import type { Moment } from "@tenure/core/Moment"
+import type { Claim, Settlement } from "@tenure/core/Outbox"
+import type { StoredWebhook } from "@tenure/core/Webhook"
+import * as Heap from "../collections/Heap.ts"
+import * as Job from "./Job.ts"
+
+/** The lease of a claimed job. */
+interface Lease {
+  readonly job: Job.Job
+  /** When it expires, by the monotonic clock. */
+  readonly until: number
+}
+
+/** How the latest attempts for a webhook went. */
+interface Health {
+  /** The number of attempts that have failed since one succeeded. */
+  failures: number
+  /** When the first of them failed, in milliseconds since the epoch. */
+  failingSince: number | undefined
+  /** Until when the webhook is held, by the monotonic clock. */
+  heldUntil: number
+}
+
+/** The lane of a webhook. */
+export interface Lane extends Health {
+  webhook: StoredWebhook
+  readonly waiting: Heap.Heap<Job.Job>
+  /** The claimed jobs by the tokens of their leases. */
+  readonly leases: Map<string, Lease>
+}
+
+const untried: Health = { failures: 0, failingSince: undefined, heldUntil: -Infinity }
+
+/** Makes an empty lane. */
+export const make = (webhook: StoredWebhook): Lane => ({
+  webhook,
+  waiting: Heap.make<Job.Job>(Job.isSooner),
+  leases: new Map(),
+  ...untried,
+})
+
+/** Tells whether the webhook is enabled. */
+export const isOpen = ({ webhook }: Lane): boolean => webhook.disabledAt === undefined
+
+/** Replaces the webhook. Enabling it again resets its failures. */
+export const update = (lane: Lane, webhook: StoredWebhook): void => {
+  if (!isOpen(lane) && webhook.disabledAt === undefined) Object.assign(lane, untried)
+  lane.webhook = webhook
+}
+
+/** Returns all jobs that have not ended. */
+export const jobsOf = ({ leases, waiting }: Lane): ReadonlyArray<Job.Job> => [
+  ...waiting.values(),
+  ...[...leases.values()].map(({ job }) => job),
+]
+
+/** Tells whether another job may be claimed now, if one is due. */
+const hasRoom = (
+  { failures, heldUntil, leases }: Lane,
+  perWebhook: number,
+  tick: number,
+): boolean => heldUntil <= tick && leases.size < (failures > 0 ? 1 : perWebhook)
+
+/** Removes and returns the next job, if it is due and may be claimed. */
+export const takeDue = (lane: Lane, perWebhook: number, tick: number): Job.Job | undefined => {
+  const next = lane.waiting.peek()
+  const isDue = next !== undefined && next.dueTick <= tick && hasRoom(lane, perWebhook, tick)
+  return isDue ? lane.waiting.pop() : undefined
+}
+
+/** Returns when the next lease expires, in milliseconds by the monotonic clock. */
+export const nextExpiry = ({ leases }: Lane): number =>
+  Math.min(Infinity, ...[...leases.values()].map(({ until }) => until))
+
+/**
+ * Returns when a job can be claimed if nothing is published or settled before.
+ *
+ * @returns milliseconds by the monotonic clock, or `Infinity` for never
+ */
+export const nextAt = (lane: Lane, perWebhook: number, tick: number): number => {
+  const { heldUntil, waiting } = lane
+  const next = waiting.peek()
+  const mayWait = next !== undefined && (heldUntil > tick || hasRoom(lane, perWebhook, tick))
+  const due = mayWait ? Math.max(next.dueTick, heldUntil) : Infinity
+  return Math.min(due, nextExpiry(lane))
+}
+
+/** Claims a job, with a token for its lease. */
+export const lease = (
+  lane: Lane,
+  job: Job.Job,
+  token: string,
+  leaseMillis: number,
+  { tick, unix }: Moment,
+): Claim => {
+  job.claims++
+  lane.leases.set(token, { job, until: tick + leaseMillis })
+  const { id, previous, projectId, secret, signingKey, url } = lane.webhook
+  const isRotating = previous !== undefined && previous.until > unix
+  return {
+    event: { id: job.event.id, body: job.event.body },
+    webhook: {
+      projectId,
+      webhookId: id,
+      url,
+      secrets: isRotating ? [secret, previous.secret] : [secret],
+      signingKey,
+      failures: lane.failures,
+      failingSince: lane.failingSince,
+    },
+    attemptNumber: job.claims,
+    lease: token,
+  }
+}
+
+const holdMillisOf = (settlement: Settlement): number =>
+  "holdMillis" in settlement ? settlement.holdMillis : 0
+
+/** Records how an attempt went. */
+export const recordAttempt = (lane: Lane, settlement: Settlement, { tick, unix }: Moment): void => {
+  if (settlement._tag === "Delivered") {
+    Object.assign(lane, untried)
+  } else {
+    lane.failures++
+    lane.failingSince ??= unix
+    lane.heldUntil = Math.max(lane.heldUntil, tick + holdMillisOf(settlement))
+  }
+}

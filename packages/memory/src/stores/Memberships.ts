@@ -1,0 +1,121 @@
+/** Memberships in memory. */
+
+import type { EndDate } from "@tenure/core/EndDate"
+import { type Action, MembershipNotFound, type UserId } from "@tenure/core/Membership"
+import type { BulkExtension, Change, MembershipStore } from "@tenure/core/MembershipStore"
+import * as Moment from "@tenure/core/Moment"
+import type { ProjectId } from "@tenure/core/Project"
+import * as Effect from "effect/Effect"
+import { membershipOf, type Project } from "../projects/Project.ts"
+import * as State from "../State.ts"
+
+/** What a row of the audit trail says besides who made the change, and when. */
+interface Entry {
+  readonly action: Action
+  readonly userId: UserId | undefined
+  readonly from: EndDate | undefined
+  readonly to: EndDate | undefined
+}
+
+/** Sets the end date of the members that the mode concerns. Returns their number. */
+const setAll = ({ members }: Project, { endDate, mode }: BulkExtension): number => {
+  if (mode === "set") {
+    members.setAll(endDate)
+    return members.size()
+  }
+  const shorter = members.sorted().filter((userId) => (members.get(userId) ?? endDate) < endDate)
+  for (const userId of shorter) members.set(userId, endDate)
+  return shorter.length
+}
+
+/** Makes the store. Every change is one synchronous step. */
+export const make = (state: State.State): MembershipStore["Service"] => {
+  const record = (
+    project: Project,
+    { at, event, origin }: Change,
+    entry: Entry,
+    now: Moment.Moment,
+  ): void => {
+    project.history.push({ projectId: project.id, origin, at, ...entry })
+    State.publish(state, project, event, now)
+  }
+
+  const projectAndNow = (projectId: ProjectId) =>
+    Effect.all({ project: State.projectOf(state, projectId), now: Moment.now })
+
+  /** Changes one membership that exists. */
+  const change = (
+    changed: Change & { readonly userId: UserId },
+    apply: (project: Project, from: EndDate) => Entry,
+  ): Effect.Effect<void, MembershipNotFound> =>
+    Effect.flatMap(Moment.now, (now) => {
+      const { projectId, userId } = changed
+      const project = state.projects.get(projectId)
+      const from = project?.members.get(userId)
+      if (project === undefined || from === undefined) {
+        return Effect.fail(new MembershipNotFound({ projectId, userId }))
+      }
+      record(project, changed, apply(project, from), now)
+      return Effect.void
+    })
+
+  return {
+    ping: Effect.void,
+
+    createProject: (projectId) => Effect.sync(() => State.createProject(state, projectId)),
+
+    grant: (grant) =>
+      Effect.map(projectAndNow(grant.projectId), ({ now, project }) => {
+        const { endDate, userId } = grant
+        const from = project.members.get(userId)
+        project.members.set(userId, endDate)
+        record(project, grant, { action: "granted", userId, from, to: endDate }, now)
+      }),
+
+    extend: (extension) =>
+      change(extension, ({ members }, from) => {
+        const { endDate, userId } = extension
+        members.set(userId, endDate)
+        return { action: "extended", userId, from, to: endDate }
+      }),
+
+    extendAll: (extension) =>
+      Effect.map(projectAndNow(extension.projectId), ({ now, project }) => {
+        const total = setAll(project, extension)
+        const to = extension.endDate
+        const entry = { action: "bulk_extended", userId: undefined, from: undefined, to } as const
+        record(project, extension, entry, now)
+        return total
+      }),
+
+    end: (ending) =>
+      change(ending, ({ members }, from) => {
+        members.delete(ending.userId)
+        return { action: "ended", userId: ending.userId, from, to: undefined }
+      }),
+
+    find: (projectId, userId) =>
+      Effect.suspend(() => {
+        const project = state.projects.get(projectId)
+        const membership = project && membershipOf(project, userId)
+        return membership === undefined
+          ? Effect.fail(new MembershipNotFound({ projectId, userId }))
+          : Effect.succeed(membership)
+      }),
+
+    list: (projectId, { after, limit }) =>
+      Effect.map(State.projectOf(state, projectId), (project) => {
+        const userIds = project.members.sorted()
+        const start = after === undefined ? 0 : userIds.findIndex((userId) => userId > after)
+        const page = start === -1 ? [] : userIds.slice(start, start + limit)
+        return page.flatMap((userId) => membershipOf(project, userId) ?? [])
+      }),
+
+    history: (projectId, { limit, userId }) =>
+      Effect.map(State.projectOf(state, projectId), ({ history }) =>
+        [...history.newestFirst()]
+          .filter((row) => userId === undefined || row.userId === userId)
+          .slice(0, limit),
+      ),
+  }
+}

@@ -1,0 +1,52 @@
+/** The outbox in memory. */
+
+import * as Moment from "@tenure/core/Moment"
+import type { Outbox } from "@tenure/core/Outbox"
+import * as Effect from "effect/Effect"
+import * as Deliveries from "../deliveries/Deliveries.ts"
+import * as State from "../State.ts"
+
+/** Makes the outbox. */
+export const make = (state: State.State): Outbox["Service"] => ({
+  ping: Effect.void,
+
+  publish: (event) =>
+    Effect.flatMap(State.projectOf(state, event.projectId), (project) =>
+      Effect.map(Moment.now, (now) => State.publish(state, project, event, now)),
+    ),
+
+  publishTo: (event, webhookId) =>
+    Effect.flatMap(
+      State.enabledWebhookOf(state, { projectId: event.projectId, webhookId }),
+      (webhook) => Effect.map(Moment.now, (now) => State.publishTo(state, webhook, event, now)),
+    ),
+
+  claim: (options) =>
+    Effect.map(Moment.now, (now) => Deliveries.claim(state.deliveries, options, now)),
+
+  settle: (claim, settlement) =>
+    Effect.map(Moment.now, (now) => {
+      const webhook = Deliveries.settle(state.deliveries, claim, settlement, now)
+      if (webhook === undefined) return false
+      if (settlement._tag === "Disabled")
+        State.disable(state, webhook, settlement.announcement, now)
+      if (settlement._tag === "Released") state.changed.openUnsafe()
+      return true
+    }),
+
+  nextChange: Effect.map(state.changed.await, () => {
+    state.changed.closeUnsafe()
+    return { _tag: "Due" } as const
+  }),
+
+  deliveries: (webhook, page) =>
+    Effect.sync(() => Deliveries.list(state.deliveries, webhook, page)),
+
+  replay: Effect.fnUntraced(function* (ref, which) {
+    const webhook = yield* State.enabledWebhookOf(state, ref)
+    const now = yield* Moment.now
+    const replayed = Deliveries.replay(state.deliveries, webhook, which, now)
+    state.changed.openUnsafe()
+    return replayed
+  }),
+})

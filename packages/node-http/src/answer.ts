@@ -1,0 +1,87 @@
+/** Has Tenure answer a request. */
+
+import { AsyncLocalStorage } from "node:async_hooks"
+import { inspect } from "node:util"
+import { type ApiRequest, type Body, pathOf } from "@tenure/core/ApiRequest"
+import type { ApiResponse } from "@tenure/core/Envelope"
+import { keepRepeated } from "@tenure/core/HeaderFields"
+import type { Mountable } from "@tenure/core/Mountable"
+import type { NodeRequest, NodeResponse } from "./messages.ts"
+import { inOrder, limitRefusals } from "./pipelines.ts"
+import { readBody } from "./requestBody.ts"
+import { takeTurn } from "./turns.ts"
+
+/** Converts a request whose body is known to the request of the core. */
+export const toApiRequest = (request: NodeRequest, body: Body): ApiRequest => ({
+  method: request.method ?? "",
+  path: pathOf(request.url ?? ""),
+  headers: keepRepeated(request.headers, request.rawHeaders),
+  body,
+  remoteAddress: request.socket.remoteAddress,
+})
+
+/** What an adapter knows better than the Node request. */
+export type Known = Partial<
+  Pick<ApiRequest, "path" | "originalPath" | "remoteAddress" | "authenticate">
+>
+
+/**
+ * Reads a request, has Tenure answer it, and calls `deliver` with the response. For adapters to hosts
+ * that build on Node. The requests of one connection are answered one after the other.
+ *
+ * @param response - the response of Node, which tells when the next request may be read
+ */
+export const handle = (
+  tenure: Mountable,
+  request: NodeRequest,
+  response: NodeResponse,
+  known: Known,
+  deliver: (response: ApiResponse) => void,
+): void => {
+  // Restores the async context of the request for the host's authentication. Neither the end of the
+  // body nor a turn runs in it.
+  const inContext = AsyncLocalStorage.snapshot()
+  inOrder(request, response, () =>
+    readBody(request, tenure.maxBodyBytes, (body) => {
+      // Converted before the turn, because a connection that breaks meanwhile has no address.
+      const apiRequest = { ...toApiRequest(request, body), ...known }
+      takeTurn(
+        () =>
+          void inContext(answer, tenure, apiRequest, (reply) =>
+            deliver(limitRefusals(request, reply, tenure.maxRefusals)),
+          ),
+      )
+    }),
+  )
+}
+
+const defective: ApiResponse = { status: 500, headers: { Connection: "close" }, body: "" }
+
+const warn = (defect: unknown): void =>
+  process.emitWarning(defect instanceof Error ? defect : inspect(defect))
+
+const responseTo = async (tenure: Mountable, request: ApiRequest): Promise<ApiResponse> => {
+  try {
+    return await tenure.handle(request)
+  } catch (defect) {
+    warn(defect)
+    return defective
+  }
+}
+
+/**
+ * Has Tenure answer a request, and calls `deliver` with the response. A defect emits a process
+ * warning and affects no other request.
+ */
+export const answer = async (
+  tenure: Mountable,
+  request: ApiRequest,
+  deliver: (response: ApiResponse) => void,
+): Promise<void> => {
+  const response = await responseTo(tenure, request)
+  try {
+    deliver(response)
+  } catch (fault) {
+    warn(fault)
+  }
+}

@@ -1,0 +1,26 @@
+/** What requests and responses of node:http and node:http2 have in common. */
+
+import type { IncomingHttpHeaders } from "node:http"
+import type { Duplex, Readable } from "node:stream"
+
+/** A request of node:http or node:http2. */
+export interface NodeRequest extends Readable {
+  readonly method?: string | undefined
+  readonly url?: string | undefined
+  readonly httpVersionMajor: number
+  readonly headers: IncomingHttpHeaders
+  readonly rawHeaders: ReadonlyArray<string>
+  readonly socket: Duplex & { readonly remoteAddress?: string | undefined }
+  readonly aborted: boolean
+}
+
+/** A response of node:http or node:http2. */
+export interface NodeResponse {
+  readonly req: { readonly httpVersionMajor: number }
+  readonly headersSent: boolean
+  readonly destroyed: boolean
+  writeHead(status: number, headers: Record<string, string | number>): unknown
+  end(body: string): unknown
+  destroy(): unknown
+  once(event: "close", listener: () => void): unknown
+}

@@ -1,0 +1,120 @@
+/** Takes the requests of each connection one after the other. */
+
+import type { EventEmitter } from "node:events"
+import { IncomingMessage, ServerResponse } from "node:http"
+import type { Duplex } from "node:stream"
+import type { ApiResponse } from "@tenure/core/Envelope"
+import type { NodeRequest, NodeResponse } from "./messages.ts"
+import { takeTurn } from "./turns.ts"
+
+interface Waiting {
+  readonly response: NodeResponse
+  readonly start: () => void
+}
+
+/** The requests of one connection. */
+interface Pipeline {
+  /** The response to the request that was taken last, until it is sent. */
+  current: NodeResponse | undefined
+  /** The requests that have arrived behind it, oldest first. */
+  waiting: Array<Waiting>
+  /** How many requests in a row were refused by a rate limit. */
+  refusals: number
+}
+
+const pipelines = new WeakMap<Duplex, Pipeline>()
+
+const pipelineOf = (socket: Duplex): Pipeline => {
+  const known = pipelines.get(socket)
+  if (known !== undefined) return known
+  const pipeline: Pipeline = { current: undefined, waiting: [], refusals: 0 }
+  pipelines.set(socket, pipeline)
+  // Node reads on when it reads the body of the current request.
+  socket.on("resume", () => {
+    if (pipeline.waiting.length > 0) socket.pause()
+  })
+  return pipeline
+}
+
+const take = (socket: Duplex, pipeline: Pipeline, { response, start }: Waiting): void => {
+  pipeline.current = response
+  response.once("close", () => {
+    const next = socket.writableEnded || socket.destroyed ? undefined : pipeline.waiting.shift()
+    pipeline.current = next?.response
+    if (next === undefined) return void (pipeline.waiting = [])
+    // Not at once: a client with many requests must not keep others waiting for their turn.
+    takeTurn(() => {
+      // The body of the last request may not have arrived yet.
+      if (pipeline.waiting.length === 0) socket.resume()
+      take(socket, pipeline, next)
+    })
+  })
+  start()
+}
+
+/**
+ * Calls `start` once every earlier request of the connection has been answered and its response sent.
+ * Meanwhile nothing is read from the connection. A client that pipelines requests or does not read
+ * responses thus holds at most what one read of its socket brings, and takes no more turns than a
+ * client that waits for each response.
+ *
+ * A stream of HTTP/2 starts at once: sessions have flow control of their own.
+ */
+export const inOrder = (
+  { httpVersionMajor, socket }: NodeRequest,
+  response: NodeResponse,
+  start: () => void,
+): void => {
+  if (httpVersionMajor > 1) return start()
+  const pipeline = pipelineOf(socket)
+  // Both a server and the handler that it calls put their requests in order.
+  if (pipeline.current === response) return start()
+  if (pipeline.current === undefined) return take(socket, pipeline, { response, start })
+  pipeline.waiting.push({ response, start })
+  socket.pause()
+}
+
+/**
+ * Puts all requests of a server in order, those of the host included. Tenure's own server and the
+ * handlers for node:http, Express and Fastify do this by themselves; use it for other hosts on Node.
+ *
+ * @returns the same server
+ * @example
+ * ```ts
+ * import { serve } from "@hono/node-server"
+ * import { orderRequests } from "@tenure/node-http"
+ * import { Hono } from "hono"
+ *
+ * orderRequests(serve({ fetch: new Hono().fetch }))
+ * ```
+ */
+export const orderRequests = <Server extends EventEmitter>(server: Server): Server => {
+  const emit = server.emit.bind(server)
+  // Listeners that are added later are in order too.
+  return Object.assign(server, {
+    emit: (event: string, ...args: ReadonlyArray<unknown>): boolean => {
+      const [request, response] = args
+      if (event !== "request" || !(request instanceof IncomingMessage)) return emit(event, ...args)
+      if (!(response instanceof ServerResponse)) return emit(event, ...args)
+      inOrder(request, response, () => void emit(event, request, response))
+      return true
+    },
+  })
+}
+
+/**
+ * Counts the refusals on a connection. Returns the response, with which the connection ends if it is
+ * the refusal number `most` in a row.
+ */
+export const limitRefusals = (
+  { httpVersionMajor, socket }: NodeRequest,
+  response: ApiResponse,
+  most: number,
+): ApiResponse => {
+  if (httpVersionMajor > 1) return response
+  const pipeline = pipelineOf(socket)
+  pipeline.refusals = response.status === 429 ? pipeline.refusals + 1 : 0
+  return pipeline.refusals < most
+    ? response
+    : { ...response, headers: { ...response.headers, Connection: "close" } }
+}

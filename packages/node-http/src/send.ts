@@ -1,0 +1,26 @@
+/** Sends responses. */
+
+import type { ApiResponse } from "@tenure/core/Envelope"
+import type { NodeResponse } from "./messages.ts"
+
+/** Removes the Connection header, which HTTP/2 does not have, from a response over HTTP/2. */
+const allowedHeaders = (
+  { req }: NodeResponse,
+  headers: Readonly<Record<string, string | number>>,
+): Readonly<Record<string, string | number>> => {
+  if (req.httpVersionMajor === 1) return headers
+  const { Connection: _, ...allowed } = headers
+  return allowed
+}
+
+/** Sends a response, unless one has been sent already or the connection is gone. */
+export const send = (
+  response: NodeResponse,
+  { body, headers, status }: ApiResponse,
+  more?: Readonly<Record<string, string>>,
+): void => {
+  if (response.headersSent || response.destroyed) return
+  const all = { ...headers, "Content-Length": Buffer.byteLength(body), ...more }
+  response.writeHead(status, allowedHeaders(response, all))
+  response.end(body)
+}

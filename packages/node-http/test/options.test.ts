@@ -1,0 +1,56 @@
+import { IncomingMessage } from "node:http"
+import { Socket } from "node:net"
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import { serve, toNodeHandler, verifyWebhook } from "@tenure/node-http"
+import { expect, it } from "vitest"
+
+it.each([
+  ['{"prot":3000}', "prot"],
+  ['{"port":"3000"}', "port"],
+  ['{"port":65536}', "port"],
+  ['{"host":""}', "host"],
+  ['{"listener":{}}', "listener"],
+  ['{"headersTimeout":"10s"}', "headersTimeout"],
+  ['{"requestTimeout":0}', "requestTimeout"],
+  ['{"idleTimeout":-1}', "idleTimeout"],
+  ['{"shutdownTimeout":"soon"}', "shutdownTimeout"],
+  ["null", "options"],
+])("a server with the options %s is refused by name", async (options, field) => {
+  const tenure = await Tenure.make({ stores: memory() })
+  await expect(serve(tenure, JSON.parse(options))).rejects.toMatchObject({
+    _tag: "InvalidInput",
+    field,
+  })
+  await tenure.close()
+})
+
+it("a listener with the wrong options is refused by name", async () => {
+  const tenure = await Tenure.make({ stores: memory() })
+  expect(() => toNodeHandler(tenure, JSON.parse('{"authentication":1}'))).toThrow(
+    expect.objectContaining({ _tag: "InvalidInput", field: "authentication" }),
+  )
+  await tenure.close()
+})
+
+it.each([
+  ['{"tolerance":300}', "tolerance"],
+  ['{"toleranceSeconds":"5 minutes"}', "toleranceSeconds"],
+  ['{"maxBodyBytes":0}', "maxBodyBytes"],
+])("a verification with the options %s is refused by name", async (options, field) => {
+  const request = new IncomingMessage(new Socket())
+  await expect(verifyWebhook(request, [], JSON.parse(options))).rejects.toMatchObject({
+    _tag: "InvalidInput",
+    field,
+  })
+})
+
+it("a missing await is a clear error", async () => {
+  const tenure = Tenure.make({ stores: memory() })
+  const message = "tenure is a promise: write `await Tenure.make(…)`"
+  // @ts-expect-error: plain JavaScript does not notice.
+  expect(() => toNodeHandler(tenure)).toThrow(new TypeError(message))
+  // @ts-expect-error: plain JavaScript does not notice.
+  await expect(serve(tenure)).rejects.toThrow(new TypeError(message))
+  await (await tenure).close()
+})

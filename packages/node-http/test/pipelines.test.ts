@@ -1,0 +1,144 @@
+import { once } from "node:events"
+import { createServer, type Server } from "node:http"
+import type { Socket } from "node:net"
+import type { ApiResponse } from "@tenure/core/Envelope"
+import { orderRequests, toNodeHandler } from "@tenure/node-http"
+import { parseResponses } from "@tenure/testing"
+import { describe, expect, it } from "vitest"
+import { answering, body, connect, extendOne, gated, lines, ok } from "./support.ts"
+
+const get = lines("GET / HTTP/1.1", "Host: a")
+const patch =
+  lines(
+    `PATCH ${extendOne} HTTP/1.1`,
+    "Host: a",
+    "Content-Type: application/json",
+    `Content-Length: ${body.length}`,
+  ) + body
+
+/** Runs a test against a server of node:http and a connection to it, seen from both sides. */
+const connected = async (
+  server: Server,
+  test: (client: Socket, served: Socket, url: string) => Promise<void>,
+): Promise<void> => {
+  server.listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const address = server.address()
+  const url = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`
+  const accepted = once(server, "connection")
+  const client = await connect(url)
+  const [served] = await accepted
+  try {
+    await test(client, served, url)
+  } finally {
+    client.destroy()
+    server.closeAllConnections()
+    server.close()
+  }
+}
+
+/** Lets the event loop turn until nothing more can happen by itself. */
+const settled = async (): Promise<void> => {
+  for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+/** Reads until the text has arrived so many times. */
+const received = async (client: Socket, text: string, times: number): Promise<string> => {
+  let all = ""
+  while (all.split(text).length <= times) {
+    const [data] = await once(client, "data")
+    all += String(data)
+  }
+  return all
+}
+
+describe("a connection", () => {
+  it("is not read on while a request on it waits", async () => {
+    const { seen, tenure, until } = gated()
+    await connected(createServer(toNodeHandler(tenure)), async (client, served) => {
+      client.write(get.repeat(40_000))
+      await until(1)
+      await settled()
+      expect(seen).toHaveLength(1)
+      expect(served.bytesRead).toBeLessThanOrEqual(2 * 65_536)
+    })
+  })
+
+  it("is not read on while its client does not read responses", async () => {
+    const large: ApiResponse = { status: 200, headers: {}, body: "x".repeat(1_000_000) }
+    const tenure = answering(async () => large)
+    await connected(createServer(toNodeHandler(tenure)), async (client, served) => {
+      client.write(get.repeat(40_000))
+      while (served.writableLength === 0) await settled()
+      await settled()
+      expect(served.bytesRead).toBeLessThanOrEqual(2 * 65_536)
+      expect(served.writableLength).toBeLessThan(2 * large.body.length)
+    })
+  })
+
+  it("has its requests answered one after the other, bodies included", async () => {
+    const seen: Array<string> = []
+    let atOnce = 0
+    const tenure = answering(async ({ body: { _tag }, method }) => {
+      expect(++atOnce).toBe(1)
+      await settled()
+      atOnce--
+      seen.push(`${method} ${_tag}`)
+      return { ...ok, body: JSON.stringify(seen.length) }
+    })
+    await connected(createServer(toNodeHandler(tenure)), async (client) => {
+      const answers = received(client, "HTTP/1.1 200", 30)
+      const packet = (get + patch + patch).repeat(10)
+      // In pieces that end anywhere, in the middle of a body too.
+      for (let at = 0; at < packet.length; at += 97) {
+        client.write(packet.slice(at, at + 97))
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      const bodies = parseResponses(await answers).map((one) => one.text)
+      expect(bodies).toEqual(Array.from({ length: 30 }, (_, index) => String(index + 1)))
+    })
+    expect(seen.filter((one) => one === "PATCH Bytes")).toHaveLength(20)
+  })
+
+  it("closes after so many refusals in a row", async () => {
+    const statuses = [429, 429, 200, 429, 429, 429, 200]
+    const tenure = answering(async () => ({ ...ok, status: statuses.shift() ?? 500 }))
+    const handler = toNodeHandler({ ...tenure, maxRefusals: 3 })
+    await connected(createServer(handler), async (client) => {
+      const chunks: Array<unknown> = []
+      client.on("data", (data) => chunks.push(data))
+      client.write(get.repeat(7))
+      await once(client, "end")
+      const responses = parseResponses(chunks.join(""))
+      expect(responses.map(({ headers, status }) => [status, headers["connection"]])).toEqual([
+        [429, "keep-alive"],
+        [429, "keep-alive"],
+        [200, "keep-alive"],
+        [429, "keep-alive"],
+        [429, "keep-alive"],
+        [429, "close"],
+      ])
+    })
+    expect(statuses).toEqual([200])
+  })
+})
+
+describe("orderRequests", () => {
+  it("puts the requests of any host in order", async () => {
+    let atOnce = 0
+    const server = orderRequests(
+      createServer((_request, response) => {
+        expect(++atOnce).toBe(1)
+        setImmediate(() => {
+          atOnce--
+          response.end("{}")
+        })
+      }),
+    )
+    await connected(server, async (client) => {
+      const answers = received(client, "HTTP/1.1 200", 100)
+      client.write(get.repeat(100))
+      await answers
+    })
+  })
+})

@@ -1,0 +1,30 @@
+/** Deletes rows that are no longer needed, a few at a time. */
+
+import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+
+/**
+ * Runs a step in the background until the scope closes: first after the interval, then repeatedly
+ * until it returns no rows, then after the next interval. Logs failures and continues.
+ */
+export const regularly = (
+  interval: Duration.Input,
+  step: Effect.Effect<ReadonlyArray<unknown>, StoreUnavailable>,
+): Effect.Effect<unknown, never, Scope.Scope> =>
+  Effect.sleep(interval).pipe(
+    Effect.andThen(
+      // The pauses leave the database to other statements.
+      Effect.repeat(step, {
+        while: (rows) => rows.length > 0,
+        schedule: Schedule.spaced("50 millis"),
+      }),
+    ),
+    Effect.catchCause((cause) =>
+      Effect.logWarning("Housekeeping failed and will be retried", cause),
+    ),
+    Effect.forever,
+    Effect.forkScoped,
+  )

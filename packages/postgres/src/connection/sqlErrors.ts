@@ -1,0 +1,34 @@
+/** What an error from PostgreSQL means for the caller. */
+
+import * as Predicate from "effect/Predicate"
+import type { SqlError } from "effect/sql/SqlError"
+
+/** Returns the SQLSTATE of an error, or `undefined` if the server sent none. */
+const sqlStateOf = ({ reason }: SqlError): string | undefined =>
+  Predicate.hasProperty(reason.cause, "code") && typeof reason.cause.code === "string"
+    ? reason.cause.code
+    : undefined
+
+// The SQLSTATE classes of errors caused by a statement or its parameters.
+const faultClasses = new Set(["0A", "21", "22", "23", "42"])
+
+/** Whether the statement or its parameters caused the error, rather than the server. */
+export const isFault = (error: SqlError): boolean =>
+  faultClasses.has((sqlStateOf(error) ?? "").slice(0, 2))
+
+/** Whether the transaction lost a deadlock or could not be serialized, and can run again. */
+export const isLostRace = ({ reason }: SqlError): boolean =>
+  reason._tag === "DeadlockError" || reason._tag === "SerializationError"
+
+/**
+ * Whether one of Tenure's own statements lost a race. They violate a unique constraint only when
+ * another statement inserts the same row at the same time.
+ */
+export const isConflict = (error: SqlError): boolean =>
+  isLostRace(error) || error.reason._tag === "UniqueViolation"
+
+/** Whether the statement waited too long for a lock. */
+export const isLockTimeout = ({ reason }: SqlError): boolean => reason._tag === "LockTimeoutError"
+
+/** Whether the server refused a connection because too many are open (SQLSTATE class 53). */
+export const isCrowded = (error: SqlError): boolean => sqlStateOf(error)?.startsWith("53") === true

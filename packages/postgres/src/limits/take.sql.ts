@@ -1,0 +1,75 @@
+import * as TokenBucket from "@tenure/core/TokenBucket"
+import { bigint, text } from "../connection/parameters.ts"
+
+/**
+ * Takes up to `$1` tokens, the same number from each bucket. Returns one row for each bucket, in
+ * order: the time at which the bucket was full again before, the number of tokens taken, and the
+ * time of the database's clock. Times are in microseconds.
+ *
+ * The statement has no ON CONFLICT, so that one of two statements that insert the same bucket fails
+ * as a whole and runs again. Otherwise its decision would rest on a bucket that it did not see.
+ *
+ * @param count - the number of buckets; each has three parameters: key, increment and span
+ */
+export const take = (schema: string, count: number): string => {
+  const rows = Array.from({ length: count }, (_, index) => {
+    const first = 2 + 3 * index
+    return `(${index}, $${first}::text, $${first + 1}::bigint, $${first + 2}::bigint)`
+  })
+  const keys = Array.from({ length: count }, (_, index) => `$${2 + 3 * index}`)
+  return `
+    WITH clock AS MATERIALIZED (
+      SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
+    ),
+    asked (n, key, increment, span) AS MATERIALIZED (VALUES ${rows.join(", ")}),
+    kept AS MATERIALIZED (
+      SELECT key, tat FROM ${schema}.buckets WHERE key IN (${keys.join(", ")})
+      -- All statements lock buckets in the same order, which avoids deadlocks.
+      ORDER BY key
+      FOR UPDATE
+    ),
+    -- Before now would be more than full, and after now plus the span less than empty.
+    state AS MATERIALIZED (
+      SELECT a.n, a.key, a.increment, a.span, k.key IS NOT NULL AS is_kept, c.now,
+             least(greatest(coalesce(k.tat, 0), c.now), c.now + a.span) AS tat
+      FROM asked a CROSS JOIN clock c LEFT JOIN kept k ON k.key = a.key
+    ),
+    decision AS MATERIALIZED (
+      SELECT least($1::bigint, min((span - (tat - now)) / increment)) AS taken FROM state
+    ),
+    updated AS (
+      UPDATE ${schema}.buckets b SET tat = s.tat + d.taken * s.increment
+      FROM state s, decision d
+      WHERE b.key = s.key AND d.taken > 0
+    ),
+    inserted AS (
+      INSERT INTO ${schema}.buckets (key, tat)
+      SELECT s.key, s.tat + d.taken * s.increment FROM state s, decision d
+      WHERE NOT s.is_kept AND d.taken > 0
+    )
+    SELECT s.tat, s.now, d.taken FROM state s, decision d ORDER BY s.n
+  `
+}
+
+/** A bucket, and its key in the table. */
+export interface Bucket {
+  readonly key: string
+  readonly policy: TokenBucket.Policy
+}
+
+/** The parameters of `take`. */
+export const takeParams = (buckets: ReadonlyArray<Bucket>, count: number) => [
+  bigint(count),
+  ...buckets.flatMap(({ key, policy }) => [
+    text(key),
+    bigint(policy.increment),
+    bigint(TokenBucket.span(policy)),
+  ]),
+]
+
+/** A row of `take`. */
+export interface TakeRow {
+  readonly tat: bigint
+  readonly now: bigint
+  readonly taken: bigint
+}

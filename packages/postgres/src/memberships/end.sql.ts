@@ -1,0 +1,20 @@
+import { publishing } from "../outbox/fragments.sql.ts"
+import { asked, auditing, effectiveDate, lockedProject } from "./fragments.sql.ts"
+
+/** Removes a membership. Returns one row, with the number of deliveries, if the membership existed. */
+export const end = (schema: string): string => `
+  WITH ${asked},
+  ${lockedProject(schema)},
+  ended AS (
+    DELETE FROM ${schema}.memberships m USING project p
+    WHERE m.project_id = p.id AND m.user_id = $2
+    RETURNING ${effectiveDate} AS from_date
+  ),
+  counted AS (
+    UPDATE ${schema}.projects SET members = members - 1
+    WHERE id = $1 AND EXISTS (SELECT FROM ended)
+  ),
+  changed AS (SELECT a.*, e.from_date FROM asked a, ended e),
+  ${auditing(schema, "changed", "ended")},${publishing(schema, "changed")}
+  SELECT (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
+`

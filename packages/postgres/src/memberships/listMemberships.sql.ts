@@ -1,0 +1,35 @@
+import { EndDate } from "@tenure/core/EndDate"
+import { type Membership, UserId } from "@tenure/core/Membership"
+import type { ProjectId } from "@tenure/core/Project"
+
+/**
+ * Returns a page of memberships, ordered by user id and starting after `$2`. Returns one empty row if
+ * the page is empty, and no row if the project does not exist.
+ */
+export const listMemberships = (schema: string): string => `
+  SELECT m.user_id, m.end_date
+  FROM ${schema}.projects p
+  LEFT JOIN LATERAL (
+    SELECT user_id, end_date FROM ${schema}.memberships_current
+    WHERE project_id = p.id AND user_id > $2::text
+    ORDER BY user_id
+    LIMIT $3::integer
+  ) m ON true
+  WHERE p.id = $1::text
+  ORDER BY m.user_id
+`
+
+/** A row of a membership. That of an empty page has no values. */
+export interface MembershipRow {
+  readonly user_id: string | null
+  readonly end_date: Date | null
+}
+
+/** Converts a row to a membership, or to nothing if it has no values. */
+export const toMembership = (
+  projectId: ProjectId,
+  { end_date, user_id }: MembershipRow,
+): ReadonlyArray<Membership> =>
+  user_id === null || end_date === null
+    ? []
+    : [{ projectId, userId: UserId(user_id), endDate: EndDate(Number(end_date)) }]

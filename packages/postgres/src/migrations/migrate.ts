@@ -1,0 +1,120 @@
+/** Applies migrations: in order, each one once. */
+
+import type { PgClient } from "@effect/sql-pg/PgClient"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { migrations } from "./migrations.ts"
+
+/** The version of the tables is not the one that this version of Tenure needs. */
+export class SchemaMismatch extends Data.TaggedError("SchemaMismatch")<{
+  readonly message: string
+}> {}
+
+const newest = migrations.length
+
+// An arbitrary number that identifies the lock to every process that migrates.
+const migrationLock = 7_236_830_184n
+
+/** Runs a query that returns one boolean, in the column `holds`. */
+const holds = (sql: SqlClient, query: string, params: ReadonlyArray<unknown>) =>
+  Effect.map(sql.unsafe<{ readonly holds: boolean }>(query, params), ([row]) => row?.holds === true)
+
+const schemaExists = (sql: SqlClient, schema: string) =>
+  holds(sql, "SELECT to_regnamespace($1) IS NOT NULL AS holds", [schema])
+
+const tableExists = (sql: SqlClient, schema: string) =>
+  holds(sql, "SELECT to_regclass($1) IS NOT NULL AS holds", [`${schema}.migrations`])
+
+/** Returns the number of the last applied migration, or 0. */
+const readVersion = Effect.fnUntraced(function* (sql: SqlClient, schema: string) {
+  if (!(yield* tableExists(sql, schema))) return 0
+  const rows = yield* sql.unsafe<{ readonly version: number | null }>(
+    `SELECT max(version) AS version FROM ${schema}.migrations`,
+  )
+  return rows[0]?.version ?? 0
+})
+
+const refuseNewer = (schema: string, version: number): Effect.Effect<void, SchemaMismatch> =>
+  version <= newest
+    ? Effect.void
+    : Effect.fail(
+        new SchemaMismatch({
+          message: `The schema ${schema} is at version ${version}, but this version of Tenure supports versions up to ${newest}. Upgrade Tenure.`,
+        }),
+      )
+
+/** Waits until no other process migrates, and keeps others out until the transaction ends. */
+const lock = Effect.fnUntraced(function* (sql: SqlClient) {
+  // A statement after the lock must see what another process committed before it.
+  yield* sql.unsafe("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+  yield* sql.unsafe("SELECT pg_advisory_xact_lock($1)", [migrationLock])
+})
+
+const createMigrationsTable = Effect.fnUntraced(function* (sql: SqlClient, schema: string) {
+  // A user without the right to create schemas can still use an existing one.
+  if (!(yield* schemaExists(sql, schema))) yield* sql.unsafe(`CREATE SCHEMA ${schema}`)
+  yield* sql.unsafe(`
+    CREATE TABLE IF NOT EXISTS ${schema}.migrations (
+      version    integer PRIMARY KEY,
+      applied_at timestamptz NOT NULL DEFAULT now()
+    )
+  `)
+})
+
+/** A migration that is not applied yet. */
+interface Pending {
+  readonly version: number
+  readonly statements: ReadonlyArray<string>
+}
+
+const pendingAfter = (version: number, schema: string): ReadonlyArray<Pending> =>
+  migrations
+    .slice(version)
+    .map((migration, index) => ({ version: version + index + 1, statements: migration(schema) }))
+
+const apply = Effect.fnUntraced(function* (
+  sql: SqlClient,
+  schema: string,
+  { statements, version }: Pending,
+) {
+  for (const statement of statements) yield* sql.unsafe(statement)
+  yield* sql.unsafe(`INSERT INTO ${schema}.migrations (version) VALUES ($1)`, [version])
+})
+
+/**
+ * Brings the tables of a schema up to date, in one transaction. Several processes may call it at the
+ * same time: one migrates, the others wait for it.
+ *
+ * @param schema - the name of the schema, quoted
+ * @returns the numbers of the migrations that were applied
+ */
+export const migrate = (
+  client: PgClient,
+  schema: string,
+): Effect.Effect<ReadonlyArray<number>, SqlError | SchemaMismatch> => {
+  const sql = client.withoutTransforms()
+  return sql.withTransaction(
+    Effect.gen(function* () {
+      yield* lock(sql)
+      yield* createMigrationsTable(sql, schema)
+      const version = yield* readVersion(sql, schema)
+      yield* refuseNewer(schema, version)
+      const pending = pendingAfter(version, schema)
+      for (const migration of pending) yield* apply(sql, schema, migration)
+      return pending.map((migration) => migration.version)
+    }),
+  )
+}
+
+/** Fails with `SchemaMismatch` if the tables of a schema are not up to date. */
+export const check = Effect.fnUntraced(function* (client: PgClient, schema: string) {
+  const version = yield* readVersion(client.withoutTransforms(), schema)
+  yield* refuseNewer(schema, version)
+  if (version < newest) {
+    return yield* new SchemaMismatch({
+      message: `The schema ${schema} is at version ${version}, but this version of Tenure needs version ${newest}. Run tenure-migrate.`,
+    })
+  }
+})

@@ -1,0 +1,151 @@
+/** Migration 1: the first tables. */
+
+import { createClaim } from "./migration0001Claim.ts"
+
+export const migration0001 = (schema: string): ReadonlyArray<string> => [
+  `
+  CREATE TABLE ${schema}.projects (
+    id            text COLLATE "C" PRIMARY KEY,
+    -- The number of memberships and webhooks of the project.
+    members       bigint NOT NULL DEFAULT 0,
+    webhooks      integer NOT NULL DEFAULT 0,
+    -- The last bulk extension. It applies to every membership with a smaller seq.
+    bulk_end_date timestamptz,
+    bulk_seq      bigint NOT NULL DEFAULT 0
+  ) WITH (fillfactor = 50)
+  `,
+  `
+  CREATE TABLE ${schema}.memberships (
+    project_id        text COLLATE "C" NOT NULL REFERENCES ${schema}.projects,
+    user_id           text COLLATE "C" NOT NULL,
+    end_date          timestamptz NOT NULL,
+    -- The bulk_seq of the project when end_date was set.
+    seq               bigint NOT NULL,
+    -- The end date before the last change, for the statement that records the change.
+    previous_end_date timestamptz,
+    PRIMARY KEY (project_id, user_id)
+  ) WITH (fillfactor = 60)
+  `,
+  `
+  CREATE VIEW ${schema}.memberships_current AS
+  SELECT m.project_id, m.user_id,
+         CASE WHEN m.seq >= p.bulk_seq THEN m.end_date ELSE p.bulk_end_date END AS end_date
+  FROM ${schema}.memberships m
+  JOIN ${schema}.projects p ON p.id = m.project_id
+  `,
+  `
+  CREATE TABLE ${schema}.audit (
+    id         bigint GENERATED ALWAYS AS IDENTITY,
+    project_id text COLLATE "C" NOT NULL,
+    -- NULL for a change of all memberships of the project.
+    user_id    text COLLATE "C",
+    action     text NOT NULL
+               CHECK (action IN ('granted', 'extended', 'bulk_extended', 'ended')),
+    from_date  timestamptz,
+    to_date    timestamptz,
+    at         timestamptz NOT NULL,
+    request_id text,
+    key_id     text,
+    PRIMARY KEY (project_id, id)
+  )
+  `,
+  `CREATE INDEX audit_of_user ON ${schema}.audit (project_id, user_id, id)`,
+  `
+  CREATE TABLE ${schema}.api_keys (
+    id         text PRIMARY KEY,
+    position   bigint GENERATED ALWAYS AS IDENTITY,
+    digest     text NOT NULL UNIQUE,
+    created_at timestamptz NOT NULL,
+    expires_at timestamptz,
+    revoked_at timestamptz
+  )
+  `,
+  `
+  CREATE TABLE ${schema}.api_key_projects (
+    key_id     text NOT NULL REFERENCES ${schema}.api_keys,
+    project_id text COLLATE "C" NOT NULL REFERENCES ${schema}.projects,
+    PRIMARY KEY (key_id, project_id)
+  )
+  `,
+  `
+  CREATE TABLE ${schema}.webhooks (
+    id          uuid PRIMARY KEY,
+    position    bigint GENERATED ALWAYS AS IDENTITY,
+    project_id  text COLLATE "C" NOT NULL REFERENCES ${schema}.projects,
+    url         text NOT NULL,
+    secret      text NOT NULL,
+    -- The secret before the last rotation, which also signs until the time given.
+    previous_secret text,
+    previous_until  timestamptz,
+    -- The Ed25519 key that signs in addition to the secret, if one was requested.
+    signing_key text,
+    -- The types of the events that the webhook receives; NULL for all types.
+    event_types text[],
+    created_at  timestamptz NOT NULL,
+    disabled_at timestamptz,
+    -- The number of failed attempts since the last success, and the time of the first.
+    failures      integer NOT NULL DEFAULT 0,
+    failing_since timestamptz,
+    -- No attempt starts before this time.
+    held_until    timestamptz
+  )
+  `,
+  `CREATE INDEX webhooks_held ON ${schema}.webhooks (held_until) WHERE held_until IS NOT NULL`,
+  `CREATE INDEX webhooks_of_project ON ${schema}.webhooks (project_id, position)`,
+  `
+  CREATE TABLE ${schema}.events (
+    id         uuid PRIMARY KEY,
+    project_id text COLLATE "C" NOT NULL,
+    type       text NOT NULL,
+    at         timestamptz NOT NULL,
+    body       text NOT NULL
+  )
+  `,
+  `CREATE INDEX events_by_age ON ${schema}.events (at)`,
+  `
+  CREATE TABLE ${schema}.deliveries (
+    event_id   uuid NOT NULL,
+    webhook_id uuid NOT NULL,
+    position   bigint GENERATED ALWAYS AS IDENTITY,
+    -- The first three are open, the others ended.
+    state      text NOT NULL DEFAULT 'ready' CHECK (
+                 state IN ('ready', 'later', 'leased', 'delivered', 'failed', 'cancelled')
+               ),
+    -- The time of the next attempt, or of the end of the lease.
+    due_at     timestamptz NOT NULL,
+    lease      bigint,
+    claims     integer NOT NULL DEFAULT 0,
+    attempts   jsonb NOT NULL DEFAULT '[]',
+    PRIMARY KEY (event_id, webhook_id)
+    -- Most rows change twice soon after they are inserted, so vacuum has to run often.
+  ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01)
+  `,
+  `CREATE INDEX deliveries_of_webhook ON ${schema}.deliveries (webhook_id, position)`,
+  `
+  CREATE INDEX deliveries_ready ON ${schema}.deliveries (webhook_id, due_at, position)
+  WHERE state = 'ready'
+  `,
+  `CREATE INDEX deliveries_leased ON ${schema}.deliveries (webhook_id) WHERE state = 'leased'`,
+  `
+  CREATE INDEX deliveries_due ON ${schema}.deliveries (due_at)
+  WHERE state = 'later' OR state = 'leased'
+  `,
+  `
+  CREATE VIEW ${schema}.in_flight AS
+  SELECT w.project_id, w.id AS webhook_id, w.failures > 0 AS is_failing, count(*) AS attempts,
+         sum(count(*)) OVER (PARTITION BY w.project_id) AS of_project
+  FROM ${schema}.deliveries d
+  JOIN ${schema}.webhooks w ON w.id = d.webhook_id
+  WHERE d.state = 'leased'
+  GROUP BY w.id
+  `,
+  `CREATE SEQUENCE ${schema}.leases`,
+  createClaim(schema),
+  // A crash of the server empties an unlogged table, which only refills the buckets.
+  `
+  CREATE UNLOGGED TABLE ${schema}.buckets (
+    key text COLLATE "C" PRIMARY KEY,
+    tat bigint NOT NULL
+  ) WITH (fillfactor = 70)
+  `,
+]

@@ -1,0 +1,21 @@
+/**
+ * Deletes up to 1000 events older than `$1` days, with their deliveries, if none of these is open.
+ * Returns one row for each event.
+ */
+export const forgetEvents = (schema: string): string => `
+  WITH old AS MATERIALIZED (
+    SELECT e.id FROM ${schema}.events e
+    WHERE e.at < clock_timestamp() - $1::double precision * interval '1 day'
+      AND NOT EXISTS (
+        SELECT FROM ${schema}.deliveries d
+        WHERE d.event_id = e.id AND d.state IN ('ready', 'later', 'leased')
+      )
+    ORDER BY e.at
+    LIMIT 1000
+  ),
+  forgotten AS (
+    DELETE FROM ${schema}.deliveries WHERE event_id IN (SELECT id FROM old)
+  )
+  DELETE FROM ${schema}.events WHERE id IN (SELECT id FROM old)
+  RETURNING id
+`

@@ -1,0 +1,140 @@
+/** The outbox on PostgreSQL. */
+
+import type { Event } from "@tenure/core/Event"
+import type { Outbox } from "@tenure/core/Outbox"
+import { ProjectNotFound } from "@tenure/core/Project"
+import { WebhookDisabled, WebhookNotFound } from "@tenure/core/Webhook"
+import * as Effect from "effect/Effect"
+import type { Executor } from "../connection/Executor.ts"
+import * as Gather from "../connection/Gather.ts"
+import { instant, integer, nilUuid, text, uuid, uuids } from "../connection/parameters.ts"
+import {
+  claim,
+  claimParams,
+  type ClaimRow,
+  nextDueMillis,
+  nextStart,
+  toClaims,
+} from "./claim.sql.ts"
+import { endDisabled } from "./endDisabled.sql.ts"
+import { type AcceptedRow, hasDeliveries } from "./fragments.sql.ts"
+import { type DeliveryRow, listDeliveries, toDelivery } from "./listDeliveries.sql.ts"
+import type { Notifications } from "./Notifications.ts"
+import { publish, publishParams } from "./publish.sql.ts"
+import { publishTo, publishToParams } from "./publishTo.sql.ts"
+import { replay, type ReplayRow } from "./replay.sql.ts"
+import { settle, settleParams, type Settling } from "./settle.sql.ts"
+
+/** Makes the outbox. */
+export const make = Effect.fnUntraced(function* (executor: Executor, notifications: Notifications) {
+  const { schema } = executor
+  const sql = {
+    publish: publish(schema),
+    publishTo: publishTo(schema),
+    listDeliveries: listDeliveries(schema),
+    replay: replay(schema),
+    claim: claim(schema),
+    settle: settle(schema),
+    endDisabled: endDisabled(schema),
+  }
+  let claimAfter = nilUuid
+
+  const notifyAfterCommit = executor.afterCommit(notifications.notify)
+
+  /** Settles claims. Returns for each whether it still held. */
+  const settleMany = Effect.fnUntraced(function* (all: ReadonlyArray<Settling>) {
+    const rows = yield* executor.executeApart<AcceptedRow>(sql.settle, settleParams(all))
+    if (hasDeliveries(rows)) yield* notifications.notify
+    const disabled = all.filter(({ settlement }) => settlement._tag === "Disabled")
+    if (disabled.length > 0) {
+      const webhookIds = disabled.map((one) => one.claim.webhook.webhookId)
+      yield* executor.executeApart(sql.endDisabled, [uuids(webhookIds)])
+    }
+    return Gather.isAmong(all, rows)
+  })
+
+  /** Publishes events. Returns for each whether its project exists. */
+  const publishMany = Effect.fnUntraced(function* (events: ReadonlyArray<Event>) {
+    const rows = yield* executor.execute<AcceptedRow>(sql.publish, publishParams(events))
+    if (hasDeliveries(rows)) yield* notifyAfterCommit
+    return Gather.isAmong(events, rows)
+  })
+
+  const publishGathered = yield* Gather.make({
+    run: publishMany,
+    keyOf: (event: Event) => event.id,
+    isOwn: () => false,
+    maxBatch: 256,
+    maxInFlight: 2,
+  })
+
+  const settleGathered = yield* Gather.make({
+    run: settleMany,
+    isOwn: () => false,
+    keyOf: (one: Settling) => `${one.claim.event.id} ${one.claim.webhook.webhookId}`,
+    maxBatch: 256,
+    maxInFlight: 2,
+  })
+
+  const outbox: Outbox["Service"] = {
+    ping: executor.ping,
+
+    publish: Effect.fnUntraced(function* (event) {
+      const isFound = (yield* executor.isInTransaction)
+        ? (yield* publishMany([event]))[0]
+        : yield* publishGathered(event)
+      if (isFound !== true) return yield* new ProjectNotFound({ projectId: event.projectId })
+    }),
+
+    publishTo: Effect.fnUntraced(function* (event, webhookId) {
+      const params = publishToParams(event, webhookId)
+      const [row] = yield* executor.execute<{ readonly is_disabled: boolean }>(
+        sql.publishTo,
+        params,
+      )
+      if (row === undefined) return yield* new WebhookNotFound({ webhookId })
+      if (row.is_disabled) return yield* new WebhookDisabled({ webhookId })
+      yield* notifyAfterCommit
+    }),
+
+    claim: Effect.fnUntraced(function* (options) {
+      const params = claimParams(options, claimAfter)
+      const rows = yield* executor.executeApart<ClaimRow>(sql.claim, params)
+      claimAfter = nextStart(rows) ?? claimAfter
+      return { claims: toClaims(rows), nextDueMillis: nextDueMillis(rows) }
+    }),
+
+    settle: Effect.fnUntraced(function* (claimed, settlement) {
+      const isSettled = yield* settleGathered({ claim: claimed, settlement })
+      if (isSettled && settlement._tag === "Released") yield* notifications.notify
+      return isSettled
+    }),
+
+    nextChange: notifications.next,
+
+    deliveries: Effect.fnUntraced(function* ({ projectId, webhookId }, page) {
+      const rows = yield* executor.execute<DeliveryRow>(sql.listDeliveries, [
+        text(projectId),
+        uuid(webhookId),
+        text(page.state),
+        uuid(page.olderThan),
+        integer(page.limit),
+      ])
+      return rows.map((row) => toDelivery(webhookId, row))
+    }),
+
+    replay: Effect.fnUntraced(function* ({ projectId, webhookId }, which) {
+      const [row] = yield* executor.execute<ReplayRow>(sql.replay, [
+        text(projectId),
+        uuid(webhookId),
+        uuid(which._tag === "One" ? which.eventId : undefined),
+        instant(which._tag === "FailedSince" ? which.at : undefined),
+      ])
+      if (row === undefined) return yield* new WebhookNotFound({ webhookId })
+      if (row.is_disabled) return yield* new WebhookDisabled({ webhookId })
+      if (row.replayed > 0) yield* notifyAfterCommit
+      return row.replayed
+    }),
+  }
+  return outbox
+})

@@ -1,0 +1,120 @@
+import type { Event } from "@tenure/core/Event"
+import type { Claim, Settlement } from "@tenure/core/Outbox"
+import { bigints, instants, texts, uuids } from "../connection/parameters.ts"
+import { publishing } from "./fragments.sql.ts"
+
+/**
+ * Records attempts, and what happens to their deliveries and webhooks. Each array has one element for
+ * each attempt. Returns the positions, from 1, of the attempts whose claim still holds, and the number
+ * of deliveries of announcements.
+ *
+ * - `$4`: the outcome, which is `delivered`, `later`, `failed`, `disabled` or `released`
+ * - `$5`: the attempt, as JSON, or NULL
+ * - `$6` and `$7`: how long the delivery waits, and how long its webhook is on hold, in milliseconds
+ * - `$8` to `$11`: the event that announces a disabled webhook, or NULL
+ */
+export const settle = (schema: string): string => `
+  WITH asked AS MATERIALIZED (
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::bigint[],
+                         $7::bigint[], $8::uuid[], $9::text[], $10::timestamptz[], $11::text[])
+    WITH ORDINALITY
+    AS a (delivered_id, webhook_id, lease, outcome, attempt, delay_millis, hold_millis, event_id,
+          event_type, at, body, n)
+    -- All statements lock deliveries in the same order, which avoids deadlocks.
+    ORDER BY delivered_id, webhook_id
+  ),
+  settled AS (
+    UPDATE ${schema}.deliveries d
+    SET state = CASE
+          WHEN a.outcome = 'delivered' THEN 'delivered'
+          WHEN a.outcome IN ('failed', 'disabled') OR w.disabled_at IS NOT NULL THEN 'failed'
+          WHEN a.outcome = 'released' THEN 'ready'
+          ELSE 'later'
+        END,
+        due_at = clock_timestamp() + a.delay_millis * interval '1 millisecond',
+        attempts = CASE WHEN a.attempt IS NULL THEN d.attempts
+                   ELSE d.attempts || a.attempt::jsonb END,
+        claims = CASE WHEN a.outcome = 'released' THEN d.claims - 1 ELSE d.claims END,
+        lease = NULL
+    FROM asked a
+    -- A deleted webhook has no deliveries to settle.
+    JOIN ${schema}.webhooks w ON w.id = a.webhook_id
+    WHERE d.event_id = a.delivered_id AND d.webhook_id = a.webhook_id
+      AND d.state = 'leased' AND d.lease = a.lease AND d.due_at > clock_timestamp()
+    RETURNING a.*, w.project_id, w.disabled_at
+  ),
+  paced AS (
+    UPDATE ${schema}.webhooks w
+    SET failures = CASE WHEN s.succeeded THEN 0 ELSE w.failures + s.failed END,
+        failing_since = CASE WHEN s.succeeded THEN NULL
+                        ELSE coalesce(w.failing_since, clock_timestamp()) END,
+        held_until = CASE WHEN s.succeeded THEN NULL
+                     ELSE greatest(w.held_until, clock_timestamp() + s.hold) END,
+        disabled_at = CASE WHEN s.disabled THEN coalesce(w.disabled_at, clock_timestamp())
+                      ELSE w.disabled_at END
+    FROM (
+      SELECT webhook_id, bool_or(outcome = 'delivered') AS succeeded,
+             bool_or(outcome = 'disabled') AS disabled,
+             count(*) FILTER (WHERE outcome IN ('later', 'failed', 'disabled')) AS failed,
+             max(hold_millis) * interval '1 millisecond' AS hold
+      FROM settled GROUP BY webhook_id
+    ) s
+    WHERE w.id = s.webhook_id AND (s.failed > 0 OR s.succeeded AND w.failures > 0)
+  ),
+  announced AS (
+    SELECT DISTINCT ON (webhook_id) * FROM settled
+    WHERE outcome = 'disabled' AND disabled_at IS NULL
+    ORDER BY webhook_id, n
+  ),${publishing(schema, "announced", "w.id <> s.webhook_id")}
+  SELECT n::integer, (SELECT count(*) FROM delivered)::integer AS deliveries FROM settled
+`
+
+/** A claim, and how it is settled. */
+export interface Settling {
+  readonly claim: Claim
+  readonly settlement: Settlement
+}
+
+const outcomes = {
+  Delivered: "delivered",
+  Retry: "later",
+  Failed: "failed",
+  Disabled: "disabled",
+  Released: "released",
+} as const
+
+/** Replaces what PostgreSQL cannot store in JSON: NUL characters and unpaired surrogates. */
+const storable = (_key: string, value: unknown): unknown =>
+  typeof value === "string" ? value.replace(/[\0\p{Cs}]/gu, "\ufffd") : value
+
+const attemptOf = (settlement: Settlement): string | undefined =>
+  settlement._tag === "Released" ? undefined : JSON.stringify(settlement.attempt, storable)
+
+const delayOf = (settlement: Settlement): bigint =>
+  settlement._tag === "Retry" ? BigInt(Math.ceil(settlement.delayMillis)) : 0n
+
+const holdOf = (settlement: Settlement): bigint =>
+  settlement._tag === "Retry" || settlement._tag === "Failed"
+    ? BigInt(Math.ceil(settlement.holdMillis))
+    : 0n
+
+const announcementOf = (settlement: Settlement): Event | undefined =>
+  settlement._tag === "Disabled" ? settlement.announcement : undefined
+
+/** The parameters of `settle`. */
+export const settleParams = (all: ReadonlyArray<Settling>) => {
+  const announcements = all.map(({ settlement }) => announcementOf(settlement))
+  return [
+    uuids(all.map((one) => one.claim.event.id)),
+    uuids(all.map((one) => one.claim.webhook.webhookId)),
+    bigints(all.map((one) => BigInt(one.claim.lease))),
+    texts(all.map(({ settlement }) => outcomes[settlement._tag])),
+    texts(all.map(({ settlement }) => attemptOf(settlement))),
+    bigints(all.map(({ settlement }) => delayOf(settlement))),
+    bigints(all.map(({ settlement }) => holdOf(settlement))),
+    uuids(announcements.map((event) => event?.id)),
+    texts(announcements.map((event) => event?.type)),
+    instants(announcements.map((event) => event?.at)),
+    texts(announcements.map((event) => event?.body)),
+  ]
+}

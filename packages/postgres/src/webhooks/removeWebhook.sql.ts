@@ -1,0 +1,15 @@
+/**
+ * Removes a webhook, and sends its id on the channel `$3`. This cancels its deliveries, because a
+ * claim takes none of a missing webhook. Returns one row if the webhook existed.
+ */
+export const removeWebhook = (schema: string): string => `
+  WITH removed AS (
+    DELETE FROM ${schema}.webhooks WHERE id = $2::uuid AND project_id = $1::text
+    RETURNING id
+  ),
+  counted AS (
+    UPDATE ${schema}.projects SET webhooks = webhooks - 1
+    WHERE id = $1::text AND EXISTS (SELECT FROM removed)
+  )
+  SELECT id, pg_notify($3::text, id::text) FROM removed
+`

@@ -1,0 +1,7 @@
+/** Replaces the secret of a webhook, and keeps the old one for a time. Returns one row if the webhook exists. */
+export const rotateSecret = (schema: string): string => `
+  UPDATE ${schema}.webhooks
+  SET secret = $3::text, previous_secret = secret, previous_until = $4::timestamptz
+  WHERE id = $2::uuid AND project_id = $1::text
+  RETURNING id
+`

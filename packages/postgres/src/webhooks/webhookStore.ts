@@ -1,0 +1,82 @@
+/** Webhooks on PostgreSQL. */
+
+import { ProjectNotFound } from "@tenure/core/Project"
+import { StoredSecret } from "@tenure/core/StoredSecret"
+import { WebhookLimitReached, WebhookNotFound } from "@tenure/core/Webhook"
+import type { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Effect from "effect/Effect"
+import type { Executor } from "../connection/Executor.ts"
+import { instant, text, uuid } from "../connection/parameters.ts"
+import type { Notifications } from "../outbox/Notifications.ts"
+import { addSigningKey } from "./addSigningKey.sql.ts"
+import { type AddedRow, addWebhook, addWebhookParams } from "./addWebhook.sql.ts"
+import { enableWebhook } from "./enableWebhook.sql.ts"
+import { listWebhooks, toWebhooks, type WebhookRow } from "./listWebhooks.sql.ts"
+import { removeWebhook } from "./removeWebhook.sql.ts"
+import { rotateSecret } from "./rotateSecret.sql.ts"
+
+/** Makes the store. */
+export const make = (executor: Executor, notifications: Notifications): WebhookStore["Service"] => {
+  const { schema } = executor
+  const sql = {
+    add: addWebhook(schema),
+    list: listWebhooks(schema),
+    rotateSecret: rotateSecret(schema),
+    addSigningKey: addSigningKey(schema),
+    enable: enableWebhook(schema),
+    remove: removeWebhook(schema),
+  }
+  return {
+    ping: executor.ping,
+
+    add: Effect.fnUntraced(function* (webhook, limit) {
+      const { projectId } = webhook
+      const [row] = yield* executor.execute<AddedRow>(sql.add, addWebhookParams(webhook, limit))
+      if (row?.added === true) return
+      return yield* row?.project_exists === true
+        ? new WebhookLimitReached({ limit })
+        : new ProjectNotFound({ projectId })
+    }),
+
+    list: Effect.fnUntraced(function* (projectId) {
+      const rows = yield* executor.execute<WebhookRow>(sql.list, [text(projectId)])
+      if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
+      return toWebhooks(projectId, rows)
+    }),
+
+    rotateSecret: Effect.fnUntraced(function* (projectId, webhookId, { previousUntil, secret }) {
+      const rows = yield* executor.execute(sql.rotateSecret, [
+        text(projectId),
+        uuid(webhookId),
+        text(secret),
+        instant(previousUntil),
+      ])
+      if (rows.length === 0) return yield* new WebhookNotFound({ webhookId })
+    }),
+
+    addSigningKey: Effect.fnUntraced(function* (projectId, webhookId, key) {
+      const [row] = yield* executor.execute<{ readonly signing_key: string }>(sql.addSigningKey, [
+        text(projectId),
+        uuid(webhookId),
+        text(key),
+      ])
+      return row === undefined
+        ? yield* new WebhookNotFound({ webhookId })
+        : StoredSecret(row.signing_key)
+    }),
+
+    enable: Effect.fnUntraced(function* (projectId, webhookId) {
+      const rows = yield* executor.execute(sql.enable, [text(projectId), uuid(webhookId)])
+      if (rows.length === 0) return yield* new WebhookNotFound({ webhookId })
+    }),
+
+    remove: Effect.fnUntraced(function* (projectId, webhookId) {
+      const rows = yield* executor.execute(sql.remove, [
+        text(projectId),
+        uuid(webhookId),
+        text(notifications.channel),
+      ])
+      if (rows.length === 0) return yield* new WebhookNotFound({ webhookId })
+    }),
+  }
+}

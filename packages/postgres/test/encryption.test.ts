@@ -1,0 +1,254 @@
+import { execFile } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
+import { PgClient } from "@effect/sql-pg"
+import type * as Keyring from "@tenure/core/Keyring"
+import * as Tenure from "@tenure/core/Tenure"
+import * as WebhookSignature from "@tenure/core/WebhookSignature"
+import { type Outgoing, WebhookTransport } from "@tenure/core/WebhookTransport"
+import { encryptSecrets, postgres } from "@tenure/postgres"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import { afterEach, beforeEach, describe, expect, inject, it } from "vitest"
+import { clientLayer, execute } from "./harness.ts"
+
+const schema = "encrypted"
+const projectId = "p1"
+const k1 = new Uint8Array(32).fill(1)
+const k2 = new Uint8Array(32).fill(2)
+const first: Keyring.Given = { current: "k1", keys: { k1 } }
+const rotated: Keyring.Given = { current: "k2", keys: { k1, k2 } }
+const onlySecond: Keyring.Given = { current: "k2", keys: { k2 } }
+
+const sent: Array<Outgoing> = []
+const transport = Layer.succeed(WebhookTransport, {
+  sendsHttpToNames: false,
+  send: (request) =>
+    Effect.sync(() => {
+      sent.push(request)
+      return { status: 204, retryAfter: undefined, body: "" }
+    }),
+})
+
+const started: Array<Tenure.Tenure> = []
+
+const start = async (encryption?: Keyring.Given): Promise<Tenure.Tenure> => {
+  const stores = postgres({ url: inject("databaseUrl"), schema, maxConnections: 3 })
+  const webhooks = { encryption, retrySchedule: [] }
+  const tenure = await Tenure.make({ stores, transport, webhooks })
+  started.push(tenure)
+  await tenure.memberships.createProject(projectId)
+  return tenure
+}
+
+/** The whole table, as a dump shows it. */
+const dump = (): Promise<string> =>
+  Effect.gen(function* () {
+    const sql = yield* PgClient.PgClient
+    return JSON.stringify(yield* sql.unsafe(`SELECT w::text FROM ${schema}.webhooks w`))
+  }).pipe(Effect.provide(clientLayer({ maxConnections: 1 })), Effect.runPromise)
+
+const encrypt = (encryption: Keyring.Given) =>
+  encryptSecrets({ schema, encryption }).pipe(Effect.provide(clientLayer()), Effect.runPromise)
+
+const update = (statement: string) =>
+  Effect.runPromise(execute(`UPDATE ${schema}.webhooks SET ${statement}`))
+
+/** A webhook with a previous secret and a signing key. */
+const addWebhook = async ({ webhooks }: Tenure.Tenure, url = "https://receiver.example/a") => {
+  const { id } = await webhooks.create({ projectId, url })
+  const ids = { projectId, webhookId: id }
+  await webhooks.addSigningKey(ids)
+  await webhooks.rotateSecret(ids)
+  return ids
+}
+
+const secretsOf = async ({ webhooks }: Tenure.Tenure) => {
+  const all = await webhooks.list({ projectId })
+  return all.map(({ previous, secret, signingKey }) => [secret, previous?.secret, signingKey])
+}
+
+/** Sends an event, and returns the states of its deliveries by webhook once they have ended. */
+const send = async ({ events, webhooks }: Tenure.Tenure, ids: ReadonlyArray<string>) => {
+  await events.publish({ projectId, type: "test.happened", data: {} })
+  const states = async () => {
+    const lists = await Promise.all(
+      ids.map((webhookId) => webhooks.deliveries({ projectId, webhookId })),
+    )
+    return lists.map((list) => list[0]?.state)
+  }
+  await expect.poll(states, { timeout: 20_000 }).not.toContain("waiting")
+  return states()
+}
+
+const isSigned = (request: Outgoing | undefined, secret: string) =>
+  request !== undefined &&
+  Result.isSuccess(
+    WebhookSignature.verify({ headers: request.headers, body: request.body, now: Date.now() }, [
+      WebhookSignature.Secret(secret),
+    ]),
+  )
+
+beforeEach(async () => {
+  sent.length = 0
+  await Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`))
+})
+
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((tenure) => tenure.close()))
+})
+
+describe("encrypted secrets", () => {
+  it("are nowhere in the tables, but in the responses, and sign", async () => {
+    const tenure = await start(first)
+    const { token } = await tenure.apiKeys.issue({ projects: [projectId] })
+    const call = async (method: string, body?: object) => {
+      const bytes = new TextEncoder().encode(body === undefined ? "" : JSON.stringify(body))
+      const response = await tenure.handle({
+        method,
+        path: `/v2/projects/${projectId}/integrations/webhooks`,
+        headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+        body: { _tag: "Bytes", bytes },
+        remoteAddress: "127.0.0.1",
+      })
+      return JSON.parse(String(response.body))
+    }
+    const created = await call("POST", { url: "https://receiver.example/a" })
+    const { id, secret } = created.data
+    expect(secret).toMatch(/^whsec_/)
+    expect((await call("GET")).data).toEqual([{ id, secret, url: "https://receiver.example/a" }])
+    await tenure.webhooks.addSigningKey({ projectId, webhookId: id })
+    expect(await dump()).not.toMatch(/whsec_|whsk_/)
+    expect((await dump()).match(/enc_k1_/g)).toHaveLength(2)
+    expect(await send(tenure, [id])).toEqual(["delivered"])
+    expect(isSigned(sent[0], secret)).toBe(true)
+  })
+
+  it("that cannot be read end as failed, and no others do", async () => {
+    const tenure = await start(first)
+    const ids = []
+    for (const name of ["unknown", "tampered", "swapped", "empty", "intact"]) {
+      ids.push((await addWebhook(tenure, `https://receiver.example/${name}`)).webhookId)
+    }
+    const [unknown, tampered, swapped, empty, intact] = ids
+    await update(`secret = replace(secret, 'enc_k1_', 'enc_k9_') WHERE id = '${unknown}'`)
+    await update(`secret = overlay(secret placing 'AAAA' from 20) WHERE id = '${tampered}'`)
+    await update(
+      `secret = (SELECT secret FROM ${schema}.webhooks WHERE id = '${intact}') WHERE id = '${swapped}'`,
+    )
+    await update(`secret = '' WHERE id = '${empty}'`)
+    // Without what this process has decrypted before.
+    const other = await start(first)
+    await tenure.close()
+    expect(await send(other, ids)).toEqual(["failed", "failed", "failed", "failed", "delivered"])
+    expect(sent.map(({ url }) => url)).toEqual(["https://receiver.example/intact"])
+    const [delivery] = await other.webhooks.deliveries({ projectId, webhookId: String(unknown) })
+    expect(delivery?.attempts[0]?.result).toEqual({ _tag: "Failed", reason: "SecretUnreadable" })
+  })
+
+  it("are not sent by a server without the key", async () => {
+    const { webhookId } = await addWebhook(await start(first))
+    await started[0]?.close()
+    for (const encryption of [undefined, onlySecond]) {
+      const tenure = await start(encryption)
+      expect(await send(tenure, [webhookId])).toEqual(["failed"])
+      await expect(tenure.webhooks.list({ projectId })).rejects.toMatchObject({
+        _tag: "StoreUnavailable",
+      })
+      await tenure.close()
+    }
+    expect(sent).toEqual([])
+  })
+})
+
+describe("encryptSecrets", () => {
+  it("encrypts what is there, once, while servers with the keys run", async () => {
+    const plain = await start()
+    await addWebhook(plain)
+    await addWebhook(plain)
+    const secrets = await secretsOf(plain)
+    expect((await dump()).match(/whsec_|whsk_/g)).toHaveLength(6)
+    await plain.close()
+
+    const server = await start(first)
+    expect(await secretsOf(server)).toEqual(secrets)
+    expect(await encrypt(first)).toEqual({ changed: 2, problems: [] })
+    const encrypted = await dump()
+    expect(encrypted).not.toMatch(/whsec_|whsk_/)
+    expect(await secretsOf(server)).toEqual(secrets)
+    expect(await encrypt(first)).toEqual({ changed: 0, problems: [] })
+    expect(await dump()).toBe(encrypted)
+  })
+
+  it("encrypts again with the next key, after which the first is not needed", async () => {
+    const server = await start(first)
+    await addWebhook(server)
+    const secrets = await secretsOf(server)
+    expect(await encrypt(rotated)).toEqual({ changed: 1, problems: [] })
+    expect((await dump()).match(/enc_k2_/g)).toHaveLength(3)
+    expect(await dump()).not.toContain("enc_k1_")
+    expect(await secretsOf(await start(onlySecond))).toEqual(secrets)
+  })
+
+  it("loses no secret that is rotated at the same time", async () => {
+    const server = await start(first)
+    const ids = await addWebhook(server)
+    const state = { secret: "", isDone: false }
+    const rotating = (async () => {
+      while (!state.isDone) state.secret = await server.webhooks.rotateSecret(ids)
+    })()
+    for (const keys of [rotated, first, rotated, first, rotated]) await encrypt(keys)
+    state.isDone = true
+    await rotating
+    expect((await secretsOf(await start(rotated)))[0]?.[0]).toBe(state.secret)
+  })
+
+  it("leaves what it cannot read as it is, and says so without showing it", async () => {
+    const server = await start(first)
+    const { webhookId } = await addWebhook(server)
+    await addWebhook(server)
+    await update(`secret = 'whsec_broken' WHERE id = '${webhookId}'`)
+    const { changed, problems } = await encrypt(rotated)
+    expect(changed).toBe(1)
+    expect(problems).toEqual([expect.stringContaining(webhookId)])
+    expect(problems.join()).not.toContain("broken")
+    expect(await dump()).toContain("whsec_broken")
+  })
+})
+
+describe("tenure-migrate --encrypt-secrets", () => {
+  const path = fileURLToPath(new URL("../src/bin/migrate.ts", import.meta.url))
+  const run = promisify(execFile)
+  const command = (keys: Readonly<Record<string, string>>) =>
+    run(process.execPath, ["-C", "@tenure/source", path, "--encrypt-secrets", schema], {
+      env: { DATABASE_URL: inject("databaseUrl"), ...keys },
+    })
+
+  it("encrypts with the first key of TENURE_ENCRYPTION_KEY", async () => {
+    await addWebhook(await start())
+    const old = Buffer.from(k1).toString("base64")
+    const fresh = Buffer.from(k2).toString("base64")
+    const count = "Encrypted: the secrets of 1 webhooks.\n"
+    expect((await command({ TENURE_ENCRYPTION_KEY: old })).stdout).toBe(count)
+    expect(await dump()).not.toMatch(/whsec_|whsk_/)
+    expect((await command({ TENURE_ENCRYPTION_KEY: `${fresh},${old}` })).stdout).toBe(count)
+    expect((await command({ TENURE_ENCRYPTION_KEY: fresh })).stdout).toBe(count.replace("1", "0"))
+    await expect(command({ TENURE_ENCRYPTION_KEY: old })).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/no valid encryption key[^]*Failed: 1\./),
+    })
+  })
+
+  it.each([{}, { TENURE_ENCRYPTION_KEY: "" }, { TENURE_ENCRYPTION_KEY: "c2hvcnQ=" }])(
+    "refuses invalid keys without showing them: %j",
+    async (keys) => {
+      const failed: unknown = await command(keys).catch((error: unknown) => error)
+      expect(failed).toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(/^TENURE_ENCRYPTION_KEY must be the base64 of 32 bytes/),
+      })
+      expect(String(failed)).not.toContain("c2hvcnQ=")
+    },
+  )
+})

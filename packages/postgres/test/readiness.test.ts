@@ -1,0 +1,63 @@
+/** Readiness: a database that refuses changes is not ready. */
+
+import { rm, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { PgClient } from "@effect/sql-pg"
+import * as Tenure from "@tenure/core/Tenure"
+import { postgres } from "@tenure/postgres"
+import { type PostgresServer, startPostgres } from "@tenure/testing/PostgresServer"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import { afterAll, beforeAll, expect, it } from "vitest"
+
+let database: PostgresServer
+let tenure: Tenure.Tenure
+beforeAll(async () => {
+  database = await startPostgres()
+  tenure = await Tenure.make({ stores: postgres({ url: database.url }) })
+}, 60_000)
+afterAll(async () => {
+  await tenure.close()
+  await database.stop()
+})
+
+/** Runs a statement on a new connection. */
+const execute = (statement: string): Promise<unknown> =>
+  PgClient.PgClient.use((sql) => sql.unsafe(statement)).pipe(
+    Effect.provide(PgClient.layer({ url: Redacted.make(database.url), maxConnections: 1 })),
+    Effect.runPromise,
+  )
+
+/** Whether reads succeed. They find no project. */
+const isRead = (): Promise<boolean> =>
+  tenure.webhooks.list({ projectId: "p1" }).then(
+    () => false,
+    ({ _tag }) => _tag === "ProjectNotFound",
+  )
+
+const becomes = (isReady: boolean) =>
+  expect.poll(tenure.isReady, { timeout: 30_000, interval: 50 }).toBe(isReady)
+
+it("a database is not ready while its transactions are read-only", async () => {
+  await becomes(true)
+  await execute("ALTER SYSTEM SET default_transaction_read_only = on")
+  await execute("SELECT pg_reload_conf()")
+  await becomes(false)
+  expect(await isRead()).toBe(true)
+  await execute("ALTER SYSTEM RESET default_transaction_read_only")
+  await execute("SELECT pg_reload_conf()")
+  await becomes(true)
+}, 60_000)
+
+it("a standby is not ready until it becomes the primary", async () => {
+  const signal = join(database.dataDirectory, "standby.signal")
+  await database.halt()
+  await writeFile(signal, "")
+  await database.resume()
+  await expect.poll(isRead, { timeout: 30_000, interval: 50 }).toBe(true)
+  expect(await tenure.isReady()).toBe(false)
+  await database.halt()
+  await rm(signal)
+  await database.resume()
+  await becomes(true)
+}, 60_000)

@@ -1,0 +1,13 @@
+/** The five operations of the API. */
+
+import type { Serving } from "../AdapterHarness.ts"
+import { extendAllTests } from "./extendAll.ts"
+import { extendOneTests } from "./extendOne.ts"
+import { webhookTests } from "./webhooks.ts"
+
+/** Declares the tests. */
+export const operationsSuite = (serving: Serving): void => {
+  extendOneTests(serving)
+  extendAllTests(serving)
+  webhookTests(serving)
+}

@@ -1,0 +1,19 @@
+/** What every `MembershipStore` must do. */
+
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import type { StoreTests } from "../storeTests.ts"
+import { bulkTests } from "./bulk.ts"
+import { changingTests } from "./changing.ts"
+import { eventTests } from "./events.ts"
+import { modelTests } from "./model.ts"
+import { readingTests } from "./reading.ts"
+
+/** Declares the tests. */
+export const membershipStoreSuite = (on: StoreTests): void => {
+  on.test("responds to a ping", () => MembershipStore.use((store) => store.ping))
+  changingTests(on)
+  bulkTests(on)
+  readingTests(on)
+  eventTests(on)
+  modelTests(on)
+}

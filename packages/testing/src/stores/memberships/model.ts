@@ -1,0 +1,99 @@
+/** Random sequences of changes, compared with a simple model. */
+
+import { expect } from "@effect/vitest"
+import { EndDate } from "@tenure/core/EndDate"
+import type { UserId } from "@tenure/core/Membership"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import * as Effect from "effect/Effect"
+import fc from "fast-check"
+import { change, in2027, p1, u1, u2, u3 } from "../../support/fixtures.ts"
+import type { StoreTests } from "../storeTests.ts"
+
+/** The end dates of a project by user id. */
+type Model = Map<UserId, EndDate>
+
+type Store = MembershipStore["Service"]
+
+interface Real {
+  readonly run: <A, E>(use: (store: Store) => Effect.Effect<A, E>) => Promise<A>
+}
+
+type Command = fc.AsyncCommand<Model, Real>
+
+const command = (text: string, run: (model: Model, real: Real) => Promise<void>): Command => ({
+  check: () => true,
+  run,
+  toString: () => text,
+})
+
+const tagOf = <A>(effect: Effect.Effect<A, { readonly _tag: string }>) =>
+  Effect.match(effect, { onSuccess: () => "done", onFailure: ({ _tag }) => _tag })
+
+const grant = (userId: UserId, endDate: EndDate): Command =>
+  command(`grant ${userId} ${endDate}`, async (model, { run }) => {
+    await run((store) => store.grant({ ...change(p1), userId, endDate }))
+    model.set(userId, endDate)
+  })
+
+const extend = (userId: UserId, endDate: EndDate): Command =>
+  command(`extend ${userId} ${endDate}`, async (model, { run }) => {
+    const outcome = await run((store) => tagOf(store.extend({ ...change(p1), userId, endDate })))
+    expect(outcome).toBe(model.has(userId) ? "done" : "MembershipNotFound")
+    if (model.has(userId)) model.set(userId, endDate)
+  })
+
+const extendAll = (endDate: EndDate, mode: "set" | "neverShorten"): Command =>
+  command(`extendAll ${endDate} ${mode}`, async (model, { run }) => {
+    const total = await run((store) => store.extendAll({ ...change(p1), endDate, mode }))
+    const set = [...model].filter(([, current]) => mode === "set" || current < endDate)
+    expect(total).toBe(set.length)
+    for (const [userId] of set) model.set(userId, endDate)
+  })
+
+const end = (userId: UserId): Command =>
+  command(`end ${userId}`, async (model, { run }) => {
+    const outcome = await run((store) => tagOf(store.end({ ...change(p1), userId })))
+    expect(outcome).toBe(model.delete(userId) ? "done" : "MembershipNotFound")
+  })
+
+const list = (after: UserId | undefined, limit: number): Command =>
+  command(`list after ${after} limit ${limit}`, async (model, { run }) => {
+    const page = await run((store) => store.list(p1, { after, limit }))
+    const expected = [...model]
+      .filter(([userId]) => after === undefined || userId > after)
+      .toSorted(([one], [other]) => (one < other ? -1 : 1))
+      .slice(0, limit)
+    expect(page.map(({ endDate, userId }) => [userId, endDate])).toEqual(expected)
+  })
+
+const users = fc.constantFrom(u1, u2, u3)
+const dates = fc.nat({ max: 3 }).map((years) => EndDate(in2027 + years * 31_536_000_000))
+
+const commands = fc.commands(
+  [
+    fc.tuple(users, dates).map((args) => grant(...args)),
+    fc.tuple(users, dates).map((args) => extend(...args)),
+    fc
+      .tuple(dates, fc.constantFrom("set" as const, "neverShorten" as const))
+      .map((args) => extendAll(...args)),
+    users.map(end),
+    fc
+      .tuple(fc.option(users, { nil: undefined }), fc.integer({ min: 1, max: 3 }))
+      .map((args) => list(...args)),
+  ],
+  { maxCommands: 60 },
+)
+
+/** Declares the tests. */
+export const modelTests = ({ property }: StoreTests): void =>
+  property(
+    "behaves like a map from user ids to end dates, for any sequence of changes",
+    commands,
+    Effect.fnUntraced(function* (sequence: Iterable<Command>) {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1)
+      const run = Effect.runPromiseWith(yield* Effect.context())
+      const real: Real = { run: (use) => run(use(store)) }
+      yield* Effect.promise(() => fc.asyncModelRun(() => ({ model: new Map(), real }), sequence))
+    }),
+  )

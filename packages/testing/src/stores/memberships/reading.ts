@@ -1,0 +1,112 @@
+/** Lists of members, and the audit trail. */
+
+import { describe, expect } from "@effect/vitest"
+import { ApiKeyId } from "@tenure/core/ApiKey"
+import { UserId } from "@tenure/core/Membership"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import * as Effect from "effect/Effect"
+import { change, in2027, in2028, in2029, p1, u1, u2 } from "../../support/fixtures.ts"
+import type { StoreTests } from "../storeTests.ts"
+import { prepared } from "./steps.ts"
+
+const listTests = ({ test }: StoreTests): void => {
+  describe("list", () => {
+    test("orders members by user id, page by page", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        yield* store.grant({ ...change(p1), userId: UserId("9"), endDate: in2028 })
+        const page = (after: UserId | undefined) => store.list(p1, { after, limit: 2 })
+        const first = yield* page(undefined)
+        expect(first).toEqual([
+          { projectId: p1, userId: u1, endDate: in2027 },
+          { projectId: p1, userId: u2, endDate: in2029 },
+        ])
+        const second = yield* page(u2)
+        expect(second.map(({ userId }) => userId)).toEqual(["9"])
+        expect(yield* page(UserId("9"))).toEqual([])
+      }))
+
+    test("returns the end date that a bulk extension set", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        yield* store.extendAll({ ...change(p1), endDate: in2028, mode: "set" })
+        const all = yield* store.list(p1, { after: undefined, limit: 10 })
+        expect(all.map(({ endDate }) => endDate)).toEqual([in2028, in2028])
+      }))
+
+    test("fails if the project does not exist", () =>
+      Effect.gen(function* () {
+        const store = yield* MembershipStore
+        const error = yield* Effect.flip(store.list(p1, { after: undefined, limit: 1 }))
+        expect(error._tag).toBe("ProjectNotFound")
+      }))
+  })
+}
+
+const historyTests = ({ test }: StoreTests): void => {
+  describe("history", () => {
+    test("returns who changed what, the request, and both dates, newest first", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const origin = { requestId: crypto.randomUUID(), keyId: ApiKeyId(crypto.randomUUID()) }
+        yield* store.extend({ ...change(p1), userId: u1, endDate: in2028, origin, at: 5 })
+        yield* store.extendAll({ ...change(p1), endDate: in2029, mode: "set", at: 6 })
+        yield* store.end({ ...change(p1), userId: u1, at: 7 })
+        const rows = yield* store.history(p1, { userId: undefined, limit: 3 })
+        const host = { requestId: undefined, keyId: undefined }
+        expect(rows).toEqual([
+          {
+            projectId: p1,
+            userId: u1,
+            action: "ended",
+            origin: host,
+            from: in2029,
+            to: undefined,
+            at: 7,
+          },
+          {
+            projectId: p1,
+            userId: undefined,
+            action: "bulk_extended",
+            origin: host,
+            from: undefined,
+            to: in2029,
+            at: 6,
+          },
+          {
+            projectId: p1,
+            userId: u1,
+            action: "extended",
+            origin,
+            from: in2027,
+            to: in2028,
+            at: 5,
+          },
+        ])
+      }))
+
+    test("can be limited to one user", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        yield* store.extend({ ...change(p1), userId: u1, endDate: in2028 })
+        const rows = yield* store.history(p1, { userId: u1, limit: 10 })
+        expect(rows.map(({ action, from }) => [action, from])).toEqual([
+          ["extended", in2027],
+          ["granted", undefined],
+        ])
+      }))
+
+    test("fails if the project does not exist", () =>
+      Effect.gen(function* () {
+        const store = yield* MembershipStore
+        const error = yield* Effect.flip(store.history(p1, { userId: undefined, limit: 1 }))
+        expect(error._tag).toBe("ProjectNotFound")
+      }))
+  })
+}
+
+/** Declares the tests. */
+export const readingTests = (on: StoreTests): void => {
+  listTests(on)
+  historyTests(on)
+}

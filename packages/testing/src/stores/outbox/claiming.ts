@@ -1,0 +1,216 @@
+/** Dispatchers claim deliveries. */
+
+import { describe, expect } from "@effect/vitest"
+import { type Claim, Outbox } from "@tenure/core/Outbox"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Effect from "effect/Effect"
+import { event, p1, p2, webhook as newWebhook } from "../../support/fixtures.ts"
+import type { StoreTests } from "../storeTests.ts"
+import {
+  claim,
+  claims,
+  delivered,
+  firstOf,
+  leaseMillis,
+  prepared,
+  preparedWebhook,
+  publishMany,
+  retry,
+  settle,
+  statesOf,
+  theClaim,
+} from "./steps.ts"
+
+/** Ten claims at the same time. */
+const concurrently = (limit: number, perWebhook?: number, perProject?: number) =>
+  Effect.map(
+    Effect.all(
+      Array.from({ length: 10 }, () => claims(limit, perWebhook, perProject)),
+      { concurrency: "unbounded" },
+    ),
+    (all) => all.flat(),
+  )
+
+/** How many deliveries a claim may return. */
+const limitTests = ({ test }: StoreTests): void => {
+  test("returns each delivery once to concurrent callers", () =>
+    Effect.gen(function* () {
+      yield* prepared(3)
+      yield* publishMany(20)
+      const all = [...(yield* concurrently(7)), ...(yield* claims())]
+      const distinct = new Set(all.map((one) => `${one.event.id} ${one.webhook.webhookId}`))
+      expect([all.length, distinct.size]).toEqual([60, 60])
+      expect(new Set(all.map(({ lease }) => lease)).size).toBe(60)
+    }))
+
+  test("respects the total limit and the limit for each webhook", () =>
+    Effect.gen(function* () {
+      yield* prepared(2)
+      yield* publishMany(10)
+      expect(yield* claims(3)).toHaveLength(3)
+      const second = yield* claims(100, 4)
+      // Three are claimed already: two of one webhook, and one of the other.
+      expect(second).toHaveLength(5)
+      expect(yield* claims(100, 4)).toHaveLength(0)
+      yield* settle(yield* firstOf(second), delivered)
+      expect(yield* claims(100, 4)).toHaveLength(1)
+    }))
+
+  test("respects the limit for each webhook across concurrent callers", () =>
+    Effect.gen(function* () {
+      yield* prepared(2)
+      yield* publishMany(20)
+      expect(yield* concurrently(100, 4)).toHaveLength(8)
+    }))
+}
+
+/** Prepares a second project with one webhook, and four deliveries for it. */
+const otherProject = Effect.gen(function* () {
+  const outbox = yield* Outbox
+  yield* (yield* WebhookStore).add(newWebhook(p2), 100)
+  yield* Effect.forEach(Array.from({ length: 4 }), () => outbox.publish(event(p2)))
+})
+
+const projectsOf = (all: ReadonlyArray<Claim>) =>
+  all.map(({ webhook: { projectId } }) => projectId).toSorted()
+
+/** How many deliveries of a project or of a failing webhook may be claimed at a time. */
+const shareTests = ({ advance, test }: StoreTests): void => {
+  test("respects the limit for each project, whatever the number of its webhooks", () =>
+    Effect.gen(function* () {
+      yield* prepared(8)
+      yield* publishMany(1)
+      yield* otherProject
+      const first = yield* claims(100, 1, 5)
+      expect(projectsOf(first)).toEqual([p1, p1, p1, p1, p1, p2])
+      expect(yield* claims(100, 1, 5)).toHaveLength(0)
+      expect(yield* claims(100, 1, 6)).toHaveLength(1)
+      yield* advance(leaseMillis)
+      expect(projectsOf(yield* claims(100, 1, 5))).toEqual([p1, p1, p1, p1, p1, p2])
+    }))
+
+  test("returns more deliveries of a project once others are settled", () =>
+    Effect.gen(function* () {
+      yield* prepared(8)
+      yield* publishMany(1)
+      const first = yield* claims(100, 1, 5)
+      yield* settle(yield* firstOf(first), delivered)
+      expect(yield* claims(100, 1, 5)).toHaveLength(1)
+    }))
+
+  test("respects the limit for each project across concurrent callers", () =>
+    Effect.gen(function* () {
+      yield* prepared(10)
+      yield* publishMany(3)
+      expect(yield* concurrently(100, 1, 6)).toHaveLength(6)
+    }))
+
+  test("returns fewer deliveries of each webhook as its project comes closer to its limit", () =>
+    Effect.gen(function* () {
+      yield* prepared(5)
+      yield* publishMany(4)
+      // A webhook may have four while at most a quarter of the limit is used, then three, then two.
+      expect(yield* claims(100, 4, 16)).toHaveLength(10)
+      expect(yield* claims(100, 4, 16)).toEqual([])
+      const other = newWebhook(p1)
+      yield* (yield* WebhookStore).add(other, 100)
+      yield* publishMany(4)
+      const next = yield* claims(100, 4, 16)
+      expect(next.map((one) => one.webhook.webhookId)).toEqual([other.id, other.id])
+    }))
+
+  test("returns one delivery at a time for a webhook that fails, until one succeeds", () =>
+    Effect.gen(function* () {
+      yield* prepared(1)
+      yield* publishMany(10)
+      const first = yield* claims(100, 4)
+      expect(first).toHaveLength(4)
+      yield* Effect.forEach(first, (one) => settle(one, retry(60_000)))
+      const second = yield* claims(100, 4)
+      expect(second).toHaveLength(1)
+      expect(yield* claims(100, 4)).toEqual([])
+      yield* settle(yield* firstOf(second), delivered)
+      expect(yield* claims(100, 4)).toHaveLength(4)
+    }))
+}
+
+/** Which deliveries come first. */
+const orderTests = ({ test }: StoreTests): void => {
+  test("alternates between webhooks, so that a backlog delays no other webhook", () =>
+    Effect.gen(function* () {
+      const { outbox, webhooks } = yield* prepared(2)
+      const [slow, other] = webhooks
+      if (slow === undefined || other === undefined) return yield* Effect.die("no webhooks")
+      yield* Effect.forEach(Array.from({ length: 50 }), () => outbox.publishTo(event(p1), slow.id))
+      yield* outbox.publishTo(event(p1), other.id)
+      const turns = (yield* claims(2)).map(({ webhook }) => webhook.webhookId)
+      expect(new Set(turns)).toEqual(new Set([slow.id, other.id]))
+    }))
+
+  test("alternates between projects, so that many webhooks of one delay no other project", () =>
+    Effect.gen(function* () {
+      yield* prepared(5)
+      yield* publishMany(4)
+      yield* otherProject
+      expect(projectsOf(yield* claims(4))).toEqual([p1, p1, p2, p2])
+    }))
+
+  test("alternates between the webhooks of a project, one by one", () =>
+    Effect.gen(function* () {
+      yield* prepared(6)
+      yield* publishMany(4)
+      const all = [...(yield* claims(2)), ...(yield* claims(2)), ...(yield* claims(2))]
+      expect(new Set(all.map((one) => one.webhook.webhookId)).size).toBe(6)
+    }))
+
+  test("returns the events of a webhook in the order of publication", () =>
+    Effect.gen(function* () {
+      yield* prepared(1)
+      const published = yield* publishMany(5)
+      const ids = (yield* claims()).map((one) => one.event.id)
+      expect(ids).toEqual(published.map(({ id }) => id))
+    }))
+}
+
+/** How long a claim holds. */
+const leaseTests = ({ advance, test }: StoreTests): void => {
+  test("returns a delivery again after its lease, and only the new claim can settle it", () =>
+    Effect.gen(function* () {
+      const { outbox, webhook } = yield* preparedWebhook
+      yield* outbox.publish(event(p1))
+      const first = yield* theClaim
+      yield* advance(leaseMillis - 1000)
+      expect(yield* claims()).toEqual([])
+      yield* advance(1000)
+      expect(yield* settle(first, delivered)).toBe(false)
+      const second = yield* theClaim
+      expect(second.event).toEqual(first.event)
+      expect(second.attemptNumber).toBe(2)
+      expect(yield* settle(first, delivered)).toBe(false)
+      expect(yield* settle(second, delivered)).toBe(true)
+      expect(yield* statesOf(webhook)).toEqual(["delivered"])
+    }))
+
+  test("returns the time until the next delivery is due", () =>
+    Effect.gen(function* () {
+      const { outbox } = yield* prepared(1)
+      expect((yield* claim()).nextDueMillis).toBeUndefined()
+      yield* outbox.publish(event(p1))
+      const one = yield* theClaim
+      expect((yield* claim()).nextDueMillis).toBeGreaterThan(leaseMillis - 5000)
+      expect((yield* claim()).nextDueMillis).toBeLessThanOrEqual(leaseMillis)
+      yield* settle(one, retry(10_000))
+      expect((yield* claim()).nextDueMillis).toBeGreaterThan(5000)
+      expect((yield* claim()).nextDueMillis).toBeLessThanOrEqual(10_000)
+    }))
+}
+
+/** Declares the tests. */
+export const claimingTests = (on: StoreTests): void => {
+  describe("claim", () => {
+    limitTests(on)
+    shareTests(on)
+    orderTests(on)
+    leaseTests(on)
+  })
+}

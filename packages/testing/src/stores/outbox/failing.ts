@@ -1,0 +1,72 @@
+/** Webhooks whose attempts fail. */
+
+import { describe, expect } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { event, p1 } from "../../support/fixtures.ts"
+import type { StoreTests } from "../storeTests.ts"
+import {
+  attempt,
+  claim,
+  claims,
+  delivered,
+  prepared,
+  publishMany,
+  retry,
+  settle,
+  theClaim,
+  twoClaims,
+} from "./steps.ts"
+
+/** Declares the tests. */
+export const failingTests = ({ advance, test }: StoreTests): void => {
+  describe("a failing webhook", () => {
+    test("counts the failed attempts since the last success", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* prepared(1)
+        yield* outbox.publish(event(p1))
+        const failing: Array<number | undefined> = []
+        for (const expected of [0, 1, 2]) {
+          const one = yield* theClaim
+          expect(one.webhook.failures).toBe(expected)
+          failing.push(one.webhook.failingSince)
+          yield* settle(one, retry(0))
+        }
+        expect(failing[0]).toBeUndefined()
+        expect(failing[1]).toEqual(expect.any(Number))
+        expect(failing[2]).toBe(failing[1])
+        yield* settle(yield* theClaim, delivered)
+        yield* outbox.publish(event(p1))
+        const { webhook } = yield* theClaim
+        expect([webhook.failures, webhook.failingSince]).toEqual([0, undefined])
+      }))
+
+    test("is not claimed while it is held, and holds up no other webhook", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* prepared(2)
+        yield* outbox.publish(event(p1))
+        const { one: held, other } = yield* twoClaims
+        yield* settle(held, retry(0, 60_000))
+        yield* settle(other, delivered)
+        yield* outbox.publish(event(p1))
+        const next = yield* theClaim
+        expect(next.webhook.webhookId).toBe(other.webhook.webhookId)
+        yield* settle(next, delivered)
+        const { nextDueMillis } = yield* claim()
+        expect(nextDueMillis).toBeGreaterThan(50_000)
+        expect(nextDueMillis).toBeLessThanOrEqual(60_000)
+        yield* advance(60_000)
+        expect((yield* theClaim).webhook.webhookId).toBe(held.webhook.webhookId)
+      }))
+
+    test("is no longer held after a successful attempt", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* prepared(1)
+        yield* publishMany(2)
+        const { one, other } = yield* twoClaims
+        yield* settle(one, { _tag: "Failed", attempt, holdMillis: 60_000 })
+        yield* settle(other, delivered)
+        yield* outbox.publish(event(p1))
+        expect(yield* claims()).toHaveLength(1)
+      }))
+  })
+}

@@ -1,0 +1,90 @@
+/** Events become deliveries. */
+
+import { describe, expect } from "@effect/vitest"
+import { EventType } from "@tenure/core/Event"
+import type { Claim } from "@tenure/core/Outbox"
+import { ProjectId } from "@tenure/core/Project"
+import { type StoredWebhook, WebhookId } from "@tenure/core/Webhook"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Effect from "effect/Effect"
+import * as Fixture from "../../support/fixtures.ts"
+import type { StoreTests } from "../storeTests.ts"
+import { claims, prepared, preparedWebhook } from "./steps.ts"
+
+const { event, p1, p2 } = Fixture
+
+/** The webhook of a claim that follows no attempt. */
+const claimedWebhook = ({ id, secret, url }: StoredWebhook): Claim["webhook"] => ({
+  projectId: p1,
+  webhookId: id,
+  url,
+  secrets: [secret],
+  signingKey: undefined,
+  failures: 0,
+  failingSince: undefined,
+})
+
+/** Declares the tests. */
+export const publishingTests = ({ test }: StoreTests): void => {
+  describe("publish", () => {
+    test("creates a delivery for each webhook of the project, with everything to send", () =>
+      Effect.gen(function* () {
+        const { outbox, webhooks } = yield* prepared(2)
+        yield* (yield* WebhookStore).add(Fixture.webhook(p2), 50)
+        const published = event(p1)
+        yield* outbox.publish(published)
+        const claimed = yield* claims()
+        expect(new Set(claimed.map(({ webhook }) => webhook))).toEqual(
+          new Set(webhooks.map(claimedWebhook)),
+        )
+        expect(claimed).toHaveLength(2)
+        for (const one of claimed) {
+          expect(one.event).toEqual({ id: published.id, body: published.body })
+          expect(one.attemptNumber).toBe(1)
+        }
+      }))
+
+    test("fails if the project does not exist", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* prepared(1)
+        const error = yield* Effect.flip(outbox.publish(event(ProjectId("nowhere"))))
+        expect(error._tag).toBe("ProjectNotFound")
+      }))
+
+    test("creates no delivery for webhooks that are added later", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* prepared(0)
+        yield* outbox.publish(event(p1))
+        yield* (yield* WebhookStore).add(Fixture.webhook(p1), 50)
+        expect(yield* claims()).toEqual([])
+      }))
+
+    test("respects the event types of a webhook", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* prepared(0)
+        const store = yield* WebhookStore
+        const some = [EventType("payment.completed"), EventType("test.happened")]
+        const webhooks = [undefined, some, [EventType("test")], []].map((eventTypes) => ({
+          ...Fixture.webhook(p1),
+          eventTypes,
+        }))
+        yield* Effect.forEach(webhooks, (webhook) => store.add(webhook, 50))
+        yield* outbox.publish(event(p1, "test.happened"))
+        const urls = (yield* claims()).map(({ webhook }) => webhook.url)
+        expect(new Set(urls)).toEqual(new Set(webhooks.slice(0, 2).map(({ url }) => url)))
+        expect(urls).toHaveLength(2)
+      }))
+
+    test("publishTo creates one delivery, for a webhook of the event's project", () =>
+      Effect.gen(function* () {
+        const { outbox, webhook } = yield* preparedWebhook
+        yield* (yield* WebhookStore).add(Fixture.webhook(p1), 50)
+        yield* outbox.publishTo(event(p1), webhook.id)
+        expect((yield* claims()).map((one) => one.webhook.webhookId)).toEqual([webhook.id])
+        const foreign = yield* Effect.flip(outbox.publishTo(event(p2), webhook.id))
+        const unknown = WebhookId(crypto.randomUUID())
+        const missing = yield* Effect.flip(outbox.publishTo(event(p1), unknown))
+        expect([foreign._tag, missing._tag]).toEqual(["WebhookNotFound", "WebhookNotFound"])
+      }))
+  })
+}

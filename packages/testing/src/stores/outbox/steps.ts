@@ -1,0 +1,117 @@
+/** Values and steps that tests of an `Outbox` share. */
+
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { type Attempt, type Claim, Outbox, type Settlement } from "@tenure/core/Outbox"
+import type { StoredWebhook } from "@tenure/core/Webhook"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Effect from "effect/Effect"
+import { expect } from "vitest"
+import { event, p1, p2, webhook } from "../../support/fixtures.ts"
+
+export const leaseMillis = 30_000
+
+export const answered = (status: number): Attempt => ({
+  at: 0,
+  durationMillis: 12,
+  result: { _tag: "Answered", status, body: "" },
+})
+export const attempt = answered(500)
+export const timeout: Attempt = { ...attempt, result: { _tag: "Failed", reason: "Timeout" } }
+
+export const delivered: Settlement = { _tag: "Delivered", attempt: answered(200) }
+export const failed: Settlement = { _tag: "Failed", attempt: timeout, holdMillis: 0 }
+export const released: Settlement = { _tag: "Released" }
+
+/** Disables the webhook, and announces that. */
+export const gone: Settlement = {
+  _tag: "Disabled",
+  attempt: answered(410),
+  announcement: event(p1, "webhook.disabled"),
+}
+
+export const retry = (delayMillis: number, holdMillis = 0): Settlement => ({
+  _tag: "Retry",
+  attempt,
+  delayMillis,
+  holdMillis,
+})
+
+/** Prepares an outbox and two projects. The first has the given number of webhooks. */
+export const prepared = Effect.fnUntraced(function* (webhooks: number) {
+  const memberships = yield* MembershipStore
+  const store = yield* WebhookStore
+  yield* memberships.createProject(p1)
+  yield* memberships.createProject(p2)
+  const added = Array.from({ length: webhooks }, () => webhook(p1))
+  yield* Effect.forEach(added, (one) => store.add(one, 100))
+  return { outbox: yield* Outbox, webhooks: added }
+})
+
+/** Returns the first element, and fails the test if there is none. */
+export const firstOf = <A>(all: ReadonlyArray<A>): Effect.Effect<A> => {
+  const [first] = all
+  return first === undefined ? Effect.die("the list is empty") : Effect.succeed(first)
+}
+
+/** Prepares an outbox and a project with one webhook. */
+export const preparedWebhook = Effect.gen(function* () {
+  const { outbox, webhooks } = yield* prepared(1)
+  return { outbox, webhook: yield* firstOf(webhooks) }
+})
+
+/** Publishes events of the first project, and returns them in this order. */
+export const publishMany = Effect.fnUntraced(function* (count: number) {
+  const outbox = yield* Outbox
+  const events = Array.from({ length: count }, () => event(p1))
+  yield* Effect.forEach(events, outbox.publish)
+  return events
+})
+
+export const claim = Effect.fnUntraced(function* (
+  limit = 100,
+  perWebhook = 100,
+  perProject = 1000,
+) {
+  const outbox = yield* Outbox
+  return yield* outbox.claim({ limit, perWebhook, perProject, leaseMillis })
+})
+
+export const claims = Effect.fnUntraced(function* (
+  limit?: number,
+  perWebhook?: number,
+  perProject?: number,
+) {
+  return (yield* claim(limit, perWebhook, perProject)).claims
+})
+
+/** Claims everything, and expects one delivery. */
+export const theClaim = Effect.gen(function* () {
+  const all = yield* claims()
+  expect(all).toHaveLength(1)
+  return yield* firstOf(all)
+})
+
+/** Claims everything, and expects two deliveries. */
+export const twoClaims = Effect.gen(function* () {
+  const [one, other, ...rest] = yield* claims()
+  expect(rest).toEqual([])
+  if (one === undefined || other === undefined) return yield* Effect.die("fewer than two claims")
+  return { one, other }
+})
+
+export const settle = Effect.fnUntraced(function* (one: Claim, settlement: Settlement) {
+  const outbox = yield* Outbox
+  return yield* outbox.settle(one, settlement)
+})
+
+/** Returns the deliveries of a webhook, newest first. */
+export const deliveriesOf = Effect.fnUntraced(function* (
+  { id }: Pick<StoredWebhook, "id">,
+  limit = 100,
+) {
+  const outbox = yield* Outbox
+  return yield* outbox.deliveries({ projectId: p1, webhookId: id }, { limit })
+})
+
+export const statesOf = (one: Pick<StoredWebhook, "id">) =>
+  Effect.map(deliveriesOf(one), (all) => all.map(({ state }) => state))

@@ -1,0 +1,131 @@
+/** What every `RateLimitStore` must do. */
+
+import { expect } from "@effect/vitest"
+import { RateLimitStore } from "@tenure/core/RateLimitStore"
+import * as TokenBucket from "@tenure/core/TokenBucket"
+import * as Effect from "effect/Effect"
+import type { StoreTests } from "../storeTests.ts"
+import { modelTests } from "./model.ts"
+import { client, five, hundred, policies, remainders, stranger, take, twenty } from "./steps.ts"
+
+/** Which buckets a take draws on. */
+const bucketTests = ({ test }: StoreTests): void => {
+  test("starts with full buckets and counts them down", () =>
+    Effect.gen(function* () {
+      const mixed = { address: twenty, key: hundred, burst: five }
+      for (let left = 4; left >= 0; left--) {
+        const taken = yield* take(client("1", "a"), mixed)
+        expect(taken.admitted).toBe(true)
+        expect(remainders(taken, mixed)).toEqual({
+          address: left + 15,
+          key: left + 95,
+          burst: left,
+        })
+      }
+      expect((yield* take(client("1", "a"), mixed)).admitted).toBe(false)
+    }))
+
+  test("takes from all buckets or from none", () =>
+    Effect.gen(function* () {
+      for (const small of ["address", "key", "burst"] as const) {
+        const mixed = { ...policies, [small]: five }
+        const one = client(small, small)
+        yield* Effect.forEach(Array.from({ length: 30 }), () => take(one, mixed))
+        const left = { address: 95, key: 95, burst: 95, [small]: 0 }
+        expect(remainders(yield* take(one, mixed), mixed)).toEqual(left)
+      }
+    }))
+
+  test("takes only from the address for a client without a key", () =>
+    Effect.gen(function* () {
+      yield* take(client("1", "a"))
+      const taken = yield* take(stranger("1"))
+      expect(remainders(taken)).toEqual({ address: 98, key: 100, burst: 100 })
+      expect([taken.key, taken.burst]).toEqual([taken.now, taken.now])
+      expect(remainders(yield* take(client("1", "a")))).toEqual({ address: 97, key: 98, burst: 98 })
+    }))
+
+  test("has separate buckets for different ids, whatever characters they contain", () =>
+    Effect.gen(function* () {
+      const ids = ["__proto__", "constructor", "address:::1/64", "a b'c\"d\\e"]
+      for (const id of ids) {
+        const left = { address: 99, key: 99, burst: 99 }
+        expect(remainders(yield* take(client(id, id)))).toEqual(left)
+      }
+    }))
+}
+
+/** What happens to takes at the same time. */
+const concurrencyTests = ({ test }: StoreTests): void => {
+  test("admits exactly as many concurrent takes as there are tokens", () =>
+    Effect.gen(function* () {
+      const mixed = { ...policies, burst: twenty }
+      const takes = yield* Effect.all(
+        Array.from({ length: 400 }, () => take(client("1", "a"), mixed)),
+        { concurrency: "unbounded" },
+      )
+      expect(takes.filter(({ admitted }) => admitted)).toHaveLength(20)
+      const left = { address: 80, key: 80, burst: 0 }
+      expect(remainders(yield* take(client("1", "a"), mixed), mixed)).toEqual(left)
+    }))
+
+  test("admits exactly as many when clients share an address or a key", () =>
+    Effect.gen(function* () {
+      const mixed = { ...policies, address: twenty }
+      const sharing = ["a", "b", "c"].map((key) => client("1", key))
+      const roaming = ["2", "3", "4"].map((address) => client(address, "d"))
+      const takes = yield* Effect.all(
+        [...sharing, ...roaming].flatMap((one) =>
+          Array.from({ length: 50 }, () => take(one, mixed)),
+        ),
+        { concurrency: "unbounded" },
+      )
+      // Twenty of the shared address, and twenty of each address that used the same key.
+      expect(takes.filter(({ admitted }) => admitted)).toHaveLength(80)
+      expect(remainders(yield* take(client("5", "d"), mixed), mixed)).toMatchObject({ key: 39 })
+    }))
+}
+
+/** When tokens return. */
+const timeTests = ({ advance, test }: StoreTests): void => {
+  test("returns when each bucket will be full, by the clock of the store", () =>
+    Effect.gen(function* () {
+      const mixed = { address: five, key: twenty, burst: hundred }
+      const first = yield* take(client("1", "a"), mixed)
+      const { now } = first
+      expect(first).toMatchObject({
+        address: now + five.increment,
+        key: now + twenty.increment,
+        burst: now + hundred.increment,
+      })
+      expect(yield* take(client("1", "a"), mixed)).toMatchObject({
+        address: now + 2 * five.increment,
+        key: now + 2 * twenty.increment,
+        burst: now + 2 * hundred.increment,
+      })
+    }))
+
+  test("admits a client after the wait that a refusal implies, and not a second earlier", () =>
+    Effect.gen(function* () {
+      const mixed = { ...policies, address: five }
+      const one = take(stranger("1"), mixed)
+      yield* Effect.forEach(Array.from({ length: 5 }), () => one)
+      const refused = yield* one
+      expect(refused.admitted).toBe(false)
+      const wait = TokenBucket.wait(refused.address, refused.now, five) / 1000
+      yield* advance(Math.ceil(wait) - 1000)
+      expect((yield* one).admitted).toBe(false)
+      yield* advance(1000)
+      expect((yield* one).admitted).toBe(true)
+      expect((yield* one).admitted).toBe(false)
+    }))
+}
+
+/** Declares the tests. */
+export const rateLimitStoreSuite = (on: StoreTests): void => {
+  on.test("responds to a ping", () => RateLimitStore.use((store) => store.ping))
+  bucketTests(on)
+  concurrencyTests(on)
+  timeTests(on)
+  modelTests(on)
+}

@@ -1,0 +1,59 @@
+/** Tests and properties that each run against stores of their own. */
+
+import { it } from "@effect/vitest"
+import type { Stores } from "@tenure/core/Tenure"
+import * as Effect from "effect/Effect"
+import fc from "fast-check"
+import type { StoreHarness } from "./StoreHarness.ts"
+
+/** Declares tests. They run on the clock of the stores. */
+const testOn = ({ layer }: StoreHarness) => {
+  const test = <A, E>(name: string, run: () => Effect.Effect<A, E, Stores>): void =>
+    it.live(name, () => Effect.provide(Effect.suspend(run), layer))
+
+  /** Declares a test for each case. `%s` in the name stands for the first element of the case. */
+  const each =
+    <Case extends readonly [string, ...ReadonlyArray<unknown>]>(cases: ReadonlyArray<Case>) =>
+    <A, E>(name: string, run: (one: Case) => Effect.Effect<A, E, Stores>): void =>
+      it.live.each([...cases])(name, (one) =>
+        Effect.provide(
+          Effect.suspend(() => run(one)),
+          layer,
+        ),
+      )
+
+  return Object.assign(test, { each })
+}
+
+/** Declares properties. Each of their runs has stores of its own. */
+const propertyOn =
+  ({ layer }: StoreHarness) =>
+  <Input, E>(
+    name: string,
+    inputs: fc.Arbitrary<Input>,
+    property: (input: Input) => Effect.Effect<void, E, Stores>,
+  ): void =>
+    it.live(name, () =>
+      Effect.gen(function* () {
+        const run = Effect.runPromiseWith(yield* Effect.context())
+        const holds = fc.asyncProperty(inputs, (input) =>
+          run(
+            Effect.provide(
+              Effect.suspend(() => property(input)),
+              layer,
+            ),
+          ),
+        )
+        yield* Effect.promise(async () => fc.assert(holds, { numRuns: 50 }))
+      }),
+    )
+
+/** Returns what tests of a store are declared with. */
+export const testsOn = (harness: StoreHarness) => ({
+  test: testOn(harness),
+  property: propertyOn(harness),
+  advance: harness.advance,
+})
+
+/** What tests of a store are declared with. */
+export type StoreTests = ReturnType<typeof testsOn>

@@ -1,0 +1,182 @@
+/** What every `WebhookStore` must do. */
+
+import { expect } from "@effect/vitest"
+import { EventType } from "@tenure/core/Event"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { Outbox } from "@tenure/core/Outbox"
+import { ProjectId } from "@tenure/core/Project"
+import { StoredSecret } from "@tenure/core/StoredSecret"
+import { WebhookId } from "@tenure/core/Webhook"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Fixture from "../support/fixtures.ts"
+import type { StoreTests } from "./storeTests.ts"
+
+const { p1, p2 } = Fixture
+
+/** A store with two projects. */
+const prepared = Effect.gen(function* () {
+  const memberships = yield* MembershipStore
+  yield* memberships.createProject(p1)
+  yield* memberships.createProject(p2)
+  return yield* WebhookStore
+})
+
+const claimable = Effect.gen(function* () {
+  const outbox = yield* Outbox
+  return yield* outbox.claim({ limit: 100, perWebhook: 100, perProject: 100, leaseMillis: 60_000 })
+})
+
+const listTests = ({ test }: StoreTests): void => {
+  test("lists the webhooks of a project, oldest first", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const added = [p1, p1, p2, p1].map(Fixture.webhook)
+      yield* Effect.forEach(added, (webhook) => store.add(webhook, 50))
+      expect(yield* store.list(p1)).toEqual(added.filter(({ projectId }) => projectId === p1))
+      expect(yield* store.list(p2)).toEqual(added.filter(({ projectId }) => projectId === p2))
+    }))
+
+  test("stores URLs unchanged", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const urls = ["https://EXAMPLE.com:443/a?b=c&d#e", `https://例え.jp/${"x".repeat(2000)}`]
+      for (const url of urls) yield* store.add({ ...Fixture.webhook(p1), url }, 50)
+      expect((yield* store.list(p1)).map(({ url }) => url)).toEqual(urls)
+    }))
+
+  test("stores the event types of a webhook", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const eventTypes = [EventType("payment.completed"), EventType("a-b.c_d")]
+      yield* store.add({ ...Fixture.webhook(p1), eventTypes }, 50)
+      yield* store.add({ ...Fixture.webhook(p1), eventTypes: [] }, 50)
+      const listed = yield* store.list(p1)
+      expect(listed.map((webhook) => webhook.eventTypes)).toEqual([eventTypes, []])
+    }))
+}
+
+const secretTests = ({ test }: StoreTests): void => {
+  test("rotates the secret: the previous one keeps signing for the given time", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const outbox = yield* Outbox
+      const webhook = Fixture.webhook(p1)
+      const { secret } = Fixture.webhook(p1)
+      yield* store.add(webhook, 50)
+      const now = yield* Clock.currentTimeMillis
+      const signing = Effect.gen(function* () {
+        yield* outbox.publish(Fixture.event(p1))
+        return (yield* claimable).claims.map((claim) => claim.webhook.secrets)
+      })
+      expect(yield* signing).toEqual([[webhook.secret]])
+      const rotation = { secret, previousUntil: now + 60_000 }
+      yield* store.rotateSecret(p1, webhook.id, rotation)
+      expect(yield* signing).toEqual([[secret, webhook.secret]])
+      expect(yield* store.list(p1)).toEqual([
+        { ...webhook, secret, previous: { secret: webhook.secret, until: now + 60_000 } },
+      ])
+      yield* store.rotateSecret(p1, webhook.id, { secret: webhook.secret, previousUntil: now })
+      expect(yield* signing).toEqual([[webhook.secret]])
+      const foreign = yield* Effect.flip(store.rotateSecret(p2, webhook.id, rotation))
+      expect(foreign._tag).toBe("WebhookNotFound")
+    }))
+
+  test("adds one signing key, and keeps it when another is added", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.webhook(p1)
+      yield* store.add(webhook, 50)
+      const key = StoredSecret("whsk_1")
+      const other = StoredSecret("enc_k1_2")
+      expect(yield* store.addSigningKey(p1, webhook.id, key)).toBe(key)
+      expect(yield* store.addSigningKey(p1, webhook.id, other)).toBe(key)
+      expect((yield* store.list(p1))[0]?.signingKey).toBe(key)
+      yield* (yield* Outbox).publish(Fixture.event(p1))
+      const { claims } = yield* claimable
+      expect(claims.map((claim) => claim.webhook.signingKey)).toEqual([key])
+      const foreign = yield* Effect.flip(store.addSigningKey(p2, webhook.id, key))
+      expect(foreign._tag).toBe("WebhookNotFound")
+    }))
+}
+
+const additionTests = ({ test }: StoreTests): void => {
+  test("fails if the project does not exist", () =>
+    Effect.gen(function* () {
+      const store = yield* WebhookStore
+      const nowhere = ProjectId("nowhere")
+      const added = yield* Effect.flip(store.add(Fixture.webhook(nowhere), 50))
+      const listed = yield* Effect.flip(store.list(nowhere))
+      expect([added._tag, listed._tag]).toEqual(["ProjectNotFound", "ProjectNotFound"])
+    }))
+
+  test("enforces the limit of a project across concurrent additions", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const added = yield* Effect.forEach(
+        Array.from({ length: 20 }, () => Fixture.webhook(p1)),
+        (webhook) => Effect.result(store.add(webhook, 7)),
+        { concurrency: "unbounded" },
+      )
+      expect(added.filter(({ _tag }) => _tag === "Success")).toHaveLength(7)
+      for (const one of added) {
+        if (one._tag === "Failure") expect(one.failure._tag).toBe("WebhookLimitReached")
+      }
+      expect(yield* store.list(p1)).toHaveLength(7)
+      yield* store.add(Fixture.webhook(p2), 7)
+    }))
+}
+
+const removalTests = ({ test }: StoreTests): void => {
+  test("removes a webhook, but not through another project", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.webhook(p1)
+      yield* store.add(webhook, 50)
+      const foreign = yield* Effect.flip(store.remove(p2, webhook.id))
+      expect(foreign._tag).toBe("WebhookNotFound")
+      yield* store.remove(p1, webhook.id)
+      const again = yield* Effect.flip(store.remove(p1, webhook.id))
+      expect(again._tag).toBe("WebhookNotFound")
+      expect(yield* store.list(p1)).toEqual([])
+    }))
+
+  test("fails to remove an unknown webhook", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const error = yield* Effect.flip(store.remove(p1, WebhookId(crypto.randomUUID())))
+      expect(error._tag).toBe("WebhookNotFound")
+    }))
+
+  test("cancels the deliveries of a removed webhook, waiting and claimed", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const outbox = yield* Outbox
+      const webhook = Fixture.webhook(p1)
+      yield* store.add(webhook, 50)
+      yield* outbox.publish(Fixture.event(p1))
+      const claim = (yield* claimable).claims[0]
+      yield* outbox.publish(Fixture.event(p1))
+      yield* store.remove(p1, webhook.id)
+      expect((yield* claimable).claims).toEqual([])
+      const result = { _tag: "Answered", status: 200, body: "" } as const
+      const attempt = { at: 0, durationMillis: 1, result }
+      const settled = claim && (yield* outbox.settle(claim, { _tag: "Delivered", attempt }))
+      expect(settled).toBe(false)
+      const deliveries = yield* outbox.deliveries(
+        { projectId: p1, webhookId: webhook.id },
+        { limit: 10 },
+      )
+      expect(deliveries.map(({ state }) => state)).toEqual(["cancelled", "cancelled"])
+    }))
+}
+
+/** Declares the tests. */
+export const webhookStoreSuite = (on: StoreTests): void => {
+  on.test("responds to a ping", () => WebhookStore.use((store) => store.ping))
+  listTests(on)
+  secretTests(on)
+  additionTests(on)
+  removalTests(on)
+}

@@ -1,0 +1,79 @@
+/** Expectations about responses: all documented fields, and only these. */
+
+import * as Predicate from "effect/Predicate"
+import { expect } from "vitest"
+import type { Incoming } from "./httpClient.ts"
+
+/** The format of ids of requests and webhooks. */
+export const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** Returns the fields of a JSON object, and fails the test if the value is not one. */
+export const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> =>
+  Predicate.isObject(value) ? value : expect.fail(`${JSON.stringify(value)} is not an object`)
+
+/** Returns the id and the secret of the webhook in a response. */
+export const webhookOf = ({ body }: Incoming): { readonly id: string; readonly secret: string } => {
+  const { id, secret } = fieldsOf(fieldsOf(body)["data"])
+  return { id: String(id), secret: String(secret) }
+}
+
+/** Expects the headers that every response has. */
+export const expectHeaders = ({ headers }: Incoming): void => {
+  expect(headers["content-type"]).toBe("application/json")
+  expect(headers["x-ratelimit-limit"]).toMatch(/^[1-9][0-9]*$/)
+  expect(headers["x-ratelimit-remaining"]).toMatch(/^[0-9]+$/)
+  expect(headers["x-ratelimit-reset"]).toMatch(/^[0-9]{10}$/)
+}
+
+/** Expects a success. Besides a message, it has only the given fields. */
+export const expectSuccess = (
+  response: Incoming,
+  method: string,
+  path: string,
+  result: { readonly total?: number; readonly data: unknown },
+): Readonly<Record<string, unknown>> => {
+  expectHeaders(response)
+  expect(response.status).toBe(200)
+  expect(response.body).toStrictEqual({
+    ok: true,
+    request_id: expect.stringMatching(uuid),
+    method,
+    path,
+    code: 200,
+    message: expect.stringMatching(/./),
+    ...result,
+  })
+  return fieldsOf(response.body)
+}
+
+/**
+ * Expects a failure: one `error` with the given code, or several `errors` with the given codes.
+ */
+export const expectFailure = (
+  response: Incoming,
+  method: string,
+  path: string,
+  status: number,
+  codes: string | ReadonlyArray<string>,
+): Readonly<Record<string, unknown>> => {
+  const described = (code: string) => ({ error_code: code, message: expect.stringMatching(/./) })
+  expectHeaders(response)
+  expect(response.status).toBe(status)
+  expect(response.body).toStrictEqual({
+    ok: false,
+    request_id: expect.stringMatching(uuid),
+    method,
+    path,
+    code: status,
+    ...(typeof codes === "string" ? { error: described(codes) } : { errors: codes.map(described) }),
+  })
+  return fieldsOf(response.body)
+}
+
+/** Expects a response from outside the API: of the host, or of a server without a host. */
+export const expectElsewhere = ({ body, status }: Incoming): void => {
+  expect([400, 404]).toContain(status)
+  if (Predicate.hasProperty(body, "request_id")) {
+    expect(body).toMatchObject({ code: 404, error: { error_code: "ROUTE_NOT_FOUND" } })
+  }
+}

@@ -1,0 +1,7 @@
+/** Waiting for a condition, with a deadline. */
+
+import { expect } from "vitest"
+
+/** Waits until a condition holds. Fails the test if it does not hold within ten seconds. */
+export const eventually = (holds: () => Promise<boolean> | boolean): Promise<unknown> =>
+  expect.poll(holds, { timeout: 10_000, interval: 20 }).toBe(true)

