@@ -291,12 +291,7 @@ describe("a signing key", () => {
         const key = yield* webhooks.addSigningKey(ids)
         expect(yield* webhooks.addSigningKey(ids)).toBe(key)
         yield* publish
-        yield* Effect.repeat(
-          Effect.promise(() => new Promise(setImmediate)),
-          {
-            until: () => sent.length > 0,
-          },
-        )
+        yield* settled
         const { body = "", headers = {} } = sent[0] ?? {}
         const notification = { headers, body, now: yield* Clock.currentTimeMillis }
         expect(Result.isSuccess(WebhookSignature.verify(notification, [secret]))).toBe(true)

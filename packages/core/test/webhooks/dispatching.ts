@@ -29,6 +29,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
+import { allEnded, isBusy, watchedCrypto } from "./watchedCrypto.ts"
 
 export const projectId = ProjectId("p1")
 export const hour = 3_600_000
@@ -132,6 +133,7 @@ export const dispatching = <A, E>(
     Layer.provide(transport.layer),
     Layer.provide(AddressPolicy.AddressPolicy.layer()),
     Layer.provideMerge(stores),
+    Layer.provideMerge(watchedCrypto),
   )
   return Effect.gen(function* () {
     yield* TestClock.setTime(1_795_000_000_000)
@@ -154,10 +156,17 @@ export const publishTo = (project: ProjectId) =>
 
 export const publish = publishTo(projectId)
 
-/** Lets fibers run until all of them wait. */
-export const settled = Effect.forEach(Array.from({ length: 50 }), () => Effect.yieldNow, {
-  discard: true,
-})
+const turns = Effect.forEach(Array.from({ length: 50 }), () => Effect.yieldNow, { discard: true })
+
+/** Lets fibers run until all of them wait, and none of them for WebCrypto. */
+export const settled = Effect.andThen(
+  turns,
+  Effect.whileLoop({
+    while: isBusy,
+    body: () => Effect.andThen(allEnded, turns),
+    step: () => {},
+  }),
+)
 
 /** Lets time pass, and fibers run before and after. */
 export const pass = (duration: Duration.Input) =>
