@@ -1,12 +1,13 @@
 /** The operations on memberships. */
 
 import * as Effect from "effect/Effect"
+import { own } from "../base/Own.ts"
 import * as EndDate from "../memberships/EndDate.ts"
 import { Memberships } from "../memberships/Memberships.ts"
 import type { ApiError } from "./ApiError.ts"
 import type { Success } from "./Envelope.ts"
 import { bodyOf, idOf, type OperationsOn, originOf, projectOf } from "./Operation.ts"
-import * as RequestBody from "./RequestBody.ts"
+import type * as RequestBody from "./RequestBody.ts"
 
 const membershipNotFound: Effect.Effect<never, ApiError> = Effect.fail({
   _tag: "MembershipNotFound",
@@ -14,7 +15,7 @@ const membershipNotFound: Effect.Effect<never, ApiError> = Effect.fail({
 
 /** Reads the end date in a body, in either of its two formats. */
 const endDateOf = (body: RequestBody.JsonObject) =>
-  Effect.fromResult(EndDate.decode(RequestBody.field(body, "extend")))
+  Effect.fromResult(EndDate.decode(own(body, "extend")))
 
 const extended = (endDate: EndDate.EndDate, total: number, message: string): Success => ({
   total,

@@ -3,11 +3,10 @@
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import { type HeaderFields, type Single, single } from "../base/HeaderFields.ts"
-import { own } from "../base/Own.ts"
 import type { ArrivedBody } from "./ApiRequest.ts"
 import * as Outcome from "./Outcome.ts"
 
-/** A JSON object. Read its own properties only, with `field`. */
+/** A JSON object. Read its own properties only, with `own`. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
 // The body must be UTF-8 (RFC 8259, 8.1). A byte order mark is ignored.
@@ -81,6 +80,3 @@ export const read = (
     }
   }
 }
-
-/** Returns the value of an object's own property, or `undefined` if it has none of this name. */
-export const field = (object: JsonObject, name: string): unknown => own(object, name)

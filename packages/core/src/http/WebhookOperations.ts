@@ -1,11 +1,11 @@
 /** The operations on webhooks. */
 
 import * as Effect from "effect/Effect"
+import { own } from "../base/Own.ts"
 import type { Webhook } from "../webhooks/Webhook.ts"
 import { Webhooks } from "../webhooks/Webhooks.ts"
 import * as WebhookUrl from "../webhooks/WebhookUrl.ts"
 import { bodyOf, idOf, type OperationsOn, projectOf } from "./Operation.ts"
-import * as RequestBody from "./RequestBody.ts"
 
 const dataOf = ({ id, secret, url }: Webhook) => ({ url, id, secret })
 
@@ -31,7 +31,7 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
     "webhooks.create": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
       const body = yield* bodyOf(call, maxBodyBytes)
-      const url = yield* Effect.fromResult(WebhookUrl.decodeText(RequestBody.field(body, "url")))
+      const url = yield* Effect.fromResult(WebhookUrl.decodeText(own(body, "url")))
       const webhook = yield* webhooks.create({ projectId, url })
       return { message: "The webhook was created.", data: dataOf(webhook) }
     }),
