@@ -1,9 +1,10 @@
 /** The database that everything is measured on. */
 
 import { PgClient } from "@effect/sql-pg"
+import type * as Keyring from "@tenure/core/Keyring"
 import * as Tenure from "@tenure/core/Tenure"
 import { nodeTransport } from "@tenure/node-http"
-import { postgres } from "@tenure/postgres"
+import { postgres, rewriteSecrets } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
@@ -51,12 +52,23 @@ export const connect = async (url: string): Promise<Database> => {
 }
 
 /** Starts a Tenure, which delivers to this machine too. */
-export const startTenure = (url: string, into = schema): Promise<Tenure.Tenure> =>
+export const startTenure = (
+  url: string,
+  into = schema,
+  encryption?: Keyring.Given,
+): Promise<Tenure.Tenure> =>
   Tenure.make({
     stores: postgres({ url, schema: into }),
     transport: nodeTransport,
-    webhooks: { allowedNetworks: ["127.0.0.0/8"] },
+    webhooks: { allowedNetworks: ["127.0.0.0/8"], encryption },
   })
+
+/** Encrypts the secrets of the webhooks that are there. */
+export const encrypt = (url: string, encryption: Keyring.Given): Promise<unknown> =>
+  rewriteSecrets({ schema, encryption }).pipe(
+    Effect.provide(PgClient.layer({ url: Redacted.make(url) })),
+    Effect.runPromise,
+  )
 
 /** Makes a project with this many members, written directly to its table. */
 export const fill = async (

@@ -27,12 +27,12 @@ import * as Migrations from "./migrations/migrate.ts"
 import { forgetEvents } from "./outbox/forgetEvents.sql.ts"
 import * as Notifications from "./outbox/Notifications.ts"
 import * as PostgresOutbox from "./outbox/outbox.ts"
-import { type Encrypted, encryptSecrets as encryptAll } from "./webhooks/encryptSecrets.ts"
+import { type Rewritten, rewriteSecrets as rewriteAll } from "./webhooks/rewriteSecrets.ts"
 import * as Webhooks from "./webhooks/webhookStore.ts"
 
 export { Database } from "./Database.ts"
 export { SchemaMismatch } from "./migrations/migrate.ts"
-export type { Encrypted } from "./webhooks/encryptSecrets.ts"
+export type { Rewritten } from "./webhooks/rewriteSecrets.ts"
 
 const schemaName = Setting.text("1 to 48 letters, digits and _, the first not a digit", (name) =>
   /^[A-Za-z_][A-Za-z0-9_]{0,47}$/.test(name),
@@ -110,15 +110,15 @@ export const migrate = (
     return yield* Migrations.migrate(yield* PgClient.PgClient, quoted(schema))
   })
 
-const encryptOptions = Setting.struct({
+const rewriteOptions = Setting.struct({
   ...migrateOptions.fields,
   encryption: Keyring.setting,
 })
 
 /**
  * Encrypts the secrets and signing keys of all webhooks with the current key, also those that are
- * encrypted with another one. It can run again at any time, after an interruption too, and beside
- * servers that have the same keys.
+ * encrypted with another one; or decrypts all of them, if there is no current key. It can run again at
+ * any time, after an interruption too, and beside servers that have the same keys.
  *
  * @param given.encryption - the keys, as in the option `webhooks.encryption`
  * @returns how many webhooks it changed, and which secrets it could not read and left as they are. Fails
@@ -126,7 +126,7 @@ const encryptOptions = Setting.struct({
  * @example
  * ```ts
  * import { PgClient } from "@effect/sql-pg"
- * import { encryptSecrets } from "@tenure/postgres"
+ * import { rewriteSecrets } from "@tenure/postgres"
  * import * as Effect from "effect/Effect"
  * import * as Redacted from "effect/Redacted"
  *
@@ -134,16 +134,16 @@ const encryptOptions = Setting.struct({
  * const client = PgClient.layer({ url: Redacted.make("postgres://owner@localhost/app") })
  * const encryption = { current: "k2", keys }
  * const { changed, problems } = await Effect.runPromise(
- *   Effect.provide(encryptSecrets({ encryption }), client),
+ *   Effect.provide(rewriteSecrets({ encryption }), client),
  * )
  * ```
  */
-export const encryptSecrets = (
-  given: Setting.Input<typeof encryptOptions>,
-): Effect.Effect<Encrypted, InvalidInput | SqlError, PgClient.PgClient> =>
+export const rewriteSecrets = (
+  given: Setting.Input<typeof rewriteOptions>,
+): Effect.Effect<Rewritten, InvalidInput | SqlError, PgClient.PgClient> =>
   Effect.gen(function* () {
-    const { encryption, schema } = yield* Setting.read(encryptOptions, given)
-    return yield* encryptAll(yield* PgClient.PgClient, quoted(schema)).pipe(
+    const { encryption, schema } = yield* Setting.read(rewriteOptions, given)
+    return yield* rewriteAll(yield* PgClient.PgClient, quoted(schema)).pipe(
       Effect.provide(Encryption.layer({ encryption })),
     )
   })

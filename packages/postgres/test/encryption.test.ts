@@ -2,11 +2,11 @@ import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { PgClient } from "@effect/sql-pg"
-import type * as Keyring from "@tenure/core/Keyring"
+import * as Keyring from "@tenure/core/Keyring"
 import * as Tenure from "@tenure/core/Tenure"
 import * as WebhookSignature from "@tenure/core/WebhookSignature"
 import { type Outgoing, WebhookTransport } from "@tenure/core/WebhookTransport"
-import { encryptSecrets, postgres } from "@tenure/postgres"
+import { postgres, rewriteSecrets } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
@@ -20,6 +20,7 @@ const k2 = new Uint8Array(32).fill(2)
 const first: Keyring.Given = { current: "k1", keys: { k1 } }
 const rotated: Keyring.Given = { current: "k2", keys: { k1, k2 } }
 const onlySecond: Keyring.Given = { current: "k2", keys: { k2 } }
+const reading: Keyring.Given = { keys: { k1 } }
 
 const sent: Array<Outgoing> = []
 const transport = Layer.succeed(WebhookTransport, {
@@ -49,8 +50,8 @@ const dump = (): Promise<string> =>
     return JSON.stringify(yield* sql.unsafe(`SELECT w::text FROM ${schema}.webhooks w`))
   }).pipe(Effect.provide(clientLayer({ maxConnections: 1 })), Effect.runPromise)
 
-const encrypt = (encryption: Keyring.Given) =>
-  encryptSecrets({ schema, encryption }).pipe(Effect.provide(clientLayer()), Effect.runPromise)
+const rewrite = (encryption: Keyring.Given) =>
+  rewriteSecrets({ schema, encryption }).pipe(Effect.provide(clientLayer()), Effect.runPromise)
 
 const update = (statement: string) =>
   Effect.runPromise(execute(`UPDATE ${schema}.webhooks SET ${statement}`))
@@ -162,7 +163,7 @@ describe("encrypted secrets", () => {
   })
 })
 
-describe("encryptSecrets", () => {
+describe("rewriteSecrets", () => {
   it("encrypts what is there, once, while servers with the keys run", async () => {
     const plain = await start()
     await addWebhook(plain)
@@ -173,11 +174,11 @@ describe("encryptSecrets", () => {
 
     const server = await start(first)
     expect(await secretsOf(server)).toEqual(secrets)
-    expect(await encrypt(first)).toEqual({ changed: 2, problems: [] })
+    expect(await rewrite(first)).toEqual({ changed: 2, problems: [] })
     const encrypted = await dump()
     expect(encrypted).not.toMatch(/whsec_|whsk_/)
     expect(await secretsOf(server)).toEqual(secrets)
-    expect(await encrypt(first)).toEqual({ changed: 0, problems: [] })
+    expect(await rewrite(first)).toEqual({ changed: 0, problems: [] })
     expect(await dump()).toBe(encrypted)
   })
 
@@ -185,10 +186,33 @@ describe("encryptSecrets", () => {
     const server = await start(first)
     await addWebhook(server)
     const secrets = await secretsOf(server)
-    expect(await encrypt(rotated)).toEqual({ changed: 1, problems: [] })
+    expect(await rewrite(rotated)).toEqual({ changed: 1, problems: [] })
     expect((await dump()).match(/enc_k2_/g)).toHaveLength(3)
     expect(await dump()).not.toContain("enc_k1_")
     expect(await secretsOf(await start(onlySecond))).toEqual(secrets)
+  })
+
+  it("lets servers start and stop encrypting one after the other", async () => {
+    const one = await start()
+    const before = await addWebhook(one)
+    const other = await start(reading)
+    await addWebhook(other)
+    expect(await dump()).not.toContain("enc_")
+    await one.close()
+    // Every server can read what the first one with a current key writes.
+    const encrypting = await start(first)
+    await addWebhook(encrypting)
+    const secrets = await secretsOf(encrypting)
+    expect((await dump()).match(/enc_k1_/g)).toHaveLength(3)
+    expect(await secretsOf(other)).toEqual(secrets)
+    expect(await send(other, [before.webhookId])).toEqual(["delivered"])
+    expect(await rewrite(first)).toEqual({ changed: 2, problems: [] })
+    expect(await dump()).not.toMatch(/whsec_|whsk_/)
+    expect(await secretsOf(other)).toEqual(secrets)
+    // And back.
+    expect(await rewrite(reading)).toEqual({ changed: 3, problems: [] })
+    expect(await dump()).not.toContain("enc_")
+    expect(await secretsOf(await start())).toEqual(secrets)
   })
 
   it("loses no secret that is rotated at the same time", async () => {
@@ -196,9 +220,12 @@ describe("encryptSecrets", () => {
     const ids = await addWebhook(server)
     const state = { secret: "", isDone: false }
     const rotating = (async () => {
-      while (!state.isDone) state.secret = await server.webhooks.rotateSecret(ids)
+      // No more than this, since each may overtake the other.
+      for (let count = 0; count < 200 && !state.isDone; count++) {
+        state.secret = await server.webhooks.rotateSecret(ids)
+      }
     })()
-    for (const keys of [rotated, first, rotated, first, rotated]) await encrypt(keys)
+    for (const keys of [rotated, first, rotated, first, rotated]) await rewrite(keys)
     state.isDone = true
     await rotating
     expect((await secretsOf(await start(rotated)))[0]?.[0]).toBe(state.secret)
@@ -209,7 +236,7 @@ describe("encryptSecrets", () => {
     const { webhookId } = await addWebhook(server)
     await addWebhook(server)
     await update(`secret = 'whsec_broken' WHERE id = '${webhookId}'`)
-    const { changed, problems } = await encrypt(rotated)
+    const { changed, problems } = await rewrite(rotated)
     expect(changed).toBe(1)
     expect(problems).toEqual([expect.stringContaining(webhookId)])
     expect(problems.join()).not.toContain("broken")
@@ -217,11 +244,11 @@ describe("encryptSecrets", () => {
   })
 })
 
-describe("tenure-migrate --encrypt-secrets", () => {
+describe("tenure-migrate --encrypt-secrets and --decrypt-secrets", () => {
   const path = fileURLToPath(new URL("../src/bin/migrate.ts", import.meta.url))
   const run = promisify(execFile)
-  const command = (keys: Readonly<Record<string, string>>) =>
-    run(process.execPath, ["-C", "@tenure/source", path, "--encrypt-secrets", schema], {
+  const command = (keys: Readonly<Record<string, string>>, flag = "--encrypt-secrets") =>
+    run(process.execPath, ["-C", "@tenure/source", path, flag, schema], {
       env: { DATABASE_URL: inject("databaseUrl"), ...keys },
     })
 
@@ -238,6 +265,26 @@ describe("tenure-migrate --encrypt-secrets", () => {
       code: 1,
       stderr: expect.stringMatching(/no valid encryption key[^]*Failed: 1\./),
     })
+  })
+
+  it("decrypts with the keys after the word plain, and only then", async () => {
+    const key = Buffer.from(k1).toString("base64")
+    await addWebhook(await start(Keyring.fromText(key)))
+    const encrypts = { TENURE_ENCRYPTION_KEY: key }
+    const decrypts = { TENURE_ENCRYPTION_KEY: `plain,${key}` }
+    const [refused, other, done] = await Promise.allSettled([
+      command(decrypts),
+      command(encrypts, "--decrypt-secrets"),
+      command(decrypts, "--decrypt-secrets"),
+    ])
+    expect(refused).toMatchObject({
+      reason: { stderr: "TENURE_ENCRYPTION_KEY must begin with the key that encrypts\n" },
+    })
+    expect(other).toMatchObject({
+      reason: { stderr: 'TENURE_ENCRYPTION_KEY must begin with "plain"\n' },
+    })
+    expect(done).toMatchObject({ value: { stdout: "Decrypted: the secrets of 1 webhooks.\n" } })
+    expect((await dump()).match(/whsec_|whsk_/g)).toHaveLength(3)
   })
 
   it.each([{}, { TENURE_ENCRYPTION_KEY: "" }, { TENURE_ENCRYPTION_KEY: "c2hvcnQ=" }])(

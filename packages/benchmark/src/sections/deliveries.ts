@@ -1,12 +1,13 @@
 /** Deliveries from one process to another, over an outbox on PostgreSQL. */
 
 import * as Event from "@tenure/core/Event"
+import type * as Keyring from "@tenure/core/Keyring"
 import { Outbox } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
 import type { Tenure } from "@tenure/core/Tenure"
 import { postgres } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
-import { schema, startTenure } from "../database.ts"
+import { encrypt, schema, startTenure } from "../database.ts"
 import type { Row, Section } from "../measurement.ts"
 import { start } from "../processes.ts"
 import type { Arrivals } from "../receiver.ts"
@@ -124,26 +125,39 @@ const measureSustained = async (
   return { published, rows: [{ measured: "deliveries, sustained", unit: "/s", figure: rate }] }
 }
 
-/** Delivers a backlog at full speed. */
+/** Delivers a backlog at full speed. Returns the deliveries a second. */
 const measureBacklog = async (
   url: string,
   receiver: Receiver,
   published: number,
   backlog: number,
-): Promise<ReadonlyArray<Row>> => {
+  encryption?: Keyring.Given,
+): Promise<number> => {
   await fillBacklog(url, backlog)
   const begin = performance.now()
-  const tenure = await startTenure(url)
-  const { distinct, total, unverified } = await receiver.until(published + backlog)
+  const tenure = await startTenure(url, schema, encryption)
+  const { distinct } = await receiver.until(published + backlog)
   const rate = (distinct - published) / ((performance.now() - begin) / 1000)
   await tenure.close()
+  return rate
+}
+
+/** What must not be, after this many publications. */
+const faultsOf = (
+  { distinct, total, unverified }: Arrivals,
+  published: number,
+): ReadonlyArray<Row> => {
   const none = { of: "figure", atMost: 0, always: true } as const
-  const lost = published + backlog - distinct
+  const row = (measured: string, figure: number): Row => ({
+    measured,
+    unit: "",
+    figure,
+    target: none,
+  })
   return [
-    { measured: "deliveries of a backlog", unit: "/s", figure: rate },
-    { measured: "deliveries lost", unit: "", figure: lost, target: none },
-    { measured: "deliveries twice", unit: "", figure: total - distinct, target: none },
-    { measured: "deliveries not verified", unit: "", figure: unverified, target: none },
+    row("deliveries lost", published - distinct),
+    row("deliveries twice", total - distinct),
+    row("deliveries not verified", unverified),
   ]
 }
 
@@ -164,8 +178,17 @@ export const deliveries: Section = {
     const published = trickle.published + flood.published
     await receiver.until(published)
     await tenure.close()
-    const rest = await measureBacklog(url, receiver, published, pick(25_000 * seconds, 500))
+    const backlog = pick(25_000 * seconds, 500)
+    const plain = await measureBacklog(url, receiver, published, backlog)
+    const encryption = { current: "k1", keys: { k1: crypto.getRandomValues(new Uint8Array(32)) } }
+    await encrypt(url, encryption)
+    const sealed = await measureBacklog(url, receiver, published + backlog, backlog, encryption)
+    const faults = faultsOf(await receiver.report(), published + 2 * backlog)
     receiver.stop()
-    return { rows: [...trickle.rows, ...flood.rows, ...rest] }
+    const rates: ReadonlyArray<Row> = [
+      { measured: "deliveries of a backlog", unit: "/s", figure: plain },
+      { measured: "the same, secrets encrypted", unit: "/s", figure: sealed },
+    ]
+    return { rows: [...trickle.rows, ...flood.rows, ...rates, ...faults] }
   },
 }

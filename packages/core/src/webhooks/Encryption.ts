@@ -23,8 +23,8 @@ import { Secret, SigningKey } from "./WebhookSignature.ts"
 /** The options of encryption. */
 export const options = Setting.struct({
   /**
-   * The keys that encrypt the secrets and signing keys of webhooks in the store. Without it, the store
-   * keeps them as they are.
+   * The keys that encrypt and decrypt the secrets and signing keys of webhooks in the store. Without
+   * it, the store keeps them as they are.
    */
   encryption: Setting.optional(Keyring.setting),
 })
@@ -110,12 +110,15 @@ const make = (
   return { seal, isCurrent, secret: read(Secret), signingKey: read(SigningKey) }
 }
 
+/** Keeps secrets as they are. */
+const sealingNothing: Pick<Encryption, "seal" | "isCurrent"> = {
+  seal: (_, plain) => Effect.succeed(StoredSecret(plain)),
+  isCurrent: (stored) => !isEncrypted(stored),
+}
+
 const none: Encryption = make(
   (owner) => Effect.fail(unreadable(owner, "it is encrypted, but there is no encryption key")),
-  {
-    seal: (_, plain) => Effect.succeed(StoredSecret(plain)),
-    isCurrent: (stored) => !isEncrypted(stored),
-  },
+  sealingNothing,
 )
 
 const utf8 = new TextEncoder()
@@ -126,6 +129,8 @@ const algorithm = ({ projectId, webhookId }: WebhookRef, iv: Uint8Array<ArrayBuf
   iv,
   additionalData: utf8.encode(`tenure ${webhookId} ${projectId}`),
 })
+
+type KeyOf = (owner: WebhookRef, id: string) => Effect.Effect<CryptoKey, SecretUnreadable>
 
 /** Makes a function that imports keys, and keeps them. */
 const importing = Effect.fnUntraced(function* ({ find }: Keyring.Keyring) {
@@ -146,7 +151,7 @@ const importing = Effect.fnUntraced(function* ({ find }: Keyring.Keyring) {
     return loading
   }
 
-  return (owner: WebhookRef, id: string) =>
+  const keyOf: KeyOf = (owner, id) =>
     Effect.tryPromise({
       try: () => cached(id),
       catch: (cause) => unreadable(owner, `the encryption key "${id}" cannot be loaded`, cause),
@@ -164,13 +169,11 @@ const importing = Effect.fnUntraced(function* ({ find }: Keyring.Keyring) {
       // The next call asks again.
       Effect.tapError(() => Effect.sync(() => imported.delete(id))),
     )
+  return keyOf
 })
 
-const encrypting = Effect.fnUntraced(function* (keyring: Keyring.Keyring) {
-  const crypto = yield* WebCrypto
-  const { subtle } = crypto
-  const { current } = keyring
-  const keyOf = yield* importing(keyring)
+const opening = Effect.fnUntraced(function* (keyOf: KeyOf) {
+  const { subtle } = yield* WebCrypto
   const opened = LruCache.make<string, string>(maxSecrets)
 
   const decrypt = Effect.fnUntraced(function* (owner: WebhookRef, { bytes, keyId }: Sealed) {
@@ -194,20 +197,34 @@ const encrypting = Effect.fnUntraced(function* (keyring: Keyring.Keyring) {
       Effect.sync(() => opened.set(entry, plain)),
     )
   }
+  return open
+})
 
-  const seal = Effect.fnUntraced(function* (owner: WebhookRef, plain: Secret | SigningKey) {
+const sealing = Effect.fnUntraced(function* (keyOf: KeyOf, current: string) {
+  const crypto = yield* WebCrypto
+
+  const seal: Encryption["seal"] = Effect.fnUntraced(function* (owner, plain) {
     const key = yield* keyOf(owner, current)
     const iv = crypto.getRandomValues(new Uint8Array(ivBytes))
     const encrypted = yield* Effect.tryPromise({
       try: async () =>
-        new Uint8Array(await subtle.encrypt(algorithm(owner, iv), key, utf8.encode(plain))),
+        new Uint8Array(await crypto.subtle.encrypt(algorithm(owner, iv), key, utf8.encode(plain))),
       catch: () => unreadable(owner, `it cannot be encrypted by the key "${current}"`),
     })
     const bytes = Uint8Array.of(...iv, ...encrypted)
     return print({ keyId: current, bytes })
   })
 
-  return make(open, { seal, isCurrent: (stored) => isEncryptedWith(current, stored) })
+  return { seal, isCurrent: (stored: StoredSecret) => isEncryptedWith(current, stored) }
+})
+
+const encrypting = Effect.fnUntraced(function* (keyring: Keyring.Keyring) {
+  const { current } = keyring
+  const keyOf = yield* importing(keyring)
+  return make(
+    yield* opening(keyOf),
+    current === undefined ? sealingNothing : yield* sealing(keyOf, current),
+  )
 })
 
 /** The encryption of secrets. By default, there is none. */
@@ -215,7 +232,7 @@ export const Encryption = Context.Reference<Encryption>("@tenure/core/Encryption
   defaultValue: () => none,
 })
 
-/** Encrypts with the keys of the host, if it has given some. */
+/** Encrypts and decrypts with the keys of the host, if it has given some. */
 export const layer = ({ encryption }: Settings): Layer.Layer<never> =>
   encryption === undefined
     ? Layer.succeed(Encryption, none)

@@ -20,8 +20,8 @@ type Find = (id: string) => Promise<Uint8Array<ArrayBuffer> | undefined>
 
 /** The keys as the library uses them. */
 export interface Keyring {
-  /** The id of the key that encrypts. */
-  readonly current: string
+  /** The id of the key that encrypts; `undefined` if secrets are only decrypted. */
+  readonly current: string | undefined
   /** Finds a key. The promise rejects if the function of the host does. */
   readonly find: Find
 }
@@ -53,8 +53,11 @@ const readKeys = (given: unknown): Found | undefined => {
 }
 
 const fields = Setting.struct({
-  /** The id of the key that encrypts: 1 to 32 letters, digits and hyphens. */
-  current: Setting.text("1 to 32 letters, digits and hyphens", isKeyId),
+  /**
+   * The id of the key that encrypts: 1 to 32 letters, digits and hyphens. Without it, the keys only
+   * decrypt, and new secrets are kept as they are.
+   */
+  current: Setting.optional(Setting.text("1 to 32 letters, digits and hyphens", isKeyId)),
   /**
    * The keys by id, each 32 random bytes or their base64. Keep a key for as long as anything is
    * encrypted with it. In place of an object, a function may return the key with an id, for example
@@ -72,7 +75,7 @@ const fields = Setting.struct({
 export const setting = Setting.andThen(
   fields,
   ({ current, keys: { find, ids } }, name): Result.Result<Keyring, InvalidInput> =>
-    ids === undefined || ids.has(current)
+    current === undefined || ids === undefined || ids.has(current)
       ? Result.succeed({ current, find })
       : Result.fail(
           new InvalidInput({
@@ -91,19 +94,25 @@ const fingerprint = (key: string): string =>
   ).join("")
 
 /** What `fromText` reads, for error messages. */
-export const expectedText = "the base64 of 32 bytes, or several of them, separated by commas"
+export const expectedText =
+  'the base64 of 32 bytes, or several of them, separated by commas, or "plain" in place of the first'
+
+// Stands in place of the key that encrypts, if new secrets are to be kept as they are.
+const plain = "plain"
 
 /**
  * Reads keys from a variable of the environment: the base64 of 32 bytes; or several, separated by
- * commas, of which the first one encrypts. The id of a key is made from its SHA-256 digest.
+ * commas, of which the first one encrypts. After the word `plain`, all of them only decrypt. The id of
+ * a key is made from its SHA-256 digest.
  *
  * @returns the option, or `undefined` if the text is anything else
  */
 export const fromText = (text: string): Given | undefined => {
-  const keys = text.split(",").map((key) => key.trim())
-  if (!keys.every((key) => bytesOf(key) !== undefined)) return undefined
+  const [first = "", ...others] = text.split(",").map((key) => key.trim())
+  const keys = first === plain ? others : [first, ...others]
+  if (keys.length === 0 || !keys.every((key) => bytesOf(key) !== undefined)) return undefined
   return {
-    current: fingerprint(keys[0] ?? ""),
+    current: first === plain ? undefined : fingerprint(first),
     keys: Object.fromEntries(keys.map((key) => [fingerprint(key), key])),
   }
 }

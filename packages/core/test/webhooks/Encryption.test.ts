@@ -41,6 +41,7 @@ type Given = NonNullable<Options["encryption"]>
 const first: Given = { current: "k1", keys: { k1 } }
 const rotated: Given = { current: "k2", keys: { k1, k2: base64(k2) } }
 const onlySecond: Given = { current: "k2", keys: { k2 } }
+const reading: Given = { keys: { k1 } }
 
 const encrypted = (encryption: Given | undefined) =>
   layer(Setting.readSync(options, { encryption }))
@@ -88,6 +89,18 @@ describe("an encrypted secret", () => {
       expect(yield* by({ current: "k1", keys: { k1: k2 } })(refusal(old))).toContain(
         "not encrypted",
       )
+    }),
+  )
+
+  it.effect("is read by a server whose keys only decrypt, and whose own secrets stay plain", () =>
+    Effect.gen(function* () {
+      const stored = yield* by(first)(seal)
+      expect(yield* by(reading)(open(stored))).toBe(secret)
+      const own = yield* by(reading)(seal)
+      expect(own).toBe(secret)
+      const forms = Effect.map(Encryption, ({ isCurrent }) => [isCurrent(own), isCurrent(stored)])
+      expect(yield* by(reading)(forms)).toEqual([true, false])
+      expect(yield* by(first)(forms)).toEqual([false, true])
     }),
   )
 
@@ -192,13 +205,17 @@ describe("the option", () => {
     expect(error?.message).not.toContain(base64(k1))
   })
 
-  it("is read from text: keys separated by commas, of which the first encrypts", () => {
+  it("is read from text: keys separated by commas, of which the first encrypts, unless it is plain", () => {
     const one = Keyring.fromText(base64(k1))
     const two = Keyring.fromText(`${base64(k2)}, ${base64(k1)}`)
     expect(one?.keys).toEqual({ [String(one?.current)]: base64(k1) })
     expect(two?.keys).toEqual({ ...one?.keys, [String(two?.current)]: base64(k2) })
     expect(Result.isSuccess(options.read({ encryption: two }, ""))).toBe(true)
-    for (const text of ["", "undefined", `${base64(k1)},`]) {
+    const plain = Keyring.fromText(`plain, ${base64(k1)}`)
+    expect(plain).toEqual({ current: undefined, keys: one?.keys })
+    expect(Result.isSuccess(options.read({ encryption: plain }, ""))).toBe(true)
+    const key = base64(k1)
+    for (const text of ["", "undefined", `${key},`, `,${key}`, "plain", "plain,", `${key},plain`]) {
       expect(Keyring.fromText(text)).toBeUndefined()
     }
   })

@@ -3,7 +3,7 @@
  * Creates the tables, or brings them up to date: `DATABASE_URL=postgres://… tenure-migrate [schema]`.
  *
  * With `--encrypt-secrets`, encrypts the secrets of all webhooks with the first key of
- * `TENURE_ENCRYPTION_KEY`.
+ * `TENURE_ENCRYPTION_KEY`. With `--decrypt-secrets`, decrypts them; the variable begins with `plain`.
  */
 
 import { parseArgs } from "node:util"
@@ -11,7 +11,7 @@ import { PgClient } from "@effect/sql-pg"
 import * as Keyring from "@tenure/core/Keyring"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { encryptSecrets, migrate } from "../index.ts"
+import { migrate, rewriteSecrets } from "../index.ts"
 
 class UsageError extends Error {
   override readonly name = "UsageError"
@@ -23,10 +23,18 @@ const variable = (name: string, expected: string): string => {
   return value
 }
 
-const encryptionKeys = (): Keyring.Given => {
+type Direction = "encrypt" | "decrypt"
+
+/** Reads the keys. The servers, which have the same ones, must not write secrets the other way. */
+const keysTo = (direction: Direction): Keyring.Given => {
   const keys = Keyring.fromText(variable("TENURE_ENCRYPTION_KEY", Keyring.expectedText))
-  if (keys === undefined)
+  if (keys === undefined) {
     throw new UsageError(`TENURE_ENCRYPTION_KEY must be ${Keyring.expectedText}`)
+  }
+  if ((keys.current === undefined) === (direction === "encrypt")) {
+    const beginning = direction === "encrypt" ? "the key that encrypts" : '"plain"'
+    throw new UsageError(`TENURE_ENCRYPTION_KEY must begin with ${beginning}`)
+  }
   return keys
 }
 
@@ -36,32 +44,47 @@ const applied = (schema: string | undefined) =>
     numbers.length === 0 ? "Nothing to do." : `Applied: ${numbers.join(", ")}.`,
   )
 
-/** Encrypts the secrets, and tells how many. */
-const encrypted = (schema: string | undefined) =>
+/** Encrypts or decrypts the secrets, and tells how many. */
+const rewritten = (schema: string | undefined, direction: Direction) =>
   Effect.flatMap(
-    encryptSecrets({ schema, encryption: encryptionKeys() }),
-    ({ changed, problems }) =>
-      problems.length === 0
-        ? Effect.succeed(`Encrypted: the secrets of ${changed} webhooks.`)
+    rewriteSecrets({ schema, encryption: keysTo(direction) }),
+    ({ changed, problems }) => {
+      const done = direction === "encrypt" ? "Encrypted" : "Decrypted"
+      return problems.length === 0
+        ? Effect.succeed(`${done}: the secrets of ${changed} webhooks.`)
         : Effect.fail(
             new UsageError(
-              [...problems, `Encrypted: ${changed}. Failed: ${problems.length}.`].join("\n"),
+              [...problems, `${done}: ${changed}. Failed: ${problems.length}.`].join("\n"),
             ),
-          ),
+          )
+    },
   )
+
+const directionOf = (options: Readonly<Record<string, boolean>>): Direction | undefined => {
+  const { "decrypt-secrets": decrypts, "encrypt-secrets": encrypts } = options
+  if (decrypts === true && encrypts === true) {
+    throw new UsageError("--encrypt-secrets and --decrypt-secrets exclude each other")
+  }
+  if (encrypts === true) return "encrypt"
+  return decrypts === true ? "decrypt" : undefined
+}
 
 const run = async (): Promise<string> => {
   const { positionals, values } = parseArgs({
     allowPositionals: true,
-    options: { "encrypt-secrets": { type: "boolean", default: false } },
+    options: {
+      "encrypt-secrets": { type: "boolean", default: false },
+      "decrypt-secrets": { type: "boolean", default: false },
+    },
   })
   const url = variable(
     "DATABASE_URL",
     "set, for example postgres://user:password@host:5432/database",
   )
   const [schema] = positionals
+  const direction = directionOf(values)
   return Effect.suspend<string, unknown, PgClient.PgClient>(() =>
-    values["encrypt-secrets"] ? encrypted(schema) : applied(schema),
+    direction === undefined ? applied(schema) : rewritten(schema, direction),
   ).pipe(
     Effect.provide(PgClient.layer({ url: Redacted.make(url), maxConnections: 1 })),
     Effect.runPromise,

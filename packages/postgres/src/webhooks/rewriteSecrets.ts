@@ -1,4 +1,4 @@
-/** Encrypts the secrets that the tables have. */
+/** Encrypts or decrypts the secrets that the tables have. */
 
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import { Encryption } from "@tenure/core/Encryption"
@@ -17,8 +17,8 @@ import {
 } from "./secrets.sql.ts"
 
 /** What became of the secrets. */
-export interface Encrypted {
-  /** How many webhooks have newly encrypted secrets. */
+export interface Rewritten {
+  /** How many webhooks have secrets in another form now. */
   readonly changed: number
   /** Why the secrets of some webhooks were left as they are: one message for each webhook. */
   readonly problems: ReadonlyArray<string>
@@ -26,7 +26,7 @@ export interface Encrypted {
 
 const batchSize = 500
 
-/** Encrypts what is not encrypted with the current key. */
+/** Rewrites what is not in the current form. */
 const renewed = Effect.fnUntraced(function* (owner: WebhookRef, stored: Secrets) {
   const { isCurrent, seal, secret: read, signingKey: readKey } = yield* Encryption
   const { previous, secret, signingKey } = stored
@@ -50,7 +50,7 @@ const isCurrent = Effect.fnUntraced(function* ({ previous, secret, signingKey }:
   )
 })
 
-/** Encrypts the secrets of one webhook. Returns what became of them. */
+/** Rewrites the secrets of one webhook. Returns what became of them. */
 const renew = Effect.fnUntraced(function* (client: PgClient, schema: string, row: SecretsRow) {
   const stored = toSecrets(row)
   if (yield* isCurrent(stored)) return "current"
@@ -61,12 +61,12 @@ const renew = Effect.fnUntraced(function* (client: PgClient, schema: string, row
 })
 
 /**
- * Encrypts all secrets with the current key, each webhook in a statement of its own. A webhook that
+ * Brings all secrets into the current form, each webhook in a statement of its own. A webhook that
  * somebody else changes in the meantime is looked at again.
  *
  * @param schema - the name of the schema, quoted
  */
-export const encryptSecrets = Effect.fnUntraced(function* (pool: PgClient, schema: string) {
+export const rewriteSecrets = Effect.fnUntraced(function* (pool: PgClient, schema: string) {
   const client = pool.withoutTransforms()
   const problems: Array<string> = []
   let changed = 0
@@ -74,7 +74,7 @@ export const encryptSecrets = Effect.fnUntraced(function* (pool: PgClient, schem
   for (;;) {
     const params = [uuid(after), integer(batchSize)]
     const rows = yield* client.unsafe<SecretsRow>(listSecrets(schema), params)
-    if (rows.length === 0) return { changed, problems } satisfies Encrypted
+    if (rows.length === 0) return { changed, problems } satisfies Rewritten
     for (const row of rows) {
       const result = yield* renew(client, schema, row).pipe(
         Effect.catchTag("SecretUnreadable", ({ message }) =>
