@@ -130,8 +130,6 @@ const algorithm = ({ projectId, webhookId }: WebhookRef, iv: Uint8Array<ArrayBuf
   additionalData: utf8.encode(`tenure ${webhookId} ${projectId}`),
 })
 
-type KeyOf = (owner: WebhookRef, id: string) => Effect.Effect<CryptoKey, SecretUnreadable>
-
 /** Makes a function that imports keys, and keeps them. */
 const importing = Effect.fnUntraced(function* ({ find }: Keyring.Keyring) {
   const { subtle } = yield* WebCrypto
@@ -151,7 +149,7 @@ const importing = Effect.fnUntraced(function* ({ find }: Keyring.Keyring) {
     return loading
   }
 
-  const keyOf: KeyOf = (owner, id) =>
+  return (owner: WebhookRef, id: string) =>
     Effect.tryPromise({
       try: () => cached(id),
       catch: (cause) => unreadable(owner, `the encryption key "${id}" cannot be loaded`, cause),
@@ -169,8 +167,9 @@ const importing = Effect.fnUntraced(function* ({ find }: Keyring.Keyring) {
       // The next call asks again.
       Effect.tapError(() => Effect.sync(() => imported.delete(id))),
     )
-  return keyOf
 })
+
+type KeyOf = Effect.Success<ReturnType<typeof importing>>
 
 const opening = Effect.fnUntraced(function* (keyOf: KeyOf) {
   const { subtle } = yield* WebCrypto
