@@ -7,7 +7,9 @@ import type { ApiResponse } from "@tenure/core/Envelope"
 import type { HeaderFields } from "@tenure/core/HeaderFields"
 import type { Mountable } from "@tenure/core/Mountable"
 import { answer, toApiRequest } from "./answer.ts"
+import { passFault } from "./bodyFaults.ts"
 import { type Connections, isPending } from "./connections.ts"
+import { isWaiting } from "./pipelines.ts"
 import { readLine, readUnknown, type RequestLine } from "./requestHead.ts"
 import { send } from "./send.ts"
 
@@ -103,9 +105,11 @@ export const answerFaults = (
     // Node has removed its own listener.
     socket.on("timeout", () => socket.destroy())
     const response = connections.latest(socket)
-    // A response to this request could only come before those of earlier requests.
-    if (isPending(response)) response.once("finish", () => socket.destroy())
-    else answerRaw(socket, toApiRequest(request, emptyBody))
+    const apiRequest = toApiRequest(request, emptyBody)
+    const answerConnect = (): void => answerRaw(socket, apiRequest)
+    // The requests before it are answered first.
+    if (isPending(response)) response.once("finish", answerConnect)
+    else answerConnect()
   })
 
   server.on("clientError", (error: ParserError, socket) => {
@@ -121,8 +125,11 @@ export const answerFaults = (
       if (response.req.complete) return void response.once("finish", answerFailed)
       response.once("finish", () => socket.destroy())
       if (response.headersSent) return
-      const request = toApiRequest(response.req, unreadable(error))
-      void answer(tenure, request, (reply) => send(response, reply, { Connection: "close" }))
+      response.setHeader("Connection", "close")
+      const fault = unreadable(error)
+      // Whoever has the request answers it. Another answer would count it twice.
+      if (passFault(response.req, fault) || isWaiting(response.req, response)) return
+      void answer(tenure, toApiRequest(response.req, fault), (reply) => send(response, reply))
     } else if (socket.writable && response?.req.complete !== false) {
       answerFailed()
     } else {

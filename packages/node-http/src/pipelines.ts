@@ -74,6 +74,10 @@ export const inOrder = (
   socket.pause()
 }
 
+/** Tells whether a request waits until earlier ones are answered. */
+export const isWaiting = ({ socket }: NodeRequest, response: NodeResponse): boolean =>
+  pipelines.get(socket)?.waiting.some((one) => one.response === response) ?? false
+
 /**
  * Puts all requests of a server in order, those of the host included. Tenure's own server and the
  * handlers for node:http, Express and Fastify do this by themselves; use it for other hosts on Node.

@@ -10,6 +10,7 @@ import {
   tooLarge,
   unknownCoding,
 } from "@tenure/core/ApiRequest"
+import { faultOf, takeFault } from "./bodyFaults.ts"
 import { takeExpectation } from "./expectations.ts"
 import type { NodeRequest } from "./messages.ts"
 
@@ -77,15 +78,32 @@ const readStream = (
 }
 
 /** Makes the body of a request whose client waits for `sendContinue`. */
-const deferred = (request: NodeRequest, limit: number, sendContinue: () => void): Body => ({
-  _tag: "Deferred",
-  read: () =>
-    new Promise((resolve) => {
-      sendContinue()
-      readStream(request, limit, resolve)
-      request.once("close", () => resolve(brokenOff))
-    }),
-})
+const deferred = (request: NodeRequest, limit: number, sendContinue: () => void): Body => {
+  // A fault before the core reads the body is kept, and stands in place of the body.
+  takeFault(request, () => {})
+  return {
+    _tag: "Deferred",
+    read: () =>
+      new Promise((resolve) => {
+        const fault = faultOf(request)
+        if (fault !== undefined) return resolve(fault)
+        takeFault(request, resolve)
+        sendContinue()
+        readStream(request, limit, resolve)
+        request.once("close", () => resolve(brokenOff))
+      }),
+  }
+}
+
+/** Makes a function that passes on only the first body. */
+const onlyFirst = (done: (body: Body) => void): ((body: Body) => void) => {
+  let isDone = false
+  return (body) => {
+    if (isDone) return
+    isDone = true
+    done(body)
+  }
+}
 
 /**
  * Reads the body of a request, and calls `done` with it. If the client waits for 100 Continue, leaves
@@ -94,13 +112,16 @@ const deferred = (request: NodeRequest, limit: number, sendContinue: () => void)
  * what it does not read. If a body parser has read the body, uses the parser's result.
  */
 export const readBody = (request: NodeRequest, limit: number, done: (body: Body) => void): void => {
-  const known = hasBody(request) ? parsedBody(request) : emptyBody
+  const known = hasBody(request) ? (faultOf(request) ?? parsedBody(request)) : emptyBody
   if (known !== undefined) return done(known)
   const refused = refusedBody(request, limit)
   const sendContinue = takeExpectation(request)
-  if (refused !== undefined) {
-    request.resume()
-    done(refused)
-  } else if (sendContinue === undefined) readStream(request, limit, done)
-  else done(deferred(request, limit, sendContinue))
+  if (refused === undefined && sendContinue !== undefined) {
+    return done(deferred(request, limit, sendContinue))
+  }
+  const settle = onlyFirst(done)
+  takeFault(request, settle)
+  if (refused === undefined) return readStream(request, limit, settle)
+  request.resume()
+  settle(refused)
 }

@@ -6,12 +6,16 @@ import { valuesOf } from "@tenure/core/HeaderFields"
 import { checkMountable, type Mountable } from "@tenure/core/Mountable"
 import * as Setting from "@tenure/core/Setting"
 import { answer, toApiRequest } from "./answer.ts"
+import { faultOf } from "./bodyFaults.ts"
 import { trackConnections } from "./connections.ts"
 import { expectContinue, takeExpectation } from "./expectations.ts"
 import { answerFaults } from "./faults.ts"
 import { toNodeHandler } from "./handler.ts"
 import { inOrder } from "./pipelines.ts"
 import { send } from "./send.ts"
+
+// Node's timers take no more than 24 days.
+const upToADay = { most: 86_400_000 }
 
 /** The options of a server. */
 export const serverOptions = Setting.struct({
@@ -24,17 +28,20 @@ export const serverOptions = Setting.struct({
   port: Setting.withDefault(Setting.count({ least: 0, most: 65_535 }), 0),
   /** Answers requests in place of `toNodeHandler(tenure)`, which it may call. */
   listener: Setting.callback<Http.RequestListener>(),
-  /** How long the header of a request may take to arrive. Default: `"10 seconds"`. */
-  headersTimeout: Setting.withDefault(Setting.millis(), "10 seconds"),
+  /**
+   * How long the header of a request may take to arrive; at most as long as `requestTimeout`.
+   * Default: `"10 seconds"`.
+   */
+  headersTimeout: Setting.withDefault(Setting.millis(upToADay), "10 seconds"),
   /** How long a whole request may take to arrive. Default: `"30 seconds"`. */
-  requestTimeout: Setting.withDefault(Setting.millis(), "30 seconds"),
+  requestTimeout: Setting.withDefault(Setting.millis(upToADay), "30 seconds"),
   /**
    * How long a connection may be inactive in both directions, such as that of a client that does
    * not read its response. Default: `"1 minute"`.
    */
-  idleTimeout: Setting.withDefault(Setting.millis(), "1 minute"),
+  idleTimeout: Setting.withDefault(Setting.millis(upToADay), "1 minute"),
   /** How long `close` waits for requests in flight. Default: `"10 seconds"`. */
-  shutdownTimeout: Setting.withDefault(Setting.millis({ least: 0 }), "10 seconds"),
+  shutdownTimeout: Setting.withDefault(Setting.millis({ least: 0, ...upToADay }), "10 seconds"),
 })
 
 /** The options that a host passes. */
@@ -77,9 +84,11 @@ const listen = (server: Http.Server, host: string, port: number): Promise<string
   })
 
 const makeServer = (settings: Setting.Output<typeof serverOptions>): Http.Server => {
+  // Node refuses fractions, and a header that may take longer than the whole request.
+  const requestTimeout = Math.ceil(settings.requestTimeout)
   const server = Http.createServer({
-    headersTimeout: settings.headersTimeout,
-    requestTimeout: settings.requestTimeout,
+    headersTimeout: Math.min(Math.ceil(settings.headersTimeout), requestTimeout),
+    requestTimeout,
     connectionsCheckingInterval: checkingInterval,
     // Checked below instead, where the response is an envelope.
     requireHostHeader: false,
@@ -118,8 +127,9 @@ export const serve = async (tenure: Mountable, given: ServerOptions = {}): Promi
   const onRequest: Http.RequestListener = (request, response) => {
     if (!connections.admit(request, response)) return
     inOrder(request, response, () => {
-      if (!hasHost(request)) {
-        const apiRequest = toApiRequest(request, hostFault)
+      const fault = faultOf(request) ?? (hasHost(request) ? undefined : hostFault)
+      if (fault !== undefined) {
+        const apiRequest = toApiRequest(request, fault)
         return void answer(tenure, apiRequest, (reply) => send(response, reply))
       }
       listener(request, response)

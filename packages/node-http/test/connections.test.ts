@@ -1,6 +1,8 @@
 import { once } from "node:events"
 import type { IncomingMessage } from "node:http"
 import { text } from "node:stream/consumers"
+import { setImmediate } from "node:timers/promises"
+import type { ArrivedBody } from "@tenure/core/ApiRequest"
 import { serve, toNodeHandler } from "@tenure/node-http"
 import { exchange, parseResponses, send } from "@tenure/testing"
 import { afterEach, describe, expect, it, vi } from "vitest"
@@ -57,14 +59,22 @@ describe("CONNECT", () => {
     await server.close()
   })
 
-  it("is not answered before earlier requests", async () => {
+  it("is answered after earlier requests", async () => {
     const { open, seen, tenure, until } = gated()
     const server = await serve(tenure)
-    const answers = exchange(server.url, lines("GET / HTTP/1.1", "Host: a") + tunnel)
-    await until(1)
-    open()
-    expect(parseResponses(await answers)).toMatchObject([{ status: 200 }])
-    expect(seen).toHaveLength(1)
+    const get = lines("GET / HTTP/1.1", "Host: a")
+    const answers = exchange(server.url, get + get + tunnel)
+    for (const count of [1, 2, 3]) {
+      await until(count)
+      expect(seen).toHaveLength(count)
+      open()
+    }
+    expect(parseResponses(await answers)).toMatchObject([
+      { status: 200, headers: { connection: "keep-alive" } },
+      { status: 200, headers: { connection: "keep-alive" } },
+      { status: 200, headers: { connection: "close" } },
+    ])
+    expect(seen.map(({ method }) => method)).toEqual(["GET", "GET", "CONNECT"])
     await server.close()
   })
 })
@@ -80,6 +90,64 @@ describe("an inactive connection", () => {
     socket.write(get + get + lines("CONNECT a:1 HTTP/1.1", "Host: a"))
     await text(socket)
     socket.destroy()
+    await server.close()
+  })
+})
+
+describe("a fault in a body", () => {
+  const expecting = lines(
+    "PATCH / HTTP/1.1",
+    "Host: a",
+    "Expect: 100-continue",
+    "Transfer-Encoding: chunked",
+  )
+  const continued = "HTTP/1.1 100 Continue\r\n\r\n"
+  const get = lines("GET / HTTP/1.1", "Host: a")
+  const fault = { _tag: "Unreadable", error: { _tag: "MalformedRequest" } }
+
+  /** A server whose Tenure reads every body, and answers 400 if it cannot. */
+  const reading = async () => {
+    const bodies: Array<ArrivedBody> = []
+    const server = await serve(
+      answering(async ({ body }) => {
+        // As if it asked a store first.
+        await setImmediate()
+        const arrived = body._tag === "Deferred" ? await body.read() : body
+        bodies.push(arrived)
+        return { ...ok, status: arrived._tag === "Bytes" ? 200 : 400 }
+      }),
+    )
+    return { bodies, server }
+  }
+
+  it.each([
+    ["that arrives late", [chunked, "5\r\nhello\r\n", "zz\r\n"]],
+    ["that waits for 100 Continue", [expecting, "5\r\nhello\r\n", "zz\r\n"]],
+    ["that comes at once although it need not", [`${expecting}zz\r\n`]],
+  ])("%s is answered once", async (_name, packets) => {
+    const warn = vi.spyOn(process, "emitWarning").mockReturnValue()
+    const { bodies, server } = await reading()
+    const socket = await connect(server.url)
+    const answer = text(socket)
+    for (const packet of packets) {
+      socket.write(packet)
+      // Another client's answer tells that the server has read the packet.
+      await send(server.url, { path: "/" })
+    }
+    expect(parseResponses((await answer).replace(continued, ""))).toMatchObject([
+      { status: 400, headers: { connection: "close" } },
+    ])
+    await server.close()
+    expect(bodies.filter(({ _tag }) => _tag !== "Bytes")).toMatchObject([fault])
+    expect(bodies).toHaveLength(packets.length + 1)
+    expect(warn).not.toHaveBeenCalled()
+  })
+
+  it("is answered behind earlier requests", async () => {
+    const { bodies, server } = await reading()
+    const raw = await exchange(server.url, `${get}${chunked}zz\r\n`)
+    expect(parseResponses(raw).map(({ status }) => status)).toEqual([200, 400])
+    expect(bodies).toMatchObject([{ _tag: "Bytes" }, fault])
     await server.close()
   })
 })

@@ -15,6 +15,7 @@ it.each([
   ['{"requestTimeout":0}', "requestTimeout"],
   ['{"idleTimeout":-1}', "idleTimeout"],
   ['{"shutdownTimeout":"soon"}', "shutdownTimeout"],
+  ['{"shutdownTimeout":"25 days"}', "shutdownTimeout"],
   ["null", "options"],
 ])("a server with the options %s is refused by name", async (options, field) => {
   const tenure = await Tenure.make({ stores: memory() })
@@ -22,6 +23,13 @@ it.each([
     _tag: "InvalidInput",
     field,
   })
+  await tenure.close()
+})
+
+it("a header may take no longer than the whole request", async () => {
+  const tenure = await Tenure.make({ stores: memory() })
+  const server = await serve(tenure, { headersTimeout: "1 minute", requestTimeout: 1500.5 })
+  await server.close()
   await tenure.close()
 })
 

@@ -6,5 +6,8 @@ export const own = <A extends object, Name extends keyof A>(
   name: Name,
 ): A[Name] | undefined => (Object.hasOwn(object, name) ? object[name] : undefined)
 
-/** Copies an object without its prototype, so that only its own properties are read. */
+/**
+ * Copies an object without its prototype, so that only its own properties are read. What is no object,
+ * such as a missing argument in plain JavaScript, has none.
+ */
 export const owned = <A extends object>(object: A): A => ({ __proto__: null, ...object })

@@ -180,7 +180,8 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
     createProject: (projectId) =>
       Effect.flatMap(Argument.projectId(projectId), store.createProject),
 
-    grant: Effect.fnUntraced(function* (membership, originInput = Origin.host) {
+    grant: Effect.fnUntraced(function* (input, originInput = Origin.host) {
+      const membership = owned(input)
       const at = yield* Clock.currentTimeMillis
       const endDate = yield* Effect.fromResult(EndDate.fromInput(membership.endDate))
       const projectId = yield* Argument.projectId(membership.projectId)
@@ -193,7 +194,8 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       return { projectId, userId, endDate }
     }),
 
-    extend: Effect.fnUntraced(function* (membership, originInput = Origin.host) {
+    extend: Effect.fnUntraced(function* (input, originInput = Origin.host) {
+      const membership = owned(input)
       const at = yield* Clock.currentTimeMillis
       const endDate = yield* Effect.fromResult(EndDate.futureFromInput(membership.endDate, at))
       const projectId = yield* Argument.projectId(membership.projectId)
@@ -206,7 +208,8 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       return { projectId, userId, endDate }
     }),
 
-    extendAll: Effect.fnUntraced(function* (project, originInput = Origin.host) {
+    extendAll: Effect.fnUntraced(function* (input, originInput = Origin.host) {
+      const project = owned(input)
       const at = yield* Clock.currentTimeMillis
       const endDate = yield* Effect.fromResult(EndDate.futureFromInput(project.endDate, at))
       const projectId = yield* Argument.projectId(project.projectId)
@@ -218,7 +221,8 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       return { endDate, total }
     }),
 
-    end: Effect.fnUntraced(function* (member, originInput = Origin.host) {
+    end: Effect.fnUntraced(function* (input, originInput = Origin.host) {
+      const member = owned(input)
       const at = yield* Clock.currentTimeMillis
       const projectId = yield* Argument.projectId(member.projectId)
       const userId = yield* Argument.decode("userId", UserId, member.userId)
@@ -228,7 +232,8 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       yield* hooks.event(changed.event)
     }),
 
-    find: Effect.fnUntraced(function* (member) {
+    find: Effect.fnUntraced(function* (input) {
+      const member = owned(input)
       const projectId = yield* Argument.projectId(member.projectId)
       const userId = yield* Argument.decode("userId", UserId, member.userId)
       return yield* store.find(projectId, userId)

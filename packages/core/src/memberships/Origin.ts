@@ -5,7 +5,7 @@ import { ApiKeyId } from "../base/ApiKeyId.ts"
 import * as Argument from "../base/Argument.ts"
 import * as Identifier from "../base/Identifier.ts"
 import type { InvalidInput } from "../base/InvalidInput.ts"
-import { own } from "../base/Own.ts"
+import { owned } from "../base/Own.ts"
 
 /** The origin of a change, as the audit trail keeps it. */
 export interface Origin {
@@ -28,8 +28,7 @@ export const host: Origin = { requestId: undefined, keyId: undefined }
 
 /** Converts what a host passes, or fails with `InvalidInput`. */
 export const fromInput = (input: Input): Effect.Effect<Origin, InvalidInput> => {
-  const keyId = own(input, "keyId")
-  const requestId = own(input, "requestId")
+  const { keyId, requestId } = owned(input)
   if (requestId !== undefined && !Identifier.isIdentifier(requestId)) {
     return Argument.invalid("origin.requestId", Identifier.expected)
   }

@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Argument from "../base/Argument.ts"
 import { InvalidInput } from "../base/InvalidInput.ts"
+import { owned } from "../base/Own.ts"
 import type { ProjectNotFound } from "../base/Project.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import * as Event from "../events/Event.ts"
@@ -66,10 +67,11 @@ export class Events extends Context.Service<
       const hooks = yield* Hooks
       const crypto = yield* WebCrypto
       return {
-        publish: Effect.fnUntraced(function* ({ data, ...publication }) {
+        publish: Effect.fnUntraced(function* (publication) {
           const at = yield* Clock.currentTimeMillis
-          const projectId = yield* Argument.projectId(publication.projectId)
-          const type = yield* decodeType(publication.type)
+          const { data, ...named } = owned(publication)
+          const projectId = yield* Argument.projectId(named.projectId)
+          const type = yield* decodeType(named.type)
           const id = Event.freshId(crypto, at)
           const event = yield* Effect.try({
             try: () => Event.make({ id, projectId, type, at, data }),

@@ -8,7 +8,7 @@ import * as Layer from "effect/Layer"
 import * as Argument from "../base/Argument.ts"
 import type * as Instant from "../base/Instant.ts"
 import type { InvalidInput } from "../base/InvalidInput.ts"
-import { own, owned } from "../base/Own.ts"
+import { owned } from "../base/Own.ts"
 import type { ProjectNotFound } from "../base/Project.ts"
 import * as Setting from "../base/Setting.ts"
 import { StoreUnavailable } from "../base/StoreUnavailable.ts"
@@ -202,17 +202,22 @@ const decodeEventTypes = (types: ReadonlyArray<string> | undefined) => {
 }
 
 /** Decodes the id of a webhook. Text that is not a UUID cannot be the id of any. */
-const decodeWebhookId = (text: string): Effect.Effect<WebhookId, WebhookNotFound> => {
-  const id = String(text).toLowerCase()
+const decodeWebhookId = (
+  text: string,
+): Effect.Effect<WebhookId, WebhookNotFound | InvalidInput> => {
+  if (typeof text !== "string") return Argument.invalid("webhookId", "the id of a webhook")
+  const id = text.toLowerCase()
   return WebhookId.is(id)
     ? Effect.succeed(id)
     : Effect.fail(new WebhookNotFound({ webhookId: text }))
 }
 
 const decodeIds = Effect.fnUntraced(function* (ids: WebhookIds) {
-  const webhookId = yield* decodeWebhookId(ids.webhookId)
-  const projectId = yield* Argument.projectId(ids.projectId)
-  return { projectId, webhookId } satisfies WebhookRef
+  const { projectId, webhookId } = owned(ids)
+  return {
+    webhookId: yield* decodeWebhookId(webhookId),
+    projectId: yield* Argument.projectId(projectId),
+  } satisfies WebhookRef
 })
 
 const decodePage = Effect.fnUntraced(function* ({ limit = 100, olderThan, state }: DeliveriesPage) {
@@ -266,14 +271,15 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
 
   return Webhooks.of({
     create: Effect.fnUntraced(function* (input) {
+      const { eventTypes, projectId, url } = owned(input)
       const webhook: Webhook = {
         id: WebhookId(crypto.randomUUID()),
-        projectId: yield* Argument.projectId(input.projectId),
-        url: yield* Effect.fromResult(WebhookUrl.decode(input.url, urlRules)),
+        projectId: yield* Argument.projectId(projectId),
+        url: yield* Effect.fromResult(WebhookUrl.decode(url, urlRules)),
         secret: freshSecret(),
         previous: undefined,
         signingKey: undefined,
-        eventTypes: yield* decodeEventTypes(own(input, "eventTypes")),
+        eventTypes: yield* decodeEventTypes(eventTypes),
         createdAt: yield* Clock.currentTimeMillis,
         disabledAt: undefined,
       }
@@ -286,7 +292,8 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
       return webhook
     }),
 
-    list: Effect.fnUntraced(function* ({ projectId }) {
+    list: Effect.fnUntraced(function* (project) {
+      const { projectId } = owned(project)
       const stored = yield* store.list(yield* Argument.projectId(projectId))
       return yield* asUnavailable(Effect.forEach(stored, (one) => opened(encryption, one)))
     }),
@@ -333,7 +340,8 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
       )
     }),
 
-    replay: Effect.fnUntraced(function* ({ eventId, ...ids }) {
+    replay: Effect.fnUntraced(function* (delivery) {
+      const { eventId, ...ids } = owned(delivery)
       const webhook = yield* decodeIds(ids)
       const which = {
         _tag: "One",
@@ -342,7 +350,8 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
       return (yield* outbox.replay(webhook, which)) > 0
     }),
 
-    replayFailed: Effect.fnUntraced(function* ({ since, ...ids }) {
+    replayFailed: Effect.fnUntraced(function* (failed) {
+      const { since, ...ids } = owned(failed)
       const webhook = yield* decodeIds(ids)
       const at = yield* Argument.instant("since", since)
       return yield* outbox.replay(webhook, { _tag: "FailedSince", at })

@@ -122,6 +122,20 @@ describe("an object of options", () => {
     expect(() => Setting.readSync(definition, given)).toThrow(message)
   })
 
+  it("has no property but its own", () => {
+    const inherited = { needed: false, size: 7, inner: { list: [true] } }
+    const given: object = Object.create(inherited, {
+      needed: { value: true, enumerable: true },
+      inner: { value: Object.create(inherited.inner), enumerable: true },
+    })
+    expect(definition.read(given, "")).toEqual(
+      Result.succeed({ needed: true, size: 5, name: undefined, inner: { list: [] }, off: false }),
+    )
+    expect(messageOf(definition, Object.create(inherited))).toBe(
+      "option.needed is missing: it must be true or false",
+    )
+  })
+
   it("is copied, so that later changes have no effect", () => {
     const list = [true]
     const { inner } = Setting.readSync(definition, { needed: true, inner: { list } })

@@ -69,6 +69,38 @@ describe("handle", () => {
   })
 })
 
+describe("a call in process without its argument", () => {
+  it.each([
+    ["memberships", "createProject", "InvalidInput"],
+    ["memberships", "grant", "InvalidEndDate"],
+    ["memberships", "extend", "InvalidEndDate"],
+    ["memberships", "extendAll", "InvalidEndDate"],
+    ["memberships", "end", "InvalidInput"],
+    ["memberships", "find", "InvalidInput"],
+    ["memberships", "list", "InvalidInput"],
+    ["memberships", "history", "InvalidInput"],
+    ["webhooks", "create", "InvalidInput"],
+    ["webhooks", "list", "InvalidInput"],
+    ["webhooks", "delete", "InvalidInput"],
+    ["webhooks", "rotateSecret", "InvalidInput"],
+    ["webhooks", "addSigningKey", "InvalidInput"],
+    ["webhooks", "enable", "InvalidInput"],
+    ["webhooks", "deliveries", "InvalidInput"],
+    ["webhooks", "replay", "InvalidInput"],
+    ["webhooks", "replayFailed", "InvalidInput"],
+    ["webhooks", "ping", "InvalidInput"],
+    ["apiKeys", "issue", "InvalidInput"],
+    ["apiKeys", "revoke", "ApiKeyNotFound"],
+    ["events", "publish", "InvalidInput"],
+  ] as const)("is refused with a typed error: %s.%s", async (service, method, tag) => {
+    const call: unknown = Reflect.get(tenure[service], method)
+    if (typeof call !== "function") throw new TypeError(`no method ${method}`)
+    for (const args of [[], [null], [7], [{}]]) {
+      await expect(Reflect.apply(call, undefined, args)).rejects.toMatchObject({ _tag: tag })
+    }
+  })
+})
+
 const utf8 = new TextEncoder()
 
 const call = (method: string, path: string, body: object | undefined, authorized = true) =>

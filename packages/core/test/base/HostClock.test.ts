@@ -1,0 +1,51 @@
+import { it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import { TestClock } from "effect/testing"
+import { afterEach, beforeEach, describe, expect, it as test, vi } from "vitest"
+import * as HostClock from "../../src/base/HostClock.ts"
+
+const second = 1_000_000_000n
+
+describe("the clock of a host whose test replaces the timers", () => {
+  beforeEach(() => void vi.useFakeTimers({ now: 5000 }))
+  afterEach(() => void vi.useRealTimers())
+
+  test("goes as these timers go", () => {
+    const clock = Effect.runSync(HostClock.current)
+    const start = clock.monotonicTimeNanosUnsafe()
+    vi.advanceTimersByTime(3000)
+    expect(clock.monotonicTimeNanosUnsafe() - start).toBe(3n * second)
+    expect(Effect.runSync(clock.monotonicTimeNanos) - start).toBe(3n * second)
+    expect(clock.currentTimeMillisUnsafe()).toBe(8000)
+    expect(Effect.runSync(clock.currentTimeMillis)).toBe(8000)
+  })
+
+  test("keeps its monotonic time if the clock is set back", () => {
+    const clock = Effect.runSync(HostClock.current)
+    const start = clock.monotonicTimeNanosUnsafe()
+    vi.setSystemTime(0)
+    vi.advanceTimersByTime(1000)
+    expect(clock.currentTimeMillisUnsafe()).toBe(1000)
+    expect(clock.monotonicTimeNanosUnsafe() - start).toBe(second)
+  })
+})
+
+it.effect("is the clock of the running effect in all else", () =>
+  Effect.gen(function* () {
+    const clock = yield* HostClock.current
+    yield* TestClock.adjust("3 seconds")
+    expect(clock.currentTimeMillisUnsafe()).toBe(3000)
+    expect(yield* clock.currentTimeMillis).toBe(3000)
+    expect(clock.currentTimeNanosUnsafe()).toBe(3n * second)
+    expect(yield* clock.currentTimeNanos).toBe(3n * second)
+    const sleeping = yield* Effect.forkChild(
+      Effect.provideService(Effect.sleep("1 minute"), Clock.Clock, clock),
+    )
+    yield* TestClock.adjust("59 seconds")
+    expect(sleeping.pollUnsafe()).toBeUndefined()
+    yield* TestClock.adjust("1 second")
+    yield* Fiber.join(sleeping)
+  }),
+)
