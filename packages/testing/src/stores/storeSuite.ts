@@ -1,21 +1,11 @@
 /** What every store must do. */
 
-import { describe } from "vitest"
-import { apiKeyStoreSuite } from "./apiKeyStoreSuite.ts"
-import { membershipStoreSuite } from "./memberships/membershipStoreSuite.ts"
-import { outboxSuite } from "./outbox/outboxSuite.ts"
-import { rateLimitStoreSuite } from "./rateLimits/rateLimitStoreSuite.ts"
+import { describe, it } from "@effect/vitest"
 import type { Port, StoreHarness } from "./StoreHarness.ts"
-import { type StoreTests, testsOn } from "./storeTests.ts"
-import { webhookStoreSuite } from "./webhookStoreSuite.ts"
+import type { Registry } from "./storeTests.ts"
+import { declareSuite } from "./suites.ts"
 
-const suites: Readonly<Record<Port, (on: StoreTests) => void>> = {
-  MembershipStore: membershipStoreSuite,
-  WebhookStore: webhookStoreSuite,
-  ApiKeyStore: apiKeyStoreSuite,
-  Outbox: outboxSuite,
-  RateLimitStore: rateLimitStoreSuite,
-}
+const vitest: Registry = { describe, it: (name, test) => it.live(name, () => test) }
 
 const allPorts: ReadonlyArray<Port> = [
   "MembershipStore",
@@ -44,10 +34,9 @@ const allPorts: ReadonlyArray<Port> = [
  */
 export const storeSuite = (name: string, harness: StoreHarness): void => {
   describe(name, () => {
-    const on = testsOn(harness)
     for (const port of harness.ports ?? allPorts) {
       describe(port, () => {
-        suites[port](on)
+        declareSuite(port, harness, vitest)
       })
     }
   })

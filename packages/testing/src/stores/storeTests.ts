@@ -1,39 +1,41 @@
 /** Tests and properties that each run against stores of their own. */
 
-import { it } from "@effect/vitest"
 import type { Stores } from "@tenure/core/Tenure"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import type { StoreHarness } from "./StoreHarness.ts"
 
+/** Receives the tests that suites declare. */
+export interface Registry {
+  readonly describe: (name: string, declare: () => void) => void
+  readonly it: (name: string, test: Effect.Effect<unknown, unknown>) => void
+}
+
 /** Declares tests. They run on the clock of the stores. */
-const testOn = ({ layer }: StoreHarness) => {
+const testOn = ({ layer }: StoreHarness, { it }: Registry) => {
   const test = <A, E>(name: string, run: () => Effect.Effect<A, E, Stores>): void =>
-    it.live(name, () => Effect.provide(Effect.suspend(run), layer))
+    it(name, Effect.provide(Effect.suspend(run), layer))
 
   /** Declares a test for each case. `%s` in the name stands for the first element of the case. */
   const each =
     <Case extends readonly [string, ...ReadonlyArray<unknown>]>(cases: ReadonlyArray<Case>) =>
-    <A, E>(name: string, run: (one: Case) => Effect.Effect<A, E, Stores>): void =>
-      it.live.each([...cases])(name, (one) =>
-        Effect.provide(
-          Effect.suspend(() => run(one)),
-          layer,
-        ),
-      )
+    <A, E>(name: string, run: (one: Case) => Effect.Effect<A, E, Stores>): void => {
+      for (const one of cases) test(name.replace("%s", one[0]), () => run(one))
+    }
 
   return Object.assign(test, { each })
 }
 
 /** Declares properties. Each of their runs has stores of its own. */
 const propertyOn =
-  ({ layer }: StoreHarness) =>
+  ({ layer }: StoreHarness, { it }: Registry) =>
   <Input, E>(
     name: string,
     inputs: fc.Arbitrary<Input>,
     property: (input: Input) => Effect.Effect<void, E, Stores>,
   ): void =>
-    it.live(name, () =>
+    it(
+      name,
       Effect.gen(function* () {
         const run = Effect.runPromiseWith(yield* Effect.context())
         const holds = fc.asyncProperty(inputs, (input) =>
@@ -49,9 +51,10 @@ const propertyOn =
     )
 
 /** Returns what tests of a store are declared with. */
-export const testsOn = (harness: StoreHarness) => ({
-  test: testOn(harness),
-  property: propertyOn(harness),
+export const testsOn = (harness: StoreHarness, registry: Registry) => ({
+  describe: registry.describe,
+  test: testOn(harness, registry),
+  property: propertyOn(harness, registry),
   advance: harness.advance,
 })
 

@@ -1,13 +1,13 @@
 /** Bulk extensions. */
 
-import { describe, expect } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { change, in2027, in2028, in2029, p1, p2, u1, u2, u3 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
 import { endDateOf, nowhere, prepared } from "./steps.ts"
 
 /** Declares the tests. */
-export const bulkTests = ({ test }: StoreTests): void => {
+export const bulkTests = ({ describe, test }: StoreTests): void => {
   describe("extendAll", () => {
     test("sets and counts every membership of the project, including those that end later", () =>
       Effect.gen(function* () {

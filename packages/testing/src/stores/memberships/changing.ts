@@ -1,6 +1,6 @@
 /** Changes of one membership. */
 
-import { describe, expect } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { UserId } from "@tenure/core/Membership"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { ProjectId } from "@tenure/core/Project"
@@ -29,7 +29,7 @@ export const changingTests = (on: StoreTests): void => {
   endTests(on)
 }
 
-const projectTests = ({ test }: StoreTests): void => {
+const projectTests = ({ describe, test }: StoreTests): void => {
   describe("projects", () => {
     test("keep their members when they are created again", () =>
       Effect.gen(function* () {
@@ -53,7 +53,7 @@ const projectTests = ({ test }: StoreTests): void => {
   })
 }
 
-const grantTests = ({ test }: StoreTests): void => {
+const grantTests = ({ describe, test }: StoreTests): void => {
   describe("grant", () => {
     test("fails if the project does not exist", () =>
       Effect.gen(function* () {
@@ -93,7 +93,7 @@ const grantTests = ({ test }: StoreTests): void => {
   })
 }
 
-const extendTests = ({ test }: StoreTests): void => {
+const extendTests = ({ describe, test }: StoreTests): void => {
   describe("extend", () => {
     test("sets a later or an earlier end date", () =>
       Effect.gen(function* () {
@@ -129,7 +129,7 @@ const extendTests = ({ test }: StoreTests): void => {
   })
 }
 
-const endTests = ({ test }: StoreTests): void => {
+const endTests = ({ describe, test }: StoreTests): void => {
   describe("end", () => {
     test("removes the membership", () =>
       Effect.gen(function* () {

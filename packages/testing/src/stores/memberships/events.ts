@@ -1,6 +1,6 @@
 /** A change and its events are one atomic step. */
 
-import { describe, expect } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Outbox } from "@tenure/core/Outbox"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
@@ -21,7 +21,7 @@ const claimedTypes = Effect.gen(function* () {
 })
 
 /** Declares the tests. */
-export const eventTests = ({ test }: StoreTests): void => {
+export const eventTests = ({ describe, test }: StoreTests): void => {
   describe("events", () => {
     test("are delivered to every webhook of the project, and to no other", () =>
       Effect.gen(function* () {

@@ -1,6 +1,6 @@
 /** Lists of members, and the audit trail. */
 
-import { describe, expect } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { ApiKeyId } from "@tenure/core/ApiKey"
 import { UserId } from "@tenure/core/Membership"
 import { MembershipStore } from "@tenure/core/MembershipStore"
@@ -9,7 +9,7 @@ import { change, in2027, in2028, in2029, p1, u1, u2 } from "../../support/fixtur
 import type { StoreTests } from "../storeTests.ts"
 import { prepared } from "./steps.ts"
 
-const listTests = ({ test }: StoreTests): void => {
+const listTests = ({ describe, test }: StoreTests): void => {
   describe("list", () => {
     test("orders members by user id, page by page", () =>
       Effect.gen(function* () {
@@ -43,7 +43,7 @@ const listTests = ({ test }: StoreTests): void => {
   })
 }
 
-const historyTests = ({ test }: StoreTests): void => {
+const historyTests = ({ describe, test }: StoreTests): void => {
   describe("history", () => {
     test("returns who changed what, the request, and both dates, newest first", () =>
       Effect.gen(function* () {

@@ -1,6 +1,6 @@
 /** Dispatchers wait for new deliveries. */
 
-import { describe, expect } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { event, p1 } from "../../support/fixtures.ts"
@@ -8,7 +8,7 @@ import type { StoreTests } from "../storeTests.ts"
 import { prepared, released, settle, theClaim } from "./steps.ts"
 
 /** Declares the tests. */
-export const changesTests = ({ test }: StoreTests): void => {
+export const changesTests = ({ describe, test }: StoreTests): void => {
   describe("changes", () => {
     test("waits for a publication", () =>
       Effect.gen(function* () {

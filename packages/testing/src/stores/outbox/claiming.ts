@@ -1,6 +1,6 @@
 /** Dispatchers claim deliveries. */
 
-import { describe, expect } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { type Claim, Outbox } from "@tenure/core/Outbox"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
@@ -207,7 +207,7 @@ const leaseTests = ({ advance, test }: StoreTests): void => {
 
 /** Declares the tests. */
 export const claimingTests = (on: StoreTests): void => {
-  describe("claim", () => {
+  on.describe("claim", () => {
     limitTests(on)
     shareTests(on)
     orderTests(on)

@@ -1,6 +1,6 @@
 /** Deliveries are listed and replayed. */
 
-import { describe, expect } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { EventId } from "@tenure/core/Event"
 import type { DeliveryState } from "@tenure/core/Outbox"
 import * as Effect from "effect/Effect"
@@ -139,7 +139,7 @@ const replayTests = (on: StoreTests): void => {
 
 /** Declares the tests. */
 export const deliveriesTests = (on: StoreTests): void => {
-  describe("deliveries", () => {
+  on.describe("deliveries", () => {
     listTests(on)
     replayTests(on)
   })

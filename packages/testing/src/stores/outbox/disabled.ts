@@ -1,6 +1,6 @@
 /** Webhooks that are disabled. */
 
-import { describe, expect } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
 import { event, p1, p2 } from "../../support/fixtures.ts"
@@ -30,7 +30,7 @@ const disabled = Effect.gen(function* () {
 })
 
 /** Declares the tests. */
-export const disabledTests = ({ advance, test }: StoreTests): void => {
+export const disabledTests = ({ advance, describe, test }: StoreTests): void => {
   describe("a disabled webhook", () => {
     test("accepts no events by publishTo", () =>
       Effect.gen(function* () {

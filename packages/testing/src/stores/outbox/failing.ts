@@ -1,6 +1,6 @@
 /** Webhooks whose attempts fail. */
 
-import { describe, expect } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { event, p1 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
@@ -18,7 +18,7 @@ import {
 } from "./steps.ts"
 
 /** Declares the tests. */
-export const failingTests = ({ advance, test }: StoreTests): void => {
+export const failingTests = ({ advance, describe, test }: StoreTests): void => {
   describe("a failing webhook", () => {
     test("counts the failed attempts since the last success", () =>
       Effect.gen(function* () {

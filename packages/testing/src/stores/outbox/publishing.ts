@@ -1,6 +1,6 @@
 /** Events become deliveries. */
 
-import { describe, expect } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { EventType } from "@tenure/core/Event"
 import type { Claim } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
@@ -25,7 +25,7 @@ const claimedWebhook = ({ id, secret, url }: StoredWebhook): Claim["webhook"] =>
 })
 
 /** Declares the tests. */
-export const publishingTests = ({ test }: StoreTests): void => {
+export const publishingTests = ({ describe, test }: StoreTests): void => {
   describe("publish", () => {
     test("creates a delivery for each webhook of the project, with everything to send", () =>
       Effect.gen(function* () {

@@ -1,6 +1,6 @@
 /** Dispatchers settle the deliveries that they have claimed. */
 
-import { describe, expect } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
 import { event, p1 } from "../../support/fixtures.ts"
@@ -27,7 +27,7 @@ import {
 } from "./steps.ts"
 
 /** Declares the tests. */
-export const settlingTests = ({ advance, test }: StoreTests): void => {
+export const settlingTests = ({ advance, describe, test }: StoreTests): void => {
   describe("settle", () => {
     test("ends a successful delivery", () =>
       Effect.gen(function* () {

@@ -1,0 +1,21 @@
+/** The suite of each port. */
+
+import { apiKeyStoreSuite } from "./apiKeyStoreSuite.ts"
+import { membershipStoreSuite } from "./memberships/membershipStoreSuite.ts"
+import { outboxSuite } from "./outbox/outboxSuite.ts"
+import { rateLimitStoreSuite } from "./rateLimits/rateLimitStoreSuite.ts"
+import type { Port, StoreHarness } from "./StoreHarness.ts"
+import { type Registry, type StoreTests, testsOn } from "./storeTests.ts"
+import { webhookStoreSuite } from "./webhookStoreSuite.ts"
+
+const suites: Readonly<Record<Port, (on: StoreTests) => void>> = {
+  MembershipStore: membershipStoreSuite,
+  WebhookStore: webhookStoreSuite,
+  ApiKeyStore: apiKeyStoreSuite,
+  Outbox: outboxSuite,
+  RateLimitStore: rateLimitStoreSuite,
+}
+
+/** Declares the tests of a port. */
+export const declareSuite = (port: Port, harness: StoreHarness, registry: Registry): void =>
+  suites[port](testsOn(harness, registry))
