@@ -1,8 +1,11 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { PgClient } from "@effect/sql-pg"
 import { type Receiver, send, startReceiver } from "@tenure/testing"
 import { type PostgresServer, startPostgres } from "@tenure/testing/PostgresServer"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { endAll, type Server, start, startServer } from "./programs.ts"
 
@@ -26,7 +29,7 @@ beforeAll(async () => {
     DATABASE_URL: database.url,
     SEED_FILE: join(folder, "seed.json"),
     WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8",
-    WEBHOOK_RETRY_SCHEDULE: "2,2,2,2",
+    WEBHOOK_RETRY_SCHEDULE: "1,1,1,1",
     RATE_LIMIT_BURST: "1000",
   }
 }, 30_000)
@@ -48,8 +51,17 @@ const call = ({ url }: Server, method: string, path: string, body?: object) =>
 const extendOne = (server: Server, userId: string) =>
   call(server, "PATCH", `${project}/memberships/${userId}/extend`, { extend })
 
-const eventsOf = (receiver: Receiver): Set<string | undefined> =>
-  new Set(receiver.received.map(({ headers }) => headers["webhook-id"]))
+const eventsOf = (receiver: Receiver, from = 0): Set<string | undefined> =>
+  new Set(receiver.received.slice(from).map(({ headers }) => headers["webhook-id"]))
+
+/** Lets the claims of processes that have ended expire, as they do with time. */
+const expireClaims = () =>
+  PgClient.PgClient.use((sql) =>
+    sql.unsafe("UPDATE tenure.deliveries SET due_at = clock_timestamp() WHERE state = 'leased'"),
+  ).pipe(
+    Effect.provide(PgClient.layer({ url: Redacted.make(database.url), maxConnections: 1 })),
+    Effect.runPromise,
+  )
 
 describe("a server with TENURE_ENCRYPTION_KEY", () => {
   it("shows the secrets of webhooks, which a server with another key cannot read", async () => {
@@ -73,35 +85,28 @@ describe("a server with a database", () => {
   it("keeps acknowledged changes when it is killed, and delivers their events after a restart", async () => {
     let isHealthy = false
     const receiver = await startReceiver((response) => {
-      response.writeHead(isHealthy ? 204 : 503).end()
+      if (isHealthy) response.writeHead(204).end()
+      else if (receiver.received.length <= 4) response.writeHead(500).end()
     })
     const first = await startServer(environment)
     await call(first, "POST", `${project}/integrations/webhooks`, { url: receiver.url })
     const users = Array.from({ length: 20 }, (_, index) => String(1001 + index))
     const answers = await Promise.all(users.map((userId) => extendOne(first, userId)))
     expect(answers.map(({ status }) => status)).toEqual(users.map(() => 200))
-    // Kills the server after the failing attempts, and before any that succeed.
-    await receiver.until(20)
+    // Kills the server after four attempts that have failed, during the fifth, and before the rest.
+    await receiver.until(5)
     first.kill("SIGKILL")
     await first.ended
+    await expireClaims()
     const ids = eventsOf(receiver)
-    expect(ids.size).toBe(20)
     isHealthy = true
     const before = receiver.received.length
     const second = await startServer(environment)
     expect((await extendOne(second, "1001")).status).toBe(200)
-    await expect
-      .poll(
-        () =>
-          new Set(receiver.received.slice(before).map(({ headers }) => headers["webhook-id"])).size,
-        {
-          timeout: 45_000,
-        },
-      )
-      .toBe(21)
+    await expect.poll(() => eventsOf(receiver, before).size, { timeout: 20_000 }).toBe(21)
     for (const id of ids) expect(eventsOf(receiver).has(id)).toBe(true)
     receiver.close()
-  }, 60_000)
+  })
 
   it("shares its projects with another process", async () => {
     const [one, other] = await Promise.all([startServer(environment), startServer(environment)])
