@@ -1,4 +1,7 @@
-/** A process that receives notifications, verifies each, and reports to its parent what has arrived. */
+/**
+ * A process that receives notifications, verifies each, and reports to its parent what has arrived. It
+ * never answers those to `/hang`.
+ */
 
 import { createServer } from "node:http"
 import * as WebhookSignature from "@tenure/core/WebhookSignature"
@@ -20,6 +23,7 @@ let unverified = 0
 let latencies: Array<number> = []
 
 const server = createServer((request, response) => {
+  if (request.url === "/hang") return
   const chunks: Array<Buffer> = []
   request.on("data", (chunk: Buffer) => chunks.push(chunk))
   request.on("end", () => {

@@ -133,10 +133,52 @@ describe("webhooks with ready deliveries", () => {
       yield* outbox.publish(Fixture.event(p1))
       const claims: Array<Claim> = []
       for (let round = 0; round < 8; round++) {
-        const options = { limit: 5, perWebhook: 4, perProject: 100, leaseMillis: 60_000 }
+        const options = {
+          limit: 5,
+          failing: 5,
+          perWebhook: 4,
+          perProject: 100,
+          leaseMillis: 60_000,
+        }
         claims.push(...(yield* outbox.claim(options)).claims)
       }
       expect(new Set(claims.map(({ webhook }) => webhook.webhookId)).size).toBe(40)
+    }),
+  )
+})
+
+/** Adds webhooks whose attempts fail, each with a delivery that is ready. */
+const addFailing = (count: number) =>
+  Effect.gen(function* () {
+    const sql = yield* PgClient.PgClient
+    yield* sql.unsafe(`
+      INSERT INTO ${schema}.webhooks (id, project_id, url, secret, created_at, failures)
+      SELECT gen_random_uuid(), 'p1', 'http://127.0.0.1:1', 'whsec_', now(), 1
+      FROM generate_series(1, ${count})`)
+    yield* (yield* Outbox).publish(Fixture.event(p1))
+  })
+
+describe("a webhook beside more than a thousand that fail", () => {
+  onStores(
+    "is reached by the third claim, because claims continue where the last one stopped",
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      yield* addFailing(1100)
+      const webhook = Fixture.webhook(p2)
+      yield* (yield* WebhookStore).add(webhook, 50)
+      yield* outbox.publish(Fixture.event(p2))
+      // Failing webhooks have all the attempts that they may have.
+      const claim = outbox.claim({
+        limit: 10,
+        failing: 0,
+        perWebhook: 4,
+        perProject: 100,
+        leaseMillis: 60_000,
+      })
+      const claimed = yield* Effect.all([claim, claim, claim])
+      const ids = claimed.flatMap(({ claims }) => claims.map((one) => one.webhook.webhookId))
+      expect(ids).toEqual([webhook.id])
+      expect(claimed.map(({ nextDueMillis }) => nextDueMillis)).toEqual([0, 0, 0])
     }),
   )
 })
@@ -151,6 +193,7 @@ describe("an attempt whose response PostgreSQL cannot store", () => {
       yield* outbox.publish(Fixture.event(p1))
       const { claims } = yield* outbox.claim({
         limit: 1,
+        failing: 1,
         perWebhook: 4,
         perProject: 100,
         leaseMillis: 60_000,

@@ -228,6 +228,7 @@ describe("a delivery", () => {
         yield* outbox.publish(Fixture.event(p1))
         const claimed = yield* outbox.claim({
           limit: 1,
+          failing: 1,
           perWebhook: 4,
           perProject: 100,
           leaseMillis: 500,
@@ -351,6 +352,7 @@ describe("retention", () => {
         yield* outbox.publish(Fixture.event(p1))
         const { claims } = yield* outbox.claim({
           limit: 1,
+          failing: 1,
           perWebhook: 4,
           perProject: 100,
           leaseMillis: 60_000,

@@ -30,13 +30,16 @@ const startReceiver = async () => {
   const report = () => ask<Arrivals>({})
   return {
     report,
+    hangingUrl: `http://127.0.0.1:${port}/hang`,
     /** Waits until this many different notifications have arrived. */
     until: async (count: number): Promise<Arrivals> => {
       const begin = performance.now()
+      const latencies: Array<number> = []
       for (;;) {
         const arrivals = await report()
+        latencies.push(...arrivals.latencies)
         if (arrivals.distinct >= count || performance.now() - begin > longestWaitMillis) {
-          return arrivals
+          return { ...arrivals, latencies }
         }
         await pause(50)
       }
@@ -89,16 +92,17 @@ const measureLatency = async (
   receiver: Receiver,
   publish: Publish,
   seconds: number,
+  beside = "",
 ): Promise<Part> => {
   let published = 0
-  await receiver.report()
+  const before = (await receiver.report()).distinct
   for (let tick = 0; tick < 50 * seconds; tick++) {
     for (let count = 0; count < 4; count++, published++) void publish()
     await pause(20)
   }
-  const { latencies } = await receiver.until(published)
+  const { latencies } = await receiver.until(before + published)
   const row = (name: string, share: number): Row => ({
-    measured: `delivery at 200 events a second, ${name}`,
+    measured: `delivery at 200 events a second${beside}, ${name}`,
     unit: "ms",
     figure: quantile(latencies, share),
   })
@@ -161,6 +165,28 @@ const faultsOf = (
   ]
 }
 
+/** The same trickle, beside projects whose webhooks have backlogs and all hang. */
+const measureBesideHanging = async (
+  tenure: Tenure,
+  receiver: Receiver,
+  publish: Publish,
+  { projects, seconds, webhooks }: Record<"projects" | "webhooks" | "seconds", number>,
+): Promise<ReadonlyArray<Row>> => {
+  for (let index = 0; index < projects; index++) {
+    const projectId = `hanging-${index}`
+    await tenure.memberships.createProject(projectId)
+    for (let count = 0; count < webhooks; count++) {
+      await tenure.webhooks.create({ projectId, url: receiver.hangingUrl })
+    }
+    for (let count = 0; count < 10; count++) {
+      await tenure.events.publish({ projectId, type: "benchmark", data: data() })
+    }
+  }
+  const beside = ` beside ${projects} × ${webhooks} webhooks that hang`
+  const { rows } = await measureLatency(receiver, publish, seconds, beside)
+  return rows
+}
+
 /** How fast and how late notifications arrive, and that none is lost. */
 export const deliveries: Section = {
   name: "deliveries",
@@ -170,8 +196,9 @@ export const deliveries: Section = {
     const tenure = await startTenure(url)
     await receiver.register(tenure)
     let index = 0
-    const publish = () =>
-      tenure.events.publish({ projectId: projectOf(index++), type: "benchmark", data: data() })
+    const publishing = (by: Tenure) => () =>
+      by.events.publish({ projectId: projectOf(index++), type: "benchmark", data: data() })
+    const publish = publishing(tenure)
     const span = pick(7.5 * seconds, 1)
     const trickle = await measureLatency(receiver, publish, span)
     const flood = await measureSustained(receiver, publish, span)
@@ -184,11 +211,15 @@ export const deliveries: Section = {
     await encrypt(url, encryption)
     const sealed = await measureBacklog(url, receiver, published + backlog, backlog, encryption)
     const faults = faultsOf(await receiver.report(), published + 2 * backlog)
+    const hanging = { projects: pick(26, 2), webhooks: pick(50, 2), seconds: 2 * span }
+    const late = await startTenure(url, schema, encryption)
+    const fair = await measureBesideHanging(late, receiver, publishing(late), hanging)
+    await late.close()
     receiver.stop()
     const rates: ReadonlyArray<Row> = [
       { measured: "deliveries of a backlog", unit: "/s", figure: plain },
       { measured: "the same, secrets encrypted", unit: "/s", figure: sealed },
     ]
-    return { rows: [...trickle.rows, ...flood.rows, ...rates, ...faults] }
+    return { rows: [...trickle.rows, ...flood.rows, ...rates, ...faults, ...fair] }
   },
 }

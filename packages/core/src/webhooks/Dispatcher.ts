@@ -77,6 +77,12 @@ export class Dispatcher extends Context.Service<
     Layer.effect(Dispatcher, make(settings))
 }
 
+/** Returns for how long to wait after a claim, or `undefined` to wait until woken. */
+const pauseMillis = (claimed: number, nextDueMillis: number | undefined): number | undefined =>
+  nextDueMillis === undefined || (claimed > 0 && nextDueMillis === 0)
+    ? nextDueMillis
+    : Math.max(shortestPauseMillis, nextDueMillis)
+
 /** Waits until there may be more to claim: for a time, or until it is woken. */
 const sleep = (wake: Latch.Latch, millis: number | undefined): Effect.Effect<unknown> => {
   if (millis === 0) return Effect.yieldNow
@@ -96,13 +102,13 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   const leaseMillis = Claims.leaseMillis(settings)
 
   const start = (claim: Claim): void =>
-    inFlight.start(claim.webhook.webhookId, () => fork(Claims.deliver(claim, rules)))
+    inFlight.start(claim.webhook, () => fork(Claims.deliver(claim, rules)))
 
   /** Claims what is due and starts it. Returns the time until there may be more: 0 if at once. */
   const round = Effect.gen(function* () {
     wake.closeUnsafe()
     inFlight.beginClaim()
-    const room = InFlight.room(inFlight.size(), settings.maxInFlight)
+    const room = InFlight.room(inFlight.count(), settings.maxInFlight)
     if (room === undefined) return undefined
     const { claims, nextDueMillis } = yield* outbox.claim({ ...room, leaseMillis })
     claiming.succeeded()
@@ -111,8 +117,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
       return undefined
     }
     for (const claim of claims) start(claim)
-    if (claims.length > 0) return 0
-    return nextDueMillis === undefined ? undefined : Math.max(shortestPauseMillis, nextDueMillis)
+    return pauseMillis(claims.length, nextDueMillis)
   }).pipe(Effect.catchCause((cause) => Effect.as(claiming.failed(cause), storeRetryMillis)))
 
   const watch = outbox.nextChange.pipe(

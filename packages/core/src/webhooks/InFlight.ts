@@ -2,16 +2,25 @@
 
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import type { Claim } from "./Outbox.ts"
 import type { WebhookId } from "./Webhook.ts"
+
+/** How many attempts are in flight. */
+export interface Count {
+  readonly all: number
+  /** Those for webhooks whose attempts fail. */
+  readonly failing: number
+}
+
+type Webhook = Pick<Claim["webhook"], "webhookId" | "failures">
 
 /** Attempts in flight. */
 export interface InFlight {
-  /** The number of attempts. */
-  readonly size: () => number
+  readonly count: () => Count
   /** Forgets earlier cancellations: they do not concern what is claimed from now on. */
   readonly beginClaim: () => void
   /** Starts an attempt, unless its webhook was cancelled since the claim began. */
-  readonly start: (webhookId: WebhookId, fork: () => Fiber.Fiber<void>) => void
+  readonly start: (webhook: Webhook, fork: () => Fiber.Fiber<void>) => void
   /** Interrupts the attempts for a webhook. Those of the current claim do not start. */
   readonly cancel: (webhookId: WebhookId) => void
   /** Interrupts all attempts and waits until they have ended. */
@@ -27,29 +36,31 @@ export interface InFlight {
 export const make = (onEnd: () => void): InFlight => {
   const fibersOf = new Map<WebhookId, Set<Fiber.Fiber<void>>>()
   const cancelled = new Set<WebhookId>()
-  let size = 0
+  const count = { all: 0, failing: 0 }
 
-  const remove = (
-    webhookId: WebhookId,
-    fibers: Set<Fiber.Fiber<void>>,
-    fiber: Fiber.Fiber<void>,
-  ) => {
-    size--
+  const add = ({ failures }: Webhook, change: 1 | -1): void => {
+    count.all += change
+    if (failures > 0) count.failing += change
+  }
+
+  const remove = (webhook: Webhook, fibers: Set<Fiber.Fiber<void>>, fiber: Fiber.Fiber<void>) => {
+    add(webhook, -1)
     fibers.delete(fiber)
-    if (fibers.size === 0) fibersOf.delete(webhookId)
+    if (fibers.size === 0) fibersOf.delete(webhook.webhookId)
     onEnd()
   }
 
   return {
-    size: () => size,
+    count: () => count,
     beginClaim: () => cancelled.clear(),
-    start: (webhookId, fork) => {
+    start: (webhook, fork) => {
+      const { webhookId } = webhook
       if (cancelled.has(webhookId)) return
       const fiber = fork()
       const fibers = fibersOf.get(webhookId) ?? new Set()
       fibersOf.set(webhookId, fibers.add(fiber))
-      size++
-      fiber.addObserver(() => remove(webhookId, fibers, fiber))
+      add(webhook, 1)
+      fiber.addObserver(() => remove(webhook, fibers, fiber))
     },
     cancel: (webhookId) => {
       cancelled.add(webhookId)
@@ -67,6 +78,9 @@ const mostPerWebhook = 4
 // A project may have an eighth of the room: the rest is for other projects.
 const projectsToShare = 8
 
+// Webhooks whose attempts fail may together have half of the room: the rest is for the others.
+const failingToShare = 2
+
 // A claim takes at most a quarter of the room, so that the shares shrink before it is full.
 const claimsToShare = 4
 
@@ -74,6 +88,8 @@ const claimsToShare = 4
 export interface Room {
   /** The most deliveries to claim. */
   readonly limit: number
+  /** The most of them for webhooks whose attempts fail. */
+  readonly failing: number
   /** The most attempts in flight for each webhook, including those that were claimed earlier. */
   readonly perWebhook: number
   /** The most attempts in flight for each project, including those that were claimed earlier. */
@@ -81,20 +97,20 @@ export interface Room {
 }
 
 /**
- * Returns the room for more attempts. The less room there is, the less each webhook and each project
- * gets, so that many that hang do not delay the others: `n` projects that take all they get leave
- * about `most / (1 + n / 8)`.
+ * Returns the room for more attempts. The less room there is, the less each project gets and, from the
+ * half on, each webhook, so that many that hang do not delay the others: `n` projects that take all they
+ * get leave about `most / (1 + n / 8)`.
  *
- * @param size - the number of attempts in flight
  * @param most - the number of attempts that may be in flight
  * @returns `undefined` if there is no room
  */
-export const room = (size: number, most: number): Room | undefined => {
-  const free = most - size
+export const room = ({ all, failing }: Count, most: number): Room | undefined => {
+  const free = most - all
   if (free <= 0) return undefined
   return {
     limit: Math.ceil(free / claimsToShare),
-    perWebhook: Math.ceil((mostPerWebhook * free) / most),
+    failing: Math.max(0, Math.ceil(most / failingToShare) - failing),
+    perWebhook: Math.min(mostPerWebhook, Math.ceil((2 * mostPerWebhook * free) / most)),
     perProject: Math.ceil(free / projectsToShare),
   }
 }

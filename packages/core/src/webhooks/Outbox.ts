@@ -92,8 +92,9 @@ export type Settlement =
 export interface Claimed {
   readonly claims: ReadonlyArray<Claim>
   /**
-   * Milliseconds until there may be more to claim, because a delivery becomes due, a lease expires or
-   * a hold ends; `undefined` if there is more only after a publication, a replay or a settlement.
+   * Milliseconds until there may be more to claim: 0 if the claim reached its limit, later if a delivery
+   * becomes due, a lease expires or a hold ends; `undefined` if there is more only after a publication,
+   * a replay or a settlement.
    */
   readonly nextDueMillis: number | undefined
 }
@@ -149,6 +150,7 @@ export class Outbox extends Context.Service<
      * a time for a webhook whose attempts fail, until one succeeds.
      *
      * @param options.limit - the most deliveries to claim
+     * @param options.failing - the most of them that may be for webhooks whose attempts fail
      * @param options.perWebhook - the most deliveries of one webhook that may be claimed at a time, in
      *   all processes, including those claimed earlier; fewer as its project uses up its limit, see
      *   `mostInProject`
@@ -156,6 +158,7 @@ export class Outbox extends Context.Service<
      */
     readonly claim: (options: {
       readonly limit: number
+      readonly failing: number
       readonly perWebhook: number
       readonly perProject: number
       readonly leaseMillis: number

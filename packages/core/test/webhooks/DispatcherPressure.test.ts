@@ -201,6 +201,7 @@ describe("when the dispatcher stops", () => {
         const outbox = yield* Outbox
         const { claims } = yield* outbox.claim({
           limit: 10,
+          failing: 10,
           perWebhook: 4,
           perProject: 100,
           leaseMillis: 1000,
@@ -334,9 +335,35 @@ describe("fairness", () => {
     )
   })
 
-  it.effect("at most maxInFlight attempts are in flight over all projects", () => {
-    const projects = ["a", "b", "c", "d", "e"].map((name) => ProjectId(name))
-    return dispatching(
+  const projects = ["a", "b", "c", "d", "e"].map((name) => ProjectId(name))
+
+  it.effect(
+    "webhooks that fail have half of maxInFlight, and the others do not wait for them",
+    () =>
+      dispatching(
+        { [url]: () => Effect.never },
+        ({ sent }) =>
+          Effect.gen(function* () {
+            const { createProject } = yield* MembershipStore
+            yield* Effect.forEach(projects, createProject)
+            yield* Effect.forEach(projects, (project) => addWebhook(url, project))
+            yield* Effect.forEach(projects, (project) => publishTo(project))
+            // Every webhook has failed once, and each has a retry that is due.
+            yield* pass("40 seconds")
+            yield* addWebhook(otherUrl)
+            const before = sent.length
+            yield* Effect.forEach([1, 2, 3], () => publish)
+            yield* settled
+            expect(sent.slice(before).map((request) => request.url)).toEqual(
+              Array.from({ length: 3 }, () => otherUrl),
+            )
+          }),
+        { maxInFlight: 4, retrySchedule: Array.from({ length: 10 }, () => "1 second" as const) },
+      ),
+  )
+
+  it.effect("at most maxInFlight attempts are in flight over all projects", () =>
+    dispatching(
       { [url]: () => Effect.never },
       ({ sent }) =>
         Effect.gen(function* () {
@@ -348,6 +375,6 @@ describe("fairness", () => {
           expect(sent).toHaveLength(3)
         }),
       { maxInFlight: 3 },
-    )
-  })
+    ),
+  )
 })

@@ -17,7 +17,8 @@ const attempts = Effect.gen(function* () {
   const inFlight = InFlight.make(() => void ended++)
   const hang = (webhookId: WebhookId) => (): Fiber.Fiber<void> =>
     fork(Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted.push(webhookId))))
-  const start = (webhookId: WebhookId) => inFlight.start(webhookId, hang(webhookId))
+  const start = (webhookId: WebhookId, failures = 0) =>
+    inFlight.start({ webhookId, failures }, hang(webhookId))
   return { inFlight, interrupted, start, ended: () => ended, fork }
 })
 
@@ -27,12 +28,12 @@ describe("attempts in flight", () => {
   it.effect("are counted until they end, and each end is reported", () =>
     Effect.gen(function* () {
       const { ended, fork, inFlight, start } = yield* attempts
-      inFlight.start(one, () => fork(Effect.yieldNow))
-      start(one)
+      inFlight.start({ webhookId: one, failures: 2 }, () => fork(Effect.yieldNow))
+      start(one, 1)
       start(other)
-      expect(inFlight.size()).toBe(3)
+      expect(inFlight.count()).toEqual({ all: 3, failing: 2 })
       yield* turns
-      expect([inFlight.size(), ended()]).toEqual([2, 1])
+      expect([inFlight.count(), ended()]).toEqual([{ all: 2, failing: 1 }, 1])
     }),
   )
 
@@ -43,7 +44,7 @@ describe("attempts in flight", () => {
       inFlight.cancel(one)
       yield* turns
       expect(interrupted).toEqual([one, one])
-      expect(inFlight.size()).toBe(1)
+      expect(inFlight.count().all).toBe(1)
     }),
   )
 
@@ -54,10 +55,10 @@ describe("attempts in flight", () => {
       inFlight.cancel(one)
       start(one)
       start(other)
-      expect(inFlight.size()).toBe(1)
+      expect(inFlight.count().all).toBe(1)
       inFlight.beginClaim()
       start(one)
-      expect(inFlight.size()).toBe(2)
+      expect(inFlight.count().all).toBe(2)
     }),
   )
 
@@ -67,7 +68,7 @@ describe("attempts in flight", () => {
       for (const webhookId of [one, other, one]) start(webhookId)
       yield* inFlight.interruptAll
       expect(interrupted.toSorted()).toEqual([one, one, other])
-      expect(inFlight.size()).toBe(0)
+      expect(inFlight.count().all).toBe(0)
     }),
   )
 })
@@ -76,10 +77,13 @@ describe("the room for more attempts", () => {
   const sizes = fc.nat({ max: 3000 })
   const bounds = fc.integer({ min: 1, max: 2000 })
 
+  /** The room where none of the attempts is for a failing webhook. */
+  const roomFor = (size: number, most: number) => InFlight.room({ all: size, failing: 0 }, most)
+
   it("is at most what is free, and at least one if anything is free", () => {
     fc.assert(
       fc.property(sizes, bounds, (size, most) => {
-        const room = InFlight.room(size, most)
+        const room = roomFor(size, most)
         if (size >= most) expect(room).toBeUndefined()
         else {
           expect(room?.limit).toBeGreaterThanOrEqual(1)
@@ -93,9 +97,16 @@ describe("the room for more attempts", () => {
     )
   })
 
-  it("is smaller for each webhook the less is free: the last quarter is for webhooks without attempts", () => {
-    const perWebhook = (size: number) => InFlight.room(size, 1024)?.perWebhook
-    expect([0, 256, 512, 768, 1023].map(perWebhook)).toEqual([4, 3, 2, 1, 1])
+  it("is smaller for each webhook the less is free: the last eighth is for webhooks without attempts", () => {
+    const perWebhook = (size: number) => roomFor(size, 1024)?.perWebhook
+    expect([0, 256, 512, 768, 1023].map(perWebhook)).toEqual([4, 4, 4, 2, 1])
+  })
+
+  it("is for failing webhooks until they have half of it, and for the others as long as it lasts", () => {
+    const failing = (count: number) => InFlight.room({ all: count, failing: count }, 1024)?.failing
+    expect([0, 1, 511, 512, 600].map(failing)).toEqual([512, 511, 1, 0, 0])
+    expect(InFlight.room({ all: 512, failing: 512 }, 1024)).toMatchObject({ limit: 128 })
+    expect(InFlight.room({ all: 0, failing: 0 }, 1)).toMatchObject({ limit: 1, failing: 1 })
   })
 
   it("lasts for another project, in whatever order thirty projects take all that they get", () => {
@@ -105,13 +116,13 @@ describe("the room for more attempts", () => {
         const claimed = new Map<number, number>()
         let size = 0
         for (const project of order.take(300)) {
-          const room = InFlight.room(size, most)
+          const room = roomFor(size, most)
           const own = claimed.get(project) ?? 0
           const taken = Math.max(0, Math.min(room?.limit ?? 0, (room?.perProject ?? 0) - own))
           claimed.set(project, own + taken)
           size += taken
         }
-        expect(InFlight.room(size, most)).toBeDefined()
+        expect(roomFor(size, most)).toBeDefined()
       }),
     )
   })

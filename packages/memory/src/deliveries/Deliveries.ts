@@ -120,7 +120,10 @@ const claimOne = (
   group.turns.wake(tick)
   for (const lane of group.turns.queue()) {
     expire(deliveries, lane, tick)
-    const job = Lane.takeDue(lane, perWebhook, tick)
+    const isReady = Lane.isReady(lane, perWebhook, tick)
+    // It keeps its place, because the next claim may allow more.
+    if (isReady && lane.failures > 0 && options.failing === 0) continue
+    const job = isReady ? lane.waiting.pop() : undefined
     if (job !== undefined) {
       group.turns.requeue(lane)
       group.leased++
@@ -148,21 +151,25 @@ const isFull = (
 export const claim = (deliveries: Deliveries, options: ClaimOptions, now: Moment): Claimed => {
   const { turns } = deliveries
   const claims: Array<Claim> = []
+  let { failing } = options
   let nextAt = Infinity
   turns.wake(now.tick)
   for (const group of turns.queue()) {
-    if (claims.length === options.limit) break
+    if (claims.length === options.limit) return { claims, nextDueMillis: 0 }
     if (isFull(deliveries, group, options, now.tick)) {
       // It keeps its place, because the next claim may allow more.
       nextAt = Math.min(nextAt, Group.nextExpiry(group))
       continue
     }
-    const claimed = claimOne(deliveries, group, options, now)
-    if (claimed === undefined) {
-      turns.park(group, group.turns.nextAt() ?? Infinity)
-    } else {
+    const claimed = claimOne(deliveries, group, { ...options, failing }, now)
+    if (claimed !== undefined) {
       claims.push(claimed)
+      if (claimed.webhook.failures > 0) failing--
       turns.requeue(group)
+    } else {
+      const wakesAt = group.turns.nextAt() ?? Infinity
+      nextAt = Math.min(nextAt, wakesAt)
+      if (group.turns.isEmpty()) turns.park(group, wakesAt)
     }
   }
   nextAt = Math.min(nextAt, turns.nextAt() ?? Infinity)

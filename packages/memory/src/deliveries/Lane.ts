@@ -63,11 +63,10 @@ const hasRoom = (
   tick: number,
 ): boolean => heldUntil <= tick && leases.size < (failures > 0 ? 1 : perWebhook)
 
-/** Removes and returns the next job, if it is due and may be claimed. */
-export const takeDue = (lane: Lane, perWebhook: number, tick: number): Job.Job | undefined => {
+/** Tells whether the next job is due and may be claimed. */
+export const isReady = (lane: Lane, perWebhook: number, tick: number): boolean => {
   const next = lane.waiting.peek()
-  const isDue = next !== undefined && next.dueTick <= tick && hasRoom(lane, perWebhook, tick)
-  return isDue ? lane.waiting.pop() : undefined
+  return next !== undefined && next.dueTick <= tick && hasRoom(lane, perWebhook, tick)
 }
 
 /** Returns when the next lease expires, in milliseconds by the monotonic clock. */

@@ -14,6 +14,7 @@ export interface Turns<A> {
   readonly wake: (now: number) => void
   /** Returns the queue in order. It may change during the iteration. */
   readonly queue: () => Iterable<A>
+  readonly isEmpty: () => boolean
   /** Returns a time before which no parked element joins the queue. */
   readonly nextAt: () => number | undefined
 }
@@ -65,6 +66,7 @@ export const make = <A>(): Turns<A> => {
       }
     },
     queue: () => queue,
+    isEmpty: () => queue.size === 0,
     nextAt: () => byTime.peek()?.until,
   }
 }

@@ -130,15 +130,6 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   CREATE INDEX deliveries_due ON ${schema}.deliveries (due_at)
   WHERE state = 'later' OR state = 'leased'
   `,
-  `
-  CREATE VIEW ${schema}.in_flight AS
-  SELECT w.project_id, w.id AS webhook_id, w.failures > 0 AS is_failing, count(*) AS attempts,
-         sum(count(*)) OVER (PARTITION BY w.project_id) AS of_project
-  FROM ${schema}.deliveries d
-  JOIN ${schema}.webhooks w ON w.id = d.webhook_id
-  WHERE d.state = 'leased'
-  GROUP BY w.id
-  `,
   `CREATE SEQUENCE ${schema}.leases`,
   createClaim(schema),
   // A crash of the server empties an unlogged table, which only refills the buckets.

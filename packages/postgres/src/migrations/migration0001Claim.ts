@@ -1,37 +1,51 @@
+// What `mostInProject` of the core returns, if `claimed` deliveries of the project are claimed.
+const mostInProject = (claimed: string): string =>
+  `(per_webhook * (per_project - ${claimed}) + per_project - 1) / per_project`
+
+// The most webhooks that a claim looks at, which bounds its duration.
+const mostWebhooks = 512
+
 /**
  * Creates the function `claim`, which claims deliveries. A later migration replaces it.
  *
  * It is a function so that each of its statements takes its own snapshot after the lock and sees
  * what others have just claimed. Only one claim runs at a time, because concurrent claims could not
- * count the attempts that a webhook has in flight.
+ * count the attempts that a webhook has in flight. Its statements are planned once for a connection,
+ * for tables of any size: joins follow indexes.
  *
- * It visits webhooks with ready deliveries in the order of their ids, starting after `last_webhook`,
- * until it has found `lanes` webhooks that can take another attempt. Among these, the next delivery is
- * always one of the project with the fewest attempts in flight, and of its webhook with the fewest;
- * chance decides between equals. `mostInProject` says how many a webhook may have. Returns one row
- * for each claim. If there are no claims, returns one row without an event, which says in how many
- * milliseconds to look again.
+ * It looks at `first_webhooks`, and steps through the webhooks with ready deliveries in the order of
+ * their ids, after `last_webhook`.
+ * Among those that can take another attempt, the next delivery is always one of the project with the
+ * fewest attempts in flight, and of its webhook with the fewest; chance decides between equals.
+ * `mostInProject` says how many a webhook may have. Returns one row for each claim, or one row without
+ * an event. `due_in` says in how many milliseconds to look again, if it is known.
  */
 export const createClaim = (schema: string): string => `
   CREATE OR REPLACE FUNCTION ${schema}.claim(
-    asked integer, per_webhook integer, per_project integer, lease_millis integer, last_webhook uuid,
-    lanes integer
+    asked integer, asked_failing integer, per_webhook integer, per_project integer,
+    lease_millis integer, last_webhook uuid, first_webhooks uuid[]
   ) RETURNS TABLE (
     event_id uuid, body text, project_id text, webhook_id uuid, url text, secrets text[],
     signing_key text, failures integer, failing_since timestamptz, claims integer, lease bigint,
     looked_at uuid, due_in double precision
-  ) LANGUAGE plpgsql AS $$
+  ) LANGUAGE plpgsql
+  SET plan_cache_mode = force_generic_plan
+  SET enable_seqscan = off SET enable_bitmapscan = off
+  SET enable_hashjoin = off SET enable_mergejoin = off
+  SET jit = off
+  AS $$
   #variable_conflict use_column
   DECLARE
     now timestamptz;
     no_webhook CONSTANT uuid := '00000000-0000-0000-0000-000000000000';
-    next uuid := last_webhook;
-    -- As keys of an object, which are found by bisection.
-    busy jsonb;
-    seen uuid[] := '{}';
-    steps integer := 0;
-    most_steps CONSTANT integer := 16 * lanes;
-    is_second_half boolean := false;
+    steps integer;
+    next uuid;
+    wait double precision;
+    closed_ids uuid[];
+    -- One element for each webhook that can take another attempt.
+    lane_ids uuid[];
+    lane_attempts bigint[];
+    lane_of_project bigint[];
   BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('${schema}.claim', 0));
     -- A claim that is lost in a crash of the server is made again.
@@ -48,107 +62,121 @@ export const createClaim = (schema: string): string => `
     ) due
     WHERE d.event_id = due.event_id AND d.webhook_id = due.webhook_id;
 
-    -- Find webhooks that have too many attempts in flight, or whose project has, or that are on hold.
-    WITH flying AS MATERIALIZED (
-      SELECT * FROM ${schema}.in_flight
-    ), too_many AS (
-      SELECT f.webhook_id FROM flying f
-      WHERE f.is_failing OR f.attempts >= ceil(per_webhook * (per_project - f.of_project) / per_project)
-      UNION
-      SELECT w.id FROM ${schema}.webhooks w
-      WHERE w.project_id IN (SELECT f.project_id FROM flying f WHERE f.of_project >= per_project)
-      UNION
-      SELECT w.id FROM ${schema}.webhooks w WHERE w.held_until > now
+    WITH RECURSIVE walk (id, is_second_half, step) AS (
+      SELECT last_webhook, false, 0
+      UNION ALL
+      -- From webhook to webhook in the index, and from the last one back to the first.
+      SELECT coalesce(n.id, no_webhook), w.is_second_half OR n.id IS NULL, w.step + 1
+      FROM walk w
+      LEFT JOIN LATERAL (
+        SELECT d.webhook_id AS id FROM ${schema}.deliveries d
+        WHERE d.state = 'ready' AND d.webhook_id > w.id
+        ORDER BY d.webhook_id LIMIT 1
+      ) n ON true
+      WHERE w.step < ${mostWebhooks}
+        AND NOT (w.is_second_half AND (n.id IS NULL OR n.id > last_webhook))
+    ), met AS (
+      -- The attempts in flight of all webhooks, and a step for those on the way.
+      SELECT m.id, max(m.step) AS step, sum(m.attempt) AS attempts
+      FROM (
+        SELECT w.id, w.step, 0 AS attempt FROM walk w WHERE w.step > 0 AND w.id <> no_webhook
+        UNION ALL
+        SELECT f.id, 0, 0 FROM unnest(first_webhooks) f (id)
+        UNION ALL
+        SELECT d.webhook_id, NULL, 1 FROM ${schema}.deliveries d WHERE d.state = 'leased'
+      ) m
+      GROUP BY m.id
+    ), counted AS (
+      SELECT m.*, w.held_until, w.failures > 0 AS is_failing,
+             w.id IS NOT NULL AND w.disabled_at IS NULL AS is_open,
+             (sum(m.attempts) OVER (PARTITION BY w.project_id))::bigint AS of_project
+      FROM met m LEFT JOIN ${schema}.webhooks w ON w.id = m.id
+    ), judged AS (
+      SELECT *, is_open AND (held_until > now) IS NOT TRUE AND of_project < per_project
+                AND attempts < CASE WHEN is_failing THEN least(1, asked_failing)
+                               ELSE ${mostInProject("of_project")} END AS has_room
+      FROM counted WHERE step IS NOT NULL
     )
-    SELECT coalesce(jsonb_object_agg(m.webhook_id, NULL), '{}') INTO busy FROM too_many m;
+    SELECT array_agg(id) FILTER (WHERE NOT is_open), array_agg(id) FILTER (WHERE has_room),
+           array_agg(attempts) FILTER (WHERE has_room),
+           array_agg(of_project) FILTER (WHERE has_room),
+           (SELECT max(w.step) FROM walk w), (SELECT w.id FROM walk w ORDER BY w.step DESC LIMIT 1)
+    INTO closed_ids, lane_ids, lane_attempts, lane_of_project, steps, next
+    FROM judged;
 
-    -- Step from webhook to webhook in the index, and from the last one back to the first.
-    WHILE cardinality(seen) < lanes AND steps < most_steps LOOP
-      steps := steps + 1;
-      next := (SELECT d.webhook_id FROM ${schema}.deliveries d
-               WHERE d.state = 'ready' AND d.webhook_id > next
-               ORDER BY d.webhook_id LIMIT 1);
-      EXIT WHEN is_second_half AND (next IS NULL OR next > last_webhook);
-      IF next IS NULL THEN
-        is_second_half := true;
-        next := no_webhook;
-      ELSIF NOT busy ? next::text THEN
-        seen := seen || next;
-      END IF;
-    END LOOP;
-
-    -- End deliveries to webhooks that are deleted or disabled, up to 1000 for each.
-    UPDATE ${schema}.deliveries d SET state = over.state
-    FROM unnest(seen) s (id)
-    LEFT JOIN ${schema}.webhooks w ON w.id = s.id
-    CROSS JOIN LATERAL (
-      SELECT e.event_id, CASE WHEN w.id IS NULL THEN 'cancelled' ELSE 'failed' END AS state
-      FROM ${schema}.deliveries e
-      WHERE e.webhook_id = s.id AND e.state = 'ready'
-      ORDER BY e.due_at, e.position LIMIT 1000
-    ) over
-    WHERE (w.id IS NULL OR w.disabled_at IS NOT NULL)
-      AND d.webhook_id = s.id AND d.event_id = over.event_id AND d.state = 'ready';
-
-    RETURN QUERY
-    WITH flying AS MATERIALIZED (
-      SELECT * FROM ${schema}.in_flight
-    ), lane AS MATERIALIZED (
-      SELECT w.*, random() AS chance, coalesce(f.attempts, 0) AS attempts,
-             CASE WHEN w.failures > 0 THEN 1 ELSE per_webhook END - coalesce(f.attempts, 0) AS room
-      FROM unnest(seen) s (id)
-      JOIN ${schema}.webhooks w ON w.id = s.id AND w.disabled_at IS NULL
-      LEFT JOIN flying f ON f.webhook_id = s.id
-    ), candidates AS MATERIALIZED (
-      SELECT r.*, w.project_id, w.url, w.failures, w.failing_since, w.chance,
-             CASE WHEN w.previous_until > now THEN ARRAY[w.secret, w.previous_secret]
-             ELSE ARRAY[w.secret] END AS secrets, w.signing_key,
-             w.attempts + r.n AS nth, coalesce(p.of_project, 0) + row_number() OVER (
-               PARTITION BY w.project_id ORDER BY w.attempts + r.n, w.chance
-             ) AS turn
-      FROM lane w
-      LEFT JOIN (SELECT DISTINCT f.project_id, f.of_project FROM flying f) p
-        ON p.project_id = w.project_id
+    IF closed_ids IS NOT NULL THEN
+      -- End deliveries to webhooks that are deleted or disabled, up to 1000 for each.
+      UPDATE ${schema}.deliveries d SET state = over.state
+      FROM unnest(closed_ids) s (id)
+      LEFT JOIN ${schema}.webhooks w ON w.id = s.id
       CROSS JOIN LATERAL (
-        SELECT o.event_id, o.webhook_id, row_number() OVER (ORDER BY o.due_at, o.position) AS n
-        FROM (
-          SELECT d.event_id, d.webhook_id, d.due_at, d.position FROM ${schema}.deliveries d
-          WHERE d.webhook_id = w.id AND d.state = 'ready'
-          ORDER BY d.due_at, d.position
-          LIMIT greatest(0, w.room)
-        ) o
-      ) r
-    ), picked AS MATERIALIZED (
-      SELECT * FROM candidates
-      WHERE nth <= ceil(per_webhook * (per_project - turn + 1) / per_project)
-      ORDER BY turn, chance LIMIT asked
-    ), claimed AS (
-      UPDATE ${schema}.deliveries d
-      SET state = 'leased', due_at = now + lease_millis * interval '1 millisecond',
-          claims = d.claims + 1, lease = nextval('${schema}.leases')
-      FROM picked p
-      WHERE d.event_id = p.event_id AND d.webhook_id = p.webhook_id
-      RETURNING d.event_id, d.webhook_id, d.claims, d.lease
-    )
-    SELECT c.event_id, e.body, p.project_id, c.webhook_id, p.url, p.secrets, p.signing_key,
-           p.failures, p.failing_since, c.claims, c.lease, coalesce(next, no_webhook),
-           0::double precision
-    FROM claimed c
-    JOIN picked p ON p.event_id = c.event_id AND p.webhook_id = c.webhook_id
-    JOIN ${schema}.events e ON e.id = c.event_id
-    ORDER BY p.turn, p.chance;
-
-    IF NOT FOUND THEN
-      RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::text, NULL::uuid, NULL::text,
-        NULL::text[], NULL::text, NULL::integer, NULL::timestamptz, NULL::integer, NULL::bigint,
-        coalesce(next, no_webhook),
-        CASE WHEN cardinality(seen) = lanes OR steps = most_steps THEN 0
-        ELSE extract(epoch FROM least(
-          (SELECT min(d.due_at) FROM ${schema}.deliveries d
-           WHERE d.state = 'later' OR d.state = 'leased'),
-          (SELECT min(w.held_until) FROM ${schema}.webhooks w WHERE w.held_until > now)
-        ) - now) * 1000
-        END::double precision;
+        SELECT e.event_id, CASE WHEN w.id IS NULL THEN 'cancelled' ELSE 'failed' END AS state
+        FROM ${schema}.deliveries e
+        WHERE e.webhook_id = s.id AND e.state = 'ready'
+        ORDER BY e.due_at, e.position LIMIT 1000
+      ) over
+      WHERE d.webhook_id = s.id AND d.event_id = over.event_id AND d.state = 'ready';
     END IF;
+
+    wait := CASE WHEN steps = ${mostWebhooks} OR closed_ids IS NOT NULL THEN 0
+            ELSE 1000 * extract(epoch FROM least(
+              (SELECT min(d.due_at) FROM ${schema}.deliveries d
+               WHERE d.state = 'later' OR d.state = 'leased'),
+              (SELECT min(w.held_until) FROM ${schema}.webhooks w WHERE w.held_until > now)
+            ) - now) END;
+
+    IF lane_ids IS NOT NULL THEN
+      RETURN QUERY
+      WITH lane AS MATERIALIZED (
+        SELECT w.id, w.project_id, w.failures > 0 AS is_failing, l.attempts, l.of_project,
+               random() AS chance
+        FROM unnest(lane_ids, lane_attempts, lane_of_project) l (id, attempts, of_project)
+        JOIN ${schema}.webhooks w ON w.id = l.id
+      ), candidates AS MATERIALIZED (
+        SELECT r.event_id, l.id, l.is_failing, l.chance, l.attempts + r.n AS nth,
+               l.of_project + row_number() OVER (
+                 PARTITION BY l.project_id ORDER BY l.attempts + r.n, l.chance
+               ) AS turn
+        FROM lane l
+        CROSS JOIN LATERAL (
+          SELECT o.event_id, row_number() OVER (ORDER BY o.due_at, o.position) AS n
+          FROM (
+            SELECT d.event_id, d.due_at, d.position FROM ${schema}.deliveries d
+            WHERE d.webhook_id = l.id AND d.state = 'ready'
+            ORDER BY d.due_at, d.position
+            LIMIT CASE WHEN l.is_failing THEN 1 ELSE per_webhook - l.attempts END
+          ) o
+        ) r
+      ), allowed AS (
+        SELECT *, row_number() OVER (PARTITION BY is_failing ORDER BY turn, chance) AS rank
+        FROM candidates
+        WHERE turn <= per_project AND nth <= ${mostInProject("(turn - 1)")}
+      ), picked AS MATERIALIZED (
+        SELECT * FROM allowed
+        WHERE NOT is_failing OR rank <= asked_failing
+        ORDER BY turn, chance LIMIT asked
+      ), claimed AS (
+        UPDATE ${schema}.deliveries d
+        SET state = 'leased', due_at = now + lease_millis * interval '1 millisecond',
+            claims = d.claims + 1, lease = nextval('${schema}.leases')
+        FROM picked p
+        WHERE d.event_id = p.event_id AND d.webhook_id = p.id
+        RETURNING d.event_id, d.webhook_id, d.claims, d.lease, p.turn, p.chance
+      )
+      SELECT c.event_id, e.body, w.project_id, c.webhook_id, w.url,
+             CASE WHEN w.previous_until > now THEN ARRAY[w.secret, w.previous_secret]
+             ELSE ARRAY[w.secret] END,
+             w.signing_key, w.failures, w.failing_since, c.claims, c.lease, next,
+             least(wait, lease_millis)
+      FROM claimed c
+      JOIN ${schema}.webhooks w ON w.id = c.webhook_id
+      JOIN ${schema}.events e ON e.id = c.event_id
+      ORDER BY c.turn, c.chance;
+      IF FOUND THEN RETURN; END IF;
+    END IF;
+
+    RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::text, NULL::uuid, NULL::text,
+      NULL::text[], NULL::text, NULL::integer, NULL::timestamptz, NULL::integer, NULL::bigint,
+      next, wait;
   END $$
 `

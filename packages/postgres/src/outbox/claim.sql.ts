@@ -3,31 +3,30 @@ import type { Claim, Outbox } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
 import { StoredSecret } from "@tenure/core/StoredSecret"
 import { WebhookId } from "@tenure/core/Webhook"
-import { integer, uuid } from "../connection/parameters.ts"
+import { integer, uuid, uuids } from "../connection/parameters.ts"
 
 /** Claims deliveries, by calling the function `claim` of the migrations, where it is described. */
 export const claim = (schema: string): string =>
-  `SELECT * FROM ${schema}.claim($1, $2, $3, $4, $5, $6)`
+  `SELECT * FROM ${schema}.claim($1, $2, $3, $4, $5, $6, $7)`
 
 type ClaimOptions = Parameters<Outbox["Service"]["claim"]>[0]
 
-// The maximum number of webhooks that a claim takes deliveries from, which bounds its duration.
-const lanes = 256
-
-/** The parameters of `claim`. It starts with the webhook after `lastWebhook`. */
+/** The parameters of `claim`. It looks at `firstWebhooks`, and at those after `lastWebhook`. */
 export const claimParams = (
-  { leaseMillis, limit, perProject, perWebhook }: ClaimOptions,
+  { failing, leaseMillis, limit, perProject, perWebhook }: ClaimOptions,
   lastWebhook: string,
+  firstWebhooks: ReadonlyArray<string>,
 ) => [
   integer(limit),
+  integer(failing),
   integer(perWebhook),
   integer(perProject),
   integer(Math.ceil(leaseMillis)),
   uuid(lastWebhook),
-  integer(lanes),
+  uuids(firstWebhooks),
 ]
 
-/** A row of `claim`. Without an event, it says when to look again. */
+/** A row of `claim`. Without an event, it only says when to look again. */
 export interface ClaimRow {
   readonly event_id: string | null
   readonly body: string
@@ -70,8 +69,12 @@ export const toClaims = (rows: ReadonlyArray<ClaimRow>): ReadonlyArray<Claim> =>
 /** Where the next claim starts: after the last webhook that this claim looked at. */
 export const nextStart = (rows: ReadonlyArray<ClaimRow>): string | undefined => rows[0]?.looked_at
 
-/** In how many milliseconds a delivery may be due, if it is known. */
-export const nextDueMillis = (rows: ReadonlyArray<ClaimRow>): number | undefined => {
+/** In how many milliseconds there may be more to claim, if it is known. */
+export const nextDueMillis = (
+  rows: ReadonlyArray<ClaimRow>,
+  { limit }: ClaimOptions,
+): number | undefined => {
+  if (rows.length === limit && rows[0]?.event_id !== null) return 0
   const millis = rows[0]?.due_in ?? undefined
   return millis === undefined ? undefined : Math.max(0, Math.ceil(millis))
 }

@@ -3,7 +3,7 @@
 import type { Event } from "@tenure/core/Event"
 import type { Outbox } from "@tenure/core/Outbox"
 import { ProjectNotFound } from "@tenure/core/Project"
-import { WebhookDisabled, WebhookNotFound } from "@tenure/core/Webhook"
+import { WebhookDisabled, type WebhookId, WebhookNotFound } from "@tenure/core/Webhook"
 import * as Effect from "effect/Effect"
 import type { Executor } from "../connection/Executor.ts"
 import * as Gather from "../connection/Gather.ts"
@@ -25,6 +25,8 @@ import { publishTo, publishToParams } from "./publishTo.sql.ts"
 import { replay, type ReplayRow } from "./replay.sql.ts"
 import { settle, settleParams, type Settling } from "./settle.sql.ts"
 
+const maxServed = 256
+
 /** Makes the outbox. */
 export const make = Effect.fnUntraced(function* (executor: Executor, notifications: Notifications) {
   const { schema } = executor
@@ -38,6 +40,8 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     endDisabled: endDisabled(schema),
   }
   let claimAfter = nilUuid
+  // Webhooks that have just received something: the next claim looks at them first.
+  const served = new Set<WebhookId>()
 
   const notifyAfterCommit = executor.afterCommit(notifications.notify)
 
@@ -98,15 +102,19 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     }),
 
     claim: Effect.fnUntraced(function* (options) {
-      const params = claimParams(options, claimAfter)
+      const params = claimParams(options, claimAfter, [...served])
+      served.clear()
       const rows = yield* executor.executeApart<ClaimRow>(sql.claim, params)
       claimAfter = nextStart(rows) ?? claimAfter
-      return { claims: toClaims(rows), nextDueMillis: nextDueMillis(rows) }
+      return { claims: toClaims(rows), nextDueMillis: nextDueMillis(rows, options) }
     }),
 
     settle: Effect.fnUntraced(function* (claimed, settlement) {
       const isSettled = yield* settleGathered({ claim: claimed, settlement })
       if (isSettled && settlement._tag === "Released") yield* notifications.notify
+      if (settlement._tag === "Delivered" && served.size < maxServed) {
+        served.add(claimed.webhook.webhookId)
+      }
       return isSettled
     }),
 

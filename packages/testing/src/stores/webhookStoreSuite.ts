@@ -25,7 +25,13 @@ const prepared = Effect.gen(function* () {
 
 const claimable = Effect.gen(function* () {
   const outbox = yield* Outbox
-  return yield* outbox.claim({ limit: 100, perWebhook: 100, perProject: 100, leaseMillis: 60_000 })
+  return yield* outbox.claim({
+    limit: 100,
+    failing: 100,
+    perWebhook: 100,
+    perProject: 100,
+    leaseMillis: 60_000,
+  })
 })
 
 const listTests = ({ test }: StoreTests): void => {

@@ -13,6 +13,7 @@ const claimedTypes = Effect.gen(function* () {
   const outbox = yield* Outbox
   const { claims } = yield* outbox.claim({
     limit: 100,
+    failing: 100,
     perWebhook: 100,
     perProject: 100,
     leaseMillis: 60_000,

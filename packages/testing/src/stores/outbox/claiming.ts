@@ -56,6 +56,18 @@ const limitTests = ({ test }: StoreTests): void => {
       expect(yield* claims(100, 4)).toHaveLength(1)
     }))
 
+  test("says that there may be more at once if it reached its limit, and only then", () =>
+    Effect.gen(function* () {
+      yield* prepared(2)
+      yield* publishMany(4)
+      const first = yield* claim(5)
+      expect([first.claims.length, first.nextDueMillis]).toEqual([5, 0])
+      const rest = yield* claim(5)
+      expect(rest.claims).toHaveLength(3)
+      expect(rest.nextDueMillis).not.toBe(0)
+      expect((yield* claim(5)).nextDueMillis).not.toBe(0)
+    }))
+
   test("respects the limit for each webhook across concurrent callers", () =>
     Effect.gen(function* () {
       yield* prepared(2)

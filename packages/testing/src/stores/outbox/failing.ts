@@ -1,6 +1,7 @@
 /** Webhooks whose attempts fail. */
 
 import { expect } from "@effect/vitest"
+import type { Claim } from "@tenure/core/Outbox"
 import * as Effect from "effect/Effect"
 import { event, p1 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
@@ -9,6 +10,7 @@ import {
   claim,
   claims,
   delivered,
+  firstOf,
   prepared,
   publishMany,
   retry,
@@ -56,6 +58,29 @@ export const failingTests = ({ advance, describe, test }: StoreTests): void => {
         expect(nextDueMillis).toBeLessThanOrEqual(60_000)
         yield* advance(60_000)
         expect((yield* theClaim).webhook.webhookId).toBe(held.webhook.webhookId)
+      }))
+
+    test("leaves room for others: a claim takes only so many deliveries of failing webhooks", () =>
+      Effect.gen(function* () {
+        const { webhooks } = yield* prepared(6)
+        yield* publishMany(1)
+        yield* Effect.forEach(yield* claims(4), (one) => settle(one, retry(0)))
+        const failures = (all: ReadonlyArray<Claim>) =>
+          all.map(({ webhook }) => webhook.failures).toSorted()
+        const take = (failing: number) => claims(100, 100, 1000, failing)
+        expect(failures(yield* take(0))).toEqual([0, 0])
+        expect(yield* take(0)).toEqual([])
+        const first = yield* take(3)
+        expect(failures(first)).toEqual([1, 1, 1])
+        const rest = yield* take(3)
+        expect(failures(rest)).toEqual([1])
+        const failing = [...first, ...rest].map(({ webhook }) => webhook.webhookId)
+        expect(new Set(failing).size).toBe(4)
+        yield* settle(yield* firstOf(first), delivered)
+        yield* settle(yield* firstOf(rest), retry(0))
+        yield* publishMany(1)
+        expect(failures(yield* take(0))).toEqual([0, 0, 0])
+        expect(webhooks).toHaveLength(6)
       }))
 
     test("is no longer held after a successful attempt", () =>

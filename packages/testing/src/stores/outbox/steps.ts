@@ -71,17 +71,19 @@ export const claim = Effect.fnUntraced(function* (
   limit = 100,
   perWebhook = 100,
   perProject = 1000,
+  failing = limit,
 ) {
   const outbox = yield* Outbox
-  return yield* outbox.claim({ limit, perWebhook, perProject, leaseMillis })
+  return yield* outbox.claim({ limit, failing, perWebhook, perProject, leaseMillis })
 })
 
 export const claims = Effect.fnUntraced(function* (
   limit?: number,
   perWebhook?: number,
   perProject?: number,
+  failing?: number,
 ) {
-  return (yield* claim(limit, perWebhook, perProject)).claims
+  return (yield* claim(limit, perWebhook, perProject, failing)).claims
 })
 
 /** Claims everything, and expects one delivery. */
