@@ -17,7 +17,7 @@ import { root } from "./examples.ts"
 type AnySetting = Setting<unknown, unknown>
 
 /** A function that has options. */
-interface Section {
+export interface Section {
   readonly title: string
   /** Where the options are defined, a pattern of paths in packages/. */
   readonly sources: string
@@ -77,7 +77,7 @@ const sections: ReadonlyArray<Section> = [
 
 // A doc comment, the name of an option, and its definition, or the type of `stores`.
 const documented =
-  /\/\*\*((?:(?!\*\/).)*)\*\/\s*(?:readonly )?(\w+):\s*(?:Setting\.|Networks\.|StoreLayers<)/gs
+  /\/\*\*((?:(?!\*\/).)*)\*\/\s*(?:readonly )?(\w+):\s*(?:Setting\.|StoreLayers<)/gs
 
 /** The text of a doc comment in one line. */
 const textOf = (comment: string): string =>
@@ -111,6 +111,7 @@ const printed = (value: unknown): string | undefined => {
 
 /** An option with all that the page says of it. */
 export interface Entry {
+  readonly setting: AnySetting
   /** Such as `webhooks.timeout`. */
   readonly name: string
   /** The doc comment, which ends with the default if there is one. */
@@ -127,6 +128,7 @@ const entriesOf = (
   prefix = "",
 ): ReadonlyArray<Entry> =>
   Object.entries<AnySetting>(fields).map(([name, setting]) => ({
+    setting,
     name: `${prefix}${name}`,
     text: comments.get(name) ?? "",
     default: printed(setting.default),
@@ -135,16 +137,23 @@ const entriesOf = (
     entries: entriesOf(setting.fields ?? {}, comments, `${prefix}${name}.`),
   }))
 
+/** A function with its options. */
+export interface Filled extends Section {
+  readonly entries: ReadonlyArray<Entry>
+}
+
+/** Reads the options of a section. */
+export const fill = async (section: Section): Promise<Filled> => ({
+  ...section,
+  entries: entriesOf(section.options.fields, await readComments(section.sources)),
+})
+
 /** All options, by section. */
-export const allOptions = (): Promise<
-  ReadonlyArray<Section & { readonly entries: ReadonlyArray<Entry> }>
-> =>
-  Promise.all(
-    sections.map(async (section) => ({
-      ...section,
-      entries: entriesOf(section.options.fields, await readComments(section.sources)),
-    })),
-  )
+export const allOptions = (): Promise<ReadonlyArray<Filled>> => Promise.all(sections.map(fill))
+
+/** All options, with those of options. */
+export const flatten = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> =>
+  entries.flatMap((entry) => [entry, ...flatten(entry.entries)])
 
 const lineOf = ({ entries, expected, isRequired, name, text }: Entry): string => {
   const necessity = isRequired ? " Required." : ""

@@ -1,9 +1,9 @@
 /** Why the server does not start, as a message for its operator. */
 
-import type * as Config from "effect/Config"
+import type { InvalidInput } from "@tenure/core/InvalidInput"
 import * as Data from "effect/Data"
 import * as Predicate from "effect/Predicate"
-import * as Schema from "effect/Schema"
+import type * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 
 /** The server cannot start. */
@@ -29,6 +29,6 @@ export const fromListening = (fault: unknown): StartError => {
 export const fromDatabase = (error: Error): StartError =>
   new StartError({ message: `DATABASE_URL: ${error.message}` })
 
-/** Has one line for each invalid setting. */
-export const fromConfig = ({ cause }: Config.ConfigError): StartError =>
-  Schema.isSchemaError(cause) ? fromSchema(cause) : new StartError({ message: cause.message })
+/** An option that only the database could judge is invalid. */
+export const fromInvalidInput = ({ field, problem }: InvalidInput): StartError =>
+  new StartError({ message: `${field === "url" ? "DATABASE_URL" : field} ${problem}` })

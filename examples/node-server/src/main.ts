@@ -1,8 +1,5 @@
 /** The bundled server. */
 
-import type { RequestListener, ServerResponse } from "node:http"
-import { pathOf } from "@tenure/core/ApiRequest"
-import type * as Keyring from "@tenure/core/Keyring"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { nodeTransport, serve, toNodeHandler } from "@tenure/node-http"
@@ -12,105 +9,132 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import { encryption, fromInvalidInput, type Settings, settings } from "./config.ts"
+import * as Result from "effect/Result"
 import { curls } from "./curls.ts"
+import * as Health from "./health.ts"
 import * as Log from "./log.ts"
+import { printable } from "./printable.ts"
 import * as Seed from "./seed.ts"
-import { fromConfig, fromDatabase, fromListening } from "./StartError.ts"
+import { read, type Settings } from "./settings.ts"
+import { fromDatabase, fromInvalidInput, fromListening } from "./StartError.ts"
+import * as Stopping from "./stopping.ts"
 
-const tenureLayer = (config: Settings, keys: Keyring.Given | undefined) =>
+const tenureLayer = (settings: Settings) =>
   Tenure.layer({
-    basePath: config.basePath,
-    trustedProxies: config.trustedProxies,
+    basePath: settings.basePath,
+    trustedProxies: settings.trustedProxies,
+    bulk: settings.bulk,
     rateLimits: {
-      perKey: { limit: config.perKey, window: "1 minute" },
-      perAddress: { limit: config.perAddress, window: "1 minute" },
-      burst: { limit: config.burst, window: "1 second" },
+      perKey: settings.perKey,
+      perAddress: settings.perAddress,
+      burst: settings.burst,
+      suspension: settings.isSuspending && {
+        refusals: settings.refusals,
+        within: settings.within,
+        duration: settings.duration,
+      },
     },
     webhooks: {
-      allowedNetworks: config.allowedNetworks,
-      encryption: keys,
-      ...(config.retrySchedule.length > 0 && { retrySchedule: config.retrySchedule }),
+      requireHttps: settings.requireHttps,
+      allowedNetworks: settings.allowedNetworks,
+      timeout: settings.timeout,
+      retrySchedule: settings.retrySchedule,
+      encryption: settings.encryption,
     },
     transport: nodeTransport,
     onResponse: Log.access,
-  }).pipe(Layer.provide(storesOf(config)))
+  }).pipe(Layer.provide(storesOf(settings)))
 
-const storesOf = ({ databaseUrl }: Settings) =>
-  databaseUrl === undefined ? memory() : postgres({ url: databaseUrl })
+const storesOf = ({ databaseUrl, maxConnections, migrate, retention, schema }: Settings) =>
+  databaseUrl === undefined
+    ? memory()
+    : postgres({ url: databaseUrl, maxConnections, migrate, retention, schema })
 
-/** Answers health checks, and passes all other requests to the API. */
-const withHealth = Effect.fnUntraced(function* (tenure: Tenure.Promises) {
-  const api = toNodeHandler(tenure)
-  // Anyone may ask, so that all requests of a second share one answer of the database.
-  const isReady = yield* Effect.cachedWithTTL(
-    Effect.promise(() => tenure.isReady()),
-    "1 second",
-  )
-  const listener: RequestListener = (request, response) => {
-    const isProbe = request.method === "GET" || request.method === "HEAD"
-    const path = isProbe ? pathOf(request.url ?? "") : undefined
-    if (path === "/healthz") response.end()
-    else if (path === "/readyz") void answerReadiness(isReady, response)
-    else api(request, response)
-  }
-  return listener
-})
-
-const answerReadiness = async (isReady: Effect.Effect<boolean>, response: ServerResponse) => {
-  response.statusCode = (await Effect.runPromise(isReady)) ? 200 : 503
-  response.end()
+/** Creates what the server starts with. A database gets no demo, whose key would be valid there. */
+const seed = ({ databaseUrl, seedFile }: Settings) => {
+  if (seedFile !== undefined) return Seed.fromFile(seedFile)
+  return databaseUrl === undefined ? Seed.demo : Effect.void
 }
 
 /** Listens until the scope closes, and then waits for the requests in flight. */
-const server = Effect.fnUntraced(function* (config: Settings) {
+const listen = Effect.fnUntraced(function* ({ host, port, shutdownTimeout }: Settings) {
   const tenure = yield* Tenure.promises
-  const listener = yield* withHealth(tenure)
+  const health = yield* Health.make(
+    Effect.promise(() => tenure.isReady()),
+    toNodeHandler(tenure),
+  )
   const { url } = yield* Effect.acquireRelease(
     Effect.tryPromise({
       try: () =>
         serve(tenure, {
-          host: config.host,
-          port: config.port,
-          listener,
+          host,
+          port,
+          listener: health.listener,
+          // The rest is for what the requests need.
+          shutdownTimeout: shutdownTimeout / 2,
         }),
       catch: fromListening,
     }),
     ({ close }) => Effect.promise(close),
   )
-  return url
+  return { url: `${url}${tenure.basePath}`, drain: health.drain }
 })
 
-const stopSignal = new Promise<void>((resolve) => {
-  for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => resolve())
+const signal = Stopping.firstSignal()
+
+/** Waits for a signal, and after SIGTERM until those who check the readiness know of it. */
+const untilStopped = Effect.fnUntraced(function* (
+  drain: Effect.Effect<void>,
+  { drainDelay }: Settings,
+) {
+  if ((yield* Effect.promise(() => signal)) !== "SIGTERM") return
+  yield* drain
+  yield* Effect.sleep(drainDelay)
 })
 
-const program = Effect.gen(function* () {
-  const config = yield* Effect.mapError(settings, fromConfig)
-  const keys = yield* encryption
-  yield* Effect.gen(function* () {
-    const demo =
-      config.seedFile === undefined ? yield* Seed.demo : yield* Seed.fromFile(config.seedFile)
-    const url = yield* server(config)
-    Log.print(`Tenure listens on ${url}${config.basePath}`)
-    if (demo !== undefined) Log.print(curls(`${url}${config.basePath}`, demo, Date.now()))
-    yield* Effect.promise(() => stopSignal)
+const server = (settings: Settings, started: Effect.Effect<void>) =>
+  Effect.gen(function* () {
+    const demo = yield* seed(settings)
+    const { drain, url } = yield* listen(settings)
+    yield* started
+    Log.print(`Tenure listens on ${url}`)
+    if (demo !== undefined) Log.print(curls(url, demo, Date.now()))
+    yield* untilStopped(drain, settings)
   }).pipe(
     // Closes the server before Tenure, which its requests need.
     Effect.scoped,
-    Effect.provide(tenureLayer(config, keys)),
+    Effect.provide(tenureLayer(settings)),
     Effect.catchTags({
       InvalidInput: (error) => Effect.fail(fromInvalidInput(error)),
       SqlError: (error) => Effect.fail(fromDatabase(error)),
       SchemaMismatch: (error) => Effect.fail(fromDatabase(error)),
     }),
+    Effect.provide(Logger.layer([Log.logger])),
   )
-}).pipe(Effect.provide(Logger.layer([Log.logger])))
 
-const exit = await Effect.runPromiseExit(program)
-await Log.flush()
-if (Exit.isFailure(exit)) {
-  const fault = Cause.squash(exit.cause)
-  process.stderr.write(`${fault instanceof Error ? fault.message : String(fault)}\n`)
+/** Returns what is wrong with an end, or `undefined` if nothing is. */
+const faultOf = (end: Stopping.End<unknown>): string | undefined => {
+  if (end._tag === "StoppedStarting") return undefined
+  if (end._tag === "Overdue") return "The server did not stop in time: see SHUTDOWN_TIMEOUT."
+  if (Exit.isSuccess(end.exit)) return undefined
+  const fault = Cause.squash(end.exit.cause)
+  return fault instanceof Error ? fault.message : String(fault)
 }
-process.exit(Exit.isSuccess(exit) ? 0 : 1)
+
+/** Reads the settings, and runs the server to its end. */
+const main = async (): Promise<string | undefined> => {
+  const settings = read(process.env)
+  if (Result.isFailure(settings)) return settings.failure.message
+  const { drainDelay, shutdownTimeout } = settings.success
+  const end = await Stopping.run(
+    (started) => server(settings.success, started),
+    signal,
+    drainDelay + shutdownTimeout,
+  )
+  return faultOf(end)
+}
+
+const fault = await main()
+await Log.flush()
+if (fault !== undefined) process.stderr.write(`${printable(fault)}\n`)
+process.exit(fault === undefined ? 0 : 1)

@@ -81,6 +81,49 @@ describe("a server with TENURE_ENCRYPTION_KEY", () => {
   })
 })
 
+/** Runs statements on the database of the tests, in a transaction with other work. */
+const withSql = <A>(
+  work: (query: (statement: string) => Promise<ReadonlyArray<object>>) => Promise<A>,
+): Promise<A> =>
+  Effect.gen(function* () {
+    const sql = yield* PgClient.PgClient
+    const run = Effect.runPromiseWith(yield* Effect.context())
+    return yield* sql.withTransaction(
+      Effect.flatMap(Effect.context(), (transaction) =>
+        Effect.promise(() =>
+          work((statement) => run(Effect.provide(sql.unsafe<object>(statement), transaction))),
+        ),
+      ),
+    )
+  }).pipe(
+    Effect.provide(PgClient.layer({ url: Redacted.make(database.url), maxConnections: 1 })),
+    Effect.runPromise,
+  )
+
+describe("a server with a database and without a seed", () => {
+  it("creates no project and no API key, and prints none", async () => {
+    const DATABASE_URL = database.url
+    const server = await startServer({ DATABASE_URL, DATABASE_SCHEMA: "unseeded" })
+    server.kill("SIGINT")
+    expect((await server.ended).stdout).toBe(`Tenure listens on ${server.url}`)
+    const rows = "SELECT FROM unseeded.projects UNION ALL SELECT FROM unseeded.api_keys"
+    expect(await withSql((query) => query(rows))).toEqual([])
+  })
+})
+
+describe("a server that is starting", () => {
+  it("ends on SIGTERM although another process holds the lock of the migrations", async () => {
+    await withSql(async (query) => {
+      await query("SELECT pg_advisory_xact_lock(7236830184)")
+      const server = start("node-server", { ...environment, PORT: "0" })
+      const waiting = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+      await expect.poll(() => query(waiting), { timeout: 20_000 }).toHaveLength(1)
+      server.kill("SIGTERM")
+      expect(await server.ended).toEqual({ code: 0, stdout: "", stderr: "" })
+    })
+  })
+})
+
 describe("a server with a database", () => {
   it("keeps acknowledged changes when it is killed, and delivers their events after a restart", async () => {
     let isHealthy = false

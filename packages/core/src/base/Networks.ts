@@ -8,15 +8,12 @@ import * as Setting from "./Setting.ts"
 const parse = (given: unknown): IpNetwork.IpNetwork | undefined =>
   typeof given === "string" ? Result.getOrUndefined(IpNetwork.fromString(given)) : undefined
 
-/** An option that is a list of networks, empty by default. */
-export const setting = Setting.withDefault(
-  Setting.list(
-    Setting.make<string, IpNetwork.IpNetwork>(
-      'a network in CIDR notation, such as "10.0.0.0/8"',
-      parse,
-    ),
+/** An option that is a list of networks. */
+export const setting = Setting.list(
+  Setting.make<string, IpNetwork.IpNetwork>(
+    'a network in CIDR notation, such as "10.0.0.0/8"',
+    parse,
   ),
-  [],
 )
 
 /** Tells whether one of the networks contains the address. */

@@ -54,7 +54,7 @@ export const options = Setting.struct({
     "",
   ),
   /** Networks of proxies whose `X-Forwarded-For` is trusted, in CIDR notation. Default: `[]`. */
-  trustedProxies: Networks.setting,
+  trustedProxies: Setting.withDefault(Networks.setting, []),
   /** The longest request body, in bytes. Default: `65536`. */
   maxBodyBytes: Setting.withDefault(Setting.count(), 65_536),
   /**

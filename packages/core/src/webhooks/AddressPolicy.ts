@@ -73,7 +73,7 @@ export const options = Setting.struct({
   /**
    * Networks in CIDR notation that webhooks may reach although they are not public. Default: `[]`.
    */
-  allowedNetworks: Networks.setting,
+  allowedNetworks: Setting.withDefault(Networks.setting, []),
 })
 
 /** The options as a host passes them. */

@@ -1,0 +1,59 @@
+/** The page of the bundled server's variables: from their definitions, and the doc comments there. */
+
+import * as Predicate from "effect/Predicate"
+import { options, variables } from "../../examples/node-server/src/settings.ts"
+import type { Variable } from "../../examples/node-server/src/Variable.ts"
+import { allOptions, fill, flatten } from "./options.ts"
+
+const introduction = `# Variables of the bundled server
+
+The bundled server takes its options from these variables of its environment. A duration is a number of seconds, or a text such as \`15 seconds\`; items of a list are separated by commas. What else is valid is on the page of [options](options.md). If a variable is invalid or empty, the server prints a message that names it, and exits with code 1.
+
+This page is generated from the definitions: \`npx vitest run --config vitest.workspace.ts --project docs variables --update\`.
+`
+
+/** The options that the server has beside those of the packages. */
+export const serverOptions = () =>
+  fill({ title: "the bundled server", sources: "../examples/node-server/src/settings.ts", options })
+
+/** Writes a default as it is written in a variable. */
+const printed = (value: unknown): string => {
+  if (value === undefined) return ""
+  return Predicate.hasProperty(value, "limit") && Predicate.hasProperty(value, "window")
+    ? `${String(value.limit)}, in ${String(value.window)}`
+    : String(value)
+}
+
+const cellsOf =
+  (texts: ReadonlyMap<unknown, string>) =>
+  ({ name, option }: Variable<unknown>): ReadonlyArray<string> => {
+    const value = printed(option.default)
+    const meaning = texts.get(option)?.replace(/ Default: `.*`\.$/, "")
+    if (meaning === undefined) throw new Error(`${name} sets an option that is on no page`)
+    return [`\`${name}\``, value === "" ? "" : `\`${value}\``, meaning]
+  }
+
+/** Writes a table, with columns of the same width in all rows. */
+const table = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
+  const widths = rows[0]?.map((_, column) =>
+    Math.max(...rows.map((cells) => cells[column]?.length ?? 0)),
+  )
+  const line = (cells: ReadonlyArray<string>, filler = " "): string =>
+    `| ${cells.map((cell, column) => cell.padEnd(widths?.[column] ?? 0, filler)).join(" | ")} |`
+  const [header = [], ...others] = rows
+  const rule = line(
+    header.map(() => ""),
+    "-",
+  )
+  return [line(header), rule, ...others.map((cells) => line(cells))].join("\n")
+}
+
+/** Writes the page. */
+export const variablesPage = async (): Promise<string> => {
+  const sections = [...(await allOptions()), await serverOptions()]
+  const texts = new Map(
+    sections.flatMap(({ entries }) => flatten(entries)).map(({ setting, text }) => [setting, text]),
+  )
+  const rows = Object.values(variables).map(cellsOf(texts))
+  return `${introduction}\n${table([["variable", "default", "meaning"], ...rows])}\n`
+}

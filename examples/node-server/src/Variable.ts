@@ -1,0 +1,128 @@
+/** Variables of the environment, each of which sets an option. */
+
+import { InvalidInput } from "@tenure/core/InvalidInput"
+import type * as RateLimiter from "@tenure/core/RateLimiter"
+import { count, optional, type Setting } from "@tenure/core/Setting"
+import * as Result from "effect/Result"
+
+type Option<A> = Setting<unknown, A>
+
+/** A variable that sets an option. */
+export interface Variable<out A> {
+  readonly name: string
+  /** The definition of the option, whose default holds if the variable is not set. */
+  readonly option: Option<unknown>
+  /** Reads the text of the variable. Errors name the variable, and say what the option takes. */
+  readonly read: (text: string | undefined) => Result.Result<A, InvalidInput>
+}
+
+type Convert<A> = (text: string) => A
+
+/** Makes a variable whose value is what the definition of its option makes of the text. */
+const making =
+  (convert: Convert<unknown>) =>
+  <A>(name: string, option: Option<A>): Variable<A> => ({
+    name,
+    option,
+    read: (given) => {
+      if (given === "") {
+        const problem = "is empty: give it a value, or leave it out"
+        return Result.fail(new InvalidInput({ field: name, problem }))
+      }
+      return option.read(given === undefined ? undefined : convert(given), name)
+    },
+  })
+
+/** Makes a variable whose value is the converted text, if the definition of its option accepts it. */
+const checking = <A>(
+  name: string,
+  option: Option<unknown>,
+  convert: Convert<A>,
+): Variable<A | undefined> => {
+  const { read } = making(convert)(name, option)
+  return {
+    name,
+    option,
+    read: (given) =>
+      Result.map(read(given), () => (given === undefined ? undefined : convert(given))),
+  }
+}
+
+const isNumber = (given: string): boolean => /^[0-9]+(\.[0-9]+)?$/.test(given)
+
+// What is not a number is left as it is, and refused by the option.
+const toNumber = (given: string): unknown => (isNumber(given) ? Number(given) : given)
+
+const toFlag = (given: string): unknown =>
+  given === "true" || given === "false" ? given === "true" : given
+
+const toDuration = (given: string): unknown => (isNumber(given) ? 1000 * Number(given) : given)
+
+const toList = (given: string): ReadonlyArray<string> => given.split(",").map((item) => item.trim())
+
+/** A text. */
+export const text = making((given) => given)
+
+/** A number. */
+export const number = making(toNumber)
+
+/** `true` or `false`. */
+export const flag = making(toFlag)
+
+/** A number of seconds, or a text such as `15 seconds`. */
+export const duration = making(toDuration)
+
+/** Durations, separated by commas. */
+export const durations = making((given) => toList(given).map(toDuration))
+
+/** Texts, separated by commas. */
+export const texts = (
+  name: string,
+  option: Option<unknown>,
+): Variable<ReadonlyArray<string> | undefined> => checking(name, option, toList)
+
+/** A number of requests, in the window that the option has by default. */
+export const limit = (
+  name: string,
+  option: Setting<RateLimiter.Limit | undefined, unknown>,
+): Variable<RateLimiter.Limit | undefined> => {
+  const { default: standard } = option
+  const { read } = number(name, optional(count()))
+  return {
+    name,
+    option,
+    read: (given) =>
+      Result.map(read(given), (requests) =>
+        requests === undefined ? undefined : standard && { ...standard, limit: requests },
+      ),
+  }
+}
+
+type Variables = Readonly<Record<string, Variable<unknown>>>
+
+/** The values of variables, or the defaults of their options. */
+export type Values<V extends Variables> = {
+  readonly [Name in keyof V]: V[Name] extends Variable<infer A> ? A : never
+}
+
+/** The environment of a process. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** Reads variables. Fails with the first error. */
+export function readAll<V extends Variables>(
+  variables: V,
+  environment: Environment,
+): Result.Result<Values<V>, InvalidInput>
+export function readAll(
+  variables: Variables,
+  environment: Environment,
+): Result.Result<object, InvalidInput> {
+  return Result.all(
+    Object.fromEntries(
+      Object.entries(variables).map(([name, variable]) => [
+        name,
+        variable.read(environment[variable.name]),
+      ]),
+    ),
+  )
+}

@@ -1,0 +1,110 @@
+/** The server's settings: the variables of the environment that it reads. */
+
+import * as AddressPolicy from "@tenure/core/AddressPolicy"
+import * as Dispatcher from "@tenure/core/Dispatcher"
+import * as Handler from "@tenure/core/Handler"
+import { InvalidInput } from "@tenure/core/InvalidInput"
+import * as Keyring from "@tenure/core/Keyring"
+import * as Memberships from "@tenure/core/Memberships"
+import * as RateLimiter from "@tenure/core/RateLimiter"
+import * as Setting from "@tenure/core/Setting"
+import * as Suspension from "@tenure/core/Suspension"
+import * as Webhooks from "@tenure/core/Webhooks"
+import { serverOptions } from "@tenure/node-http"
+import { connectionOptions } from "@tenure/postgres"
+import * as Result from "effect/Result"
+import * as Variable from "./Variable.ts"
+
+/** The options that the server has beside those of the packages. */
+export const options = Setting.struct({
+  /** The port to listen on; 0 takes a free one. Default: `3000`. */
+  port: Setting.withDefault(serverOptions.fields.port, 3000),
+  /**
+   * The URL of a PostgreSQL database, such as `postgres://user:password@host:5432/database`. Without
+   * it, everything is kept in memory, and lost when the server stops.
+   */
+  databaseUrl: Setting.optional(connectionOptions.fields.url),
+  /** A file with projects, memberships and API keys to create at the start. */
+  seedFile: Setting.optional(Setting.text("the path of a file", (path) => path !== "")),
+  /**
+   * How long `/readyz` is answered 503 after SIGTERM before the port closes. Meanwhile, requests are
+   * answered as before. Default: `"3 seconds"`.
+   */
+  drainDelay: Setting.withDefault(Setting.millis({ least: 0 }), "3 seconds"),
+  /**
+   * How long the server may take to stop, after that. Requests in flight have half of it. Default:
+   * `"20 seconds"`.
+   */
+  shutdownTimeout: Setting.withDefault(Setting.millis({ least: 0 }), "20 seconds"),
+  /** Whether a key is suspended because its requests are refused too often. Default: `true`. */
+  suspension: Setting.withDefault(Setting.flag, true),
+  /**
+   * The keys that encrypt the secrets of webhooks in the database, each the base64 of 32 bytes. The
+   * first one encrypts, and all of them decrypt; `plain` in place of the first encrypts nothing.
+   */
+  encryption: Setting.optional(
+    Setting.make<string, Keyring.Given>(
+      Keyring.expectedText,
+      (given) => (typeof given === "string" ? Keyring.fromText(given) : undefined),
+      // What is invalid may still be a key.
+      () => "another text",
+    ),
+  ),
+})
+
+const own = options.fields
+const limits = RateLimiter.options.fields
+const suspension = Suspension.options.fields
+const deliveries = Dispatcher.options.fields
+const database = connectionOptions.fields
+
+/** The variables. */
+export const variables = {
+  host: Variable.text("HOST", serverOptions.fields.host),
+  port: Variable.number("PORT", own.port),
+  basePath: Variable.text("BASE_PATH", Handler.options.fields.basePath),
+  trustedProxies: Variable.texts("TRUSTED_PROXIES", Handler.options.fields.trustedProxies),
+  databaseUrl: Variable.text("DATABASE_URL", own.databaseUrl),
+  schema: Variable.text("DATABASE_SCHEMA", database.schema),
+  migrate: Variable.flag("DATABASE_MIGRATE", database.migrate),
+  maxConnections: Variable.number("DATABASE_MAX_CONNECTIONS", database.maxConnections),
+  retention: Variable.duration("DATABASE_RETENTION", database.retention),
+  encryption: Variable.text("TENURE_ENCRYPTION_KEY", own.encryption),
+  seedFile: Variable.text("SEED_FILE", own.seedFile),
+  drainDelay: Variable.duration("DRAIN_DELAY", own.drainDelay),
+  shutdownTimeout: Variable.duration("SHUTDOWN_TIMEOUT", own.shutdownTimeout),
+  bulk: Variable.text("BULK_MODE", Memberships.options.fields.bulk),
+  perKey: Variable.limit("RATE_LIMIT_PER_KEY", limits.perKey),
+  perAddress: Variable.limit("RATE_LIMIT_PER_IP", limits.perAddress),
+  burst: Variable.limit("RATE_LIMIT_BURST", limits.burst),
+  isSuspending: Variable.flag("SUSPENSION", own.suspension),
+  refusals: Variable.number("SUSPENSION_REFUSALS", suspension.refusals),
+  within: Variable.duration("SUSPENSION_WITHIN", suspension.within),
+  duration: Variable.duration("SUSPENSION_DURATION", suspension.duration),
+  requireHttps: Variable.flag("WEBHOOK_REQUIRE_HTTPS", Webhooks.options.fields.requireHttps),
+  allowedNetworks: Variable.texts(
+    "WEBHOOK_ALLOWED_NETWORKS",
+    AddressPolicy.options.fields.allowedNetworks,
+  ),
+  timeout: Variable.duration("WEBHOOK_TIMEOUT", deliveries.timeout),
+  retrySchedule: Variable.durations("WEBHOOK_RETRY_SCHEDULE", deliveries.retrySchedule),
+}
+
+/** The values of all variables, or the defaults of their options. */
+export type Settings = Variable.Values<typeof variables>
+
+// They say nothing of a store in memory.
+const ofDatabase = [
+  variables.schema,
+  variables.migrate,
+  variables.maxConnections,
+  variables.retention,
+]
+
+/** Reads the settings from an environment. Errors name the variable. */
+export const read = (environment: Variable.Environment): Result.Result<Settings, InvalidInput> => {
+  const idle = ofDatabase.find(({ name }) => environment[name] !== undefined)
+  return environment[variables.databaseUrl.name] === undefined && idle !== undefined
+    ? Result.fail(new InvalidInput({ field: idle.name, problem: "needs DATABASE_URL" }))
+    : Variable.readAll(variables, environment)
+}

@@ -1,0 +1,124 @@
+import * as Result from "effect/Result"
+import { describe, expect, it } from "vitest"
+import { read, variables } from "../src/settings.ts"
+
+const messageOf = (environment: Readonly<Record<string, string>>): string | undefined => {
+  const result = read(environment)
+  return Result.isFailure(result) ? result.failure.message : undefined
+}
+
+const valuesOf = (environment: Readonly<Record<string, string>>) =>
+  Result.getOrThrow(read(environment))
+
+const url = "postgres://user:hidden@host/database"
+
+describe("a variable", () => {
+  it.each([
+    ["PORT", "http"],
+    ["PORT", "65536"],
+    ["PORT", "-1"],
+    ["PORT", "80.5"],
+    ["BASE_PATH", "api"],
+    ["BASE_PATH", "/a?b"],
+    ["BASE_PATH", "/../a"],
+    ["BASE_PATH", "/%zz"],
+    ["RATE_LIMIT_PER_KEY", "0"],
+    ["RATE_LIMIT_PER_KEY", "many"],
+    ["RATE_LIMIT_PER_IP", "-5"],
+    ["RATE_LIMIT_BURST", "1.5"],
+    ["TRUSTED_PROXIES", "10.0.0.1"],
+    ["TRUSTED_PROXIES", "10.0.0.0/8,localhost"],
+    ["TRUSTED_PROXIES", "10.0.0.0/8,,"],
+    ["WEBHOOK_ALLOWED_NETWORKS", "127.0.0.0/33"],
+    ["WEBHOOK_RETRY_SCHEDULE", "5,soon"],
+    ["WEBHOOK_RETRY_SCHEDULE", "1,,2"],
+    ["WEBHOOK_RETRY_SCHEDULE", "-5"],
+    ["WEBHOOK_TIMEOUT", "0"],
+    ["WEBHOOK_REQUIRE_HTTPS", "yes"],
+    ["BULK_MODE", "shorten"],
+    ["SUSPENSION_REFUSALS", "0"],
+    ["DRAIN_DELAY", "-1"],
+    ["SHUTDOWN_TIMEOUT", "long"],
+    ["DATABASE_URL", "hidden"],
+    ["DATABASE_URL", "mysql://user:hidden@host/database"],
+    ["DATABASE_SCHEMA", "a b"],
+    ["DATABASE_MIGRATE", "no"],
+    ["DATABASE_MAX_CONNECTIONS", "0"],
+    ["TENURE_ENCRYPTION_KEY", "c2hvcnQ="],
+  ])("that is invalid is named: %s=%s", (name, value) => {
+    const message = messageOf({ DATABASE_URL: url, [name]: value })
+    expect(message).toMatch(new RegExp(`^${name}(\\[\\d\\])? must be `))
+    expect(message).not.toMatch(/hidden|c2hvcnQ/)
+  })
+
+  it.each(Object.values(variables).map(({ name }) => name))(
+    "that is empty is refused, and not taken for a missing one: %s",
+    (name) => {
+      expect(messageOf({ DATABASE_URL: url, [name]: "" })).toBe(
+        `${name} is empty: give it a value, or leave it out`,
+      )
+    },
+  )
+
+  it.each(["SCHEMA", "MIGRATE", "MAX_CONNECTIONS", "RETENTION"])(
+    "of the database needs one: DATABASE_%s",
+    (name) => {
+      expect(messageOf({ [`DATABASE_${name}`]: "1" })).toBe(`DATABASE_${name} needs DATABASE_URL`)
+    },
+  )
+
+  it("that is missing leaves an option at its default", () => {
+    expect(valuesOf({ OTHER: "variables" })).toMatchObject({
+      port: 3000,
+      basePath: "",
+      databaseUrl: undefined,
+      migrate: true,
+      bulk: "set",
+      perKey: undefined,
+      isSuspending: true,
+      refusals: 50,
+      allowedNetworks: undefined,
+      timeout: 15_000,
+      requireHttps: false,
+    })
+  })
+
+  it("is read as what its option takes", () => {
+    const values = valuesOf({
+      PORT: "80",
+      BASE_PATH: "/api/",
+      TRUSTED_PROXIES: "10.0.0.0/8, ::1/128",
+      DATABASE_URL: url,
+      DATABASE_SCHEMA: "members",
+      DATABASE_MIGRATE: "false",
+      DATABASE_MAX_CONNECTIONS: "3",
+      DATABASE_RETENTION: "2 days",
+      BULK_MODE: "neverShorten",
+      RATE_LIMIT_PER_IP: "7",
+      RATE_LIMIT_BURST: "3",
+      SUSPENSION: "false",
+      WEBHOOK_REQUIRE_HTTPS: "true",
+      WEBHOOK_TIMEOUT: "2.5",
+      WEBHOOK_RETRY_SCHEDULE: "0.05, 1 minute,2",
+      DRAIN_DELAY: "0",
+    })
+    expect(values).toMatchObject({
+      port: 80,
+      basePath: "/api",
+      trustedProxies: ["10.0.0.0/8", "::1/128"],
+      databaseUrl: url,
+      schema: "members",
+      migrate: false,
+      maxConnections: 3,
+      retention: 2 * 86_400_000,
+      bulk: "neverShorten",
+      perAddress: { limit: 7, window: "1 minute" },
+      burst: { limit: 3, window: "1 second" },
+      isSuspending: false,
+      requireHttps: true,
+      timeout: 2500,
+      retrySchedule: [50, 60_000, 2000],
+      drainDelay: 0,
+    })
+  })
+})
