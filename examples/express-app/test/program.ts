@@ -6,6 +6,8 @@ import { fileURLToPath } from "node:url"
 
 const main = fileURLToPath(new URL("../src/main.ts", import.meta.url))
 
+const { NODE_COMPILE_CACHE } = process.env
+
 /** A backend that is listening. */
 export interface Backend {
   readonly url: string
@@ -16,7 +18,7 @@ export interface Backend {
 /** Starts the backend on a free port. */
 export const startBackend = (environment: Readonly<Record<string, string>>): Promise<Backend> => {
   const child = spawn(process.execPath, ["-C", "@tenure/source", main], {
-    env: { PATH: process.env["PATH"], PORT: "0", ...environment },
+    env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE, PORT: "0", ...environment },
     stdio: ["ignore", "pipe", "inherit"],
   })
   const ended = new Promise<number | null>((resolve) => child.once("close", resolve))

@@ -4,6 +4,8 @@ import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 
+const { NODE_COMPILE_CACHE } = process.env
+
 const pathOf = (example: string): string =>
   fileURLToPath(new URL(`../../${example}/src/main.ts`, import.meta.url))
 
@@ -29,7 +31,7 @@ const running = new Set<Program>()
 /** Starts an example with the given environment alone. */
 export const start = (example: string, environment: Readonly<Record<string, string>>): Program => {
   const child = spawn(process.execPath, ["-C", "@tenure/source", pathOf(example)], {
-    env: { PATH: process.env["PATH"], ...environment },
+    env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE, ...environment },
     stdio: ["ignore", "pipe", "pipe"],
   })
   const lines: Array<string> = []

@@ -5,10 +5,8 @@ import { setImmediate } from "node:timers/promises"
 import type { ArrivedBody } from "@tenure/core/ApiRequest"
 import { serve, toNodeHandler } from "@tenure/node-http"
 import { exchange, parseResponses, send } from "@tenure/testing"
-import { afterEach, describe, expect, it, vi } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import { answering, connect, gated, lines, ok } from "./support.ts"
-
-afterEach(() => vi.restoreAllMocks())
 
 const chunked = lines("PATCH / HTTP/1.1", "Host: a", "Transfer-Encoding: chunked")
 const short = { headersTimeout: 100, requestTimeout: 200 }

@@ -25,7 +25,6 @@ beforeAll(async () => {
 afterAll(() => tenure.close())
 
 afterEach(() => {
-  vi.restoreAllMocks()
   for (const { client, server } of open.splice(0)) {
     client.close()
     server.close()
