@@ -24,7 +24,7 @@ import { Readiness } from "./Readiness.ts"
 import * as AddressPolicy from "./webhooks/AddressPolicy.ts"
 import * as Dispatcher from "./webhooks/Dispatcher.ts"
 import * as Encryption from "./webhooks/Encryption.ts"
-import { Events } from "./webhooks/Events.ts"
+import * as Events from "./webhooks/Events.ts"
 import type { Outbox } from "./webhooks/Outbox.ts"
 import * as Webhooks from "./webhooks/Webhooks.ts"
 import type { WebhookStore } from "./webhooks/WebhookStore.ts"
@@ -38,18 +38,24 @@ export type Services =
   | Memberships.Memberships
   | Webhooks.Webhooks
   | ApiKeys.ApiKeys
-  | Events
+  | Events.Events
   | RateLimiter.RateLimiter
   | Handler.Handler
   | Readiness
 
 /** The options of webhooks and their deliveries. */
 export interface WebhookOptions
-  extends Webhooks.Options, AddressPolicy.Options, Dispatcher.Options, Encryption.Options {}
+  extends
+    Webhooks.Options,
+    AddressPolicy.Options,
+    Events.Options,
+    Dispatcher.Options,
+    Encryption.Options {}
 
 const webhookOptions = Setting.struct({
   ...Webhooks.options.fields,
   ...AddressPolicy.options.fields,
+  ...Events.options.fields,
   ...Dispatcher.options.fields,
   ...Encryption.options.fields,
 })
@@ -127,7 +133,7 @@ const compose = (settings: Setting.Output<typeof options>) => {
     Memberships.Memberships.layer(settings),
     Webhooks.Webhooks.layer(settings.webhooks),
     ApiKeys.ApiKeys.layer(settings),
-    Events.layer,
+    Events.Events.layer(settings.webhooks),
   )
   return Handler.Handler.layer(settings).pipe(
     Layer.merge(Readiness.layer(settings.rateLimits)),
@@ -174,7 +180,7 @@ export interface Promises extends Mountable {
    */
   readonly apiKeys: Promised<ApiKeys.ApiKeys["Service"]>
   /** Publishes events of the host. */
-  readonly events: Promised<Events["Service"]>
+  readonly events: Promised<Events.Events["Service"]>
   /**
    * Tells whether requests can be answered: every store that they need answers and accepts changes.
    * Never rejects.
@@ -226,7 +232,7 @@ const promisesBy = Effect.fnUntraced(function* (run: Draining.Run) {
     memberships: promised(run, yield* Memberships.Memberships),
     webhooks: promised(run, yield* Webhooks.Webhooks),
     apiKeys: promised(run, yield* ApiKeys.ApiKeys),
-    events: promised(run, yield* Events),
+    events: promised(run, yield* Events.Events),
     handle: (request) => run(handle(request)),
     owns,
     basePath,

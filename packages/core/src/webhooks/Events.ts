@@ -9,19 +9,59 @@ import * as Argument from "../base/Argument.ts"
 import { InvalidInput } from "../base/InvalidInput.ts"
 import { owned } from "../base/Own.ts"
 import type { ProjectNotFound } from "../base/Project.ts"
+import * as Setting from "../base/Setting.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import * as Event from "../events/Event.ts"
 import { Hooks } from "../events/Hooks.ts"
 import { Outbox } from "./Outbox.ts"
+
+/** The options of events. */
+export const options = Setting.struct({
+  /**
+   * The most bytes of an event that the host publishes, as the JSON text that is sent. Up to
+   * `maxInFlight` of them are in memory at the same time. Default: `262144`.
+   */
+  maxEventBytes: Setting.withDefault(Setting.count({ most: 4_194_304 }), 262_144),
+})
+
+/** The options as a host passes them. */
+export interface Options extends Setting.Input<typeof options> {}
+
+/** The options as the library uses them. */
+export interface Settings extends Setting.Output<typeof options> {}
 
 /** An event to publish. */
 export interface Publication {
   readonly projectId: string
   /** `payment.completed`, or any other type that Tenure does not publish itself. */
   readonly type: string
-  /** A value that can be written as JSON. */
+  /** A value that can be written as JSON, no longer than the option `maxEventBytes` allows. */
   readonly data: unknown
 }
+
+const utf8 = new TextEncoder()
+
+/** Tells whether text takes more than a number of bytes in UTF-8. */
+const isLonger = (text: string, bytes: number): boolean =>
+  // A code unit takes one to three bytes: most texts need not be encoded.
+  text.length > bytes || (3 * text.length > bytes && utf8.encode(text).length > bytes)
+
+const invalidData = (problem: string): InvalidInput => new InvalidInput({ field: "data", problem })
+
+/** Makes the event, or fails if its data is not JSON or too long. */
+const makeEvent = (
+  fields: Parameters<typeof Event.make>[0],
+  { maxEventBytes }: Settings,
+): Effect.Effect<Event.Event, InvalidInput> =>
+  Effect.filterOrFail(
+    Effect.try({
+      try: () => Event.make(fields),
+      catch: (cause) =>
+        invalidData(`must be a value that can be written as JSON: ${String(cause)}`),
+    }),
+    ({ body }) => !isLonger(body, maxEventBytes),
+    () => invalidData(`must be short enough for an event of ${maxEventBytes} bytes of JSON`),
+  )
 
 /** Decodes the type of a host's event. Receivers rely on the reserved types to come from Tenure. */
 const decodeType = (text: string): Effect.Effect<Event.EventType, InvalidInput> =>
@@ -60,32 +100,26 @@ export class Events extends Context.Service<
     ) => Effect.Effect<Event.EventId, InvalidInput | ProjectNotFound | StoreUnavailable>
   }
 >()("@tenure/core/Events") {
-  static readonly layer: Layer.Layer<Events, never, Outbox> = Layer.effect(
-    Events,
-    Effect.gen(function* () {
-      const outbox = yield* Outbox
-      const hooks = yield* Hooks
-      const crypto = yield* WebCrypto
-      return {
-        publish: Effect.fnUntraced(function* (publication) {
-          const at = yield* Clock.currentTimeMillis
-          const { data, ...named } = owned(publication)
-          const projectId = yield* Argument.projectId(named.projectId)
-          const type = yield* decodeType(named.type)
-          const id = Event.freshId(crypto, at)
-          const event = yield* Effect.try({
-            try: () => Event.make({ id, projectId, type, at, data }),
-            catch: (cause) =>
-              new InvalidInput({
-                field: "data",
-                problem: `must be a value that can be written as JSON: ${String(cause)}`,
-              }),
-          })
-          yield* outbox.publish(event)
-          yield* hooks.event(event)
-          return event.id
-        }),
-      }
-    }),
-  )
+  static readonly layer = (
+    settings: Settings = Setting.readSync(options),
+  ): Layer.Layer<Events, never, Outbox> => Layer.effect(Events, make(settings))
 }
+
+const make = Effect.fnUntraced(function* (settings: Settings) {
+  const outbox = yield* Outbox
+  const hooks = yield* Hooks
+  const crypto = yield* WebCrypto
+  return Events.of({
+    publish: Effect.fnUntraced(function* (publication) {
+      const at = yield* Clock.currentTimeMillis
+      const { data, ...named } = owned(publication)
+      const projectId = yield* Argument.projectId(named.projectId)
+      const type = yield* decodeType(named.type)
+      const id = Event.freshId(crypto, at)
+      const event = yield* makeEvent({ id, projectId, type, at, data }, settings)
+      yield* outbox.publish(event)
+      yield* hooks.event(event)
+      return event.id
+    }),
+  })
+})

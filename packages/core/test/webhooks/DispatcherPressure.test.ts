@@ -187,7 +187,7 @@ describe("when the dispatcher stops", () => {
       yield* Effect.gen(function* () {
         yield* (yield* MembershipStore).createProject(projectId)
         const dispatcher = Layer.provide(Dispatcher.layer(), layer)
-        const webhooks = Layer.mergeAll(Webhooks.layer(), Events.layer).pipe(
+        const webhooks = Layer.mergeAll(Webhooks.layer(), Events.layer()).pipe(
           Layer.provide(dispatcher),
           Layer.provide(layer),
           Layer.provide(AddressPolicy.AddressPolicy.layer()),

@@ -1,3 +1,5 @@
+import * as Event from "@tenure/core/Event"
+import { ProjectId } from "@tenure/core/Project"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { nodeTransport } from "@tenure/node-http"
@@ -108,4 +110,28 @@ describe("an event of the host", () => {
       expect(await tenure.events.publish({ projectId, type, data: {} })).toEqual(expect.any(String))
     },
   )
+
+  // What is around the data in the body.
+  const around = Event.make({
+    id: Event.EventId("00000000-0000-4000-8000-000000000001"),
+    projectId: ProjectId(projectId),
+    type: Event.EventType("t"),
+    at: 0,
+    data: "",
+  }).body.length
+
+  it.each([
+    ["ASCII", "x", 1],
+    ["characters of two bytes", "ü", 2],
+    ["characters of four bytes", "🎈", 4],
+  ])("may have 256 KiB, in %s, and not more", async (_name, character, bytes) => {
+    const publish = (length: number) =>
+      tenure.events.publish({ projectId, type: "t", data: character.repeat(length) })
+    const longest = Math.floor((262_144 - around) / bytes)
+    expect(await publish(longest)).toEqual(expect.any(String))
+    await expect(publish(longest + 1)).rejects.toMatchObject({
+      _tag: "InvalidInput",
+      message: "data must be short enough for an event of 262144 bytes of JSON",
+    })
+  })
 })

@@ -125,7 +125,7 @@ export const dispatching = <A, E>(
   const transport = scripted(receivers)
   const services = Layer.mergeAll(
     Webhooks.layer(Setting.readSync(webhookOptions, webhooks)),
-    Events.layer,
+    Events.layer(),
   ).pipe(
     Layer.provide(
       Dispatcher.layer(Setting.readSync(dispatcherOptions, { retrySchedule, ...options })),

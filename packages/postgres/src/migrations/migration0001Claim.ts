@@ -2,6 +2,9 @@
 const mostInProject = (claimed: string): string =>
   `(per_webhook * (per_project - ${claimed}) + per_project - 1) / per_project`
 
+// The most bytes of the texts of a claim. Longer rows would not fit into a message of the protocol.
+const mostBytes = 8 * 1024 * 1024
+
 // The most webhooks that a claim looks at, which bounds its duration.
 const mostWebhooks = 512
 
@@ -17,8 +20,9 @@ const mostWebhooks = 512
  * their ids, after `last_webhook`.
  * Among those that can take another attempt, the next delivery is always one of the project with the
  * fewest attempts in flight, and of its webhook with the fewest; chance decides between equals.
- * `mostInProject` says how many a webhook may have. Returns one row for each claim, or one row without
- * an event. `due_in` says in how many milliseconds to look again, if it is known.
+ * `mostInProject` says how many a webhook may have. Returns one row for each claim, without the texts if
+ * they are too long or the event is missing, or one row without an event. `due_in` says in how many
+ * milliseconds to look again, if it is known.
  */
 export const createClaim = (schema: string): string => `
   CREATE OR REPLACE FUNCTION ${schema}.claim(
@@ -163,14 +167,21 @@ export const createClaim = (schema: string): string => `
         WHERE d.event_id = p.event_id AND d.webhook_id = p.id
         RETURNING d.event_id, d.webhook_id, d.claims, d.lease, p.turn, p.chance
       )
-      SELECT c.event_id, e.body, w.project_id, c.webhook_id, w.url,
-             CASE WHEN w.previous_until > now THEN ARRAY[w.secret, w.previous_secret]
-             ELSE ARRAY[w.secret] END,
-             w.signing_key, w.failures, w.failing_since, c.claims, c.lease, next,
-             least(wait, lease_millis)
+      SELECT c.event_id, t.body, w.project_id, c.webhook_id, t.url, t.secrets, t.signing_key,
+             w.failures, w.failing_since, c.claims, c.lease, next, least(wait, lease_millis)
       FROM claimed c
       JOIN ${schema}.webhooks w ON w.id = c.webhook_id
-      JOIN ${schema}.events e ON e.id = c.event_id
+      LEFT JOIN LATERAL (
+        SELECT e.body, w.url, w.signing_key,
+               CASE WHEN w.previous_until > now THEN ARRAY[w.secret, w.previous_secret]
+               ELSE ARRAY[w.secret] END AS secrets
+        FROM ${schema}.events e
+        WHERE e.id = c.event_id
+          -- Lengths are known without reading the texts.
+          AND octet_length(e.body)::bigint + octet_length(w.url) + octet_length(w.secret)
+              + coalesce(octet_length(w.previous_secret), 0)
+              + coalesce(octet_length(w.signing_key), 0) <= ${mostBytes}
+      ) t ON true
       ORDER BY c.turn, c.chance;
       IF FOUND THEN RETURN; END IF;
     END IF;

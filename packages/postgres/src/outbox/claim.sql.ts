@@ -29,13 +29,13 @@ export const claimParams = (
 /** A row of `claim`. Without an event, it only says when to look again. */
 export interface ClaimRow {
   readonly event_id: string | null
-  readonly body: string
+  readonly body: string | null
   readonly project_id: string
   readonly webhook_id: string
   readonly failures: number
   readonly failing_since: Date | null
-  readonly url: string
-  readonly secrets: ReadonlyArray<string>
+  readonly url: string | null
+  readonly secrets: ReadonlyArray<string> | null
   readonly signing_key: string | null
   readonly claims: number
   readonly lease: bigint
@@ -43,28 +43,45 @@ export interface ClaimRow {
   readonly due_in: number | null
 }
 
-/** Converts the rows with an event to claims. */
-export const toClaims = (rows: ReadonlyArray<ClaimRow>): ReadonlyArray<Claim> =>
-  rows.flatMap((row) =>
-    row.event_id === null
-      ? []
-      : [
-          {
-            event: { id: EventId(row.event_id), body: row.body },
-            webhook: {
-              projectId: ProjectId(row.project_id),
-              webhookId: WebhookId(row.webhook_id),
-              url: row.url,
-              secrets: row.secrets.map(StoredSecret),
-              signingKey: row.signing_key === null ? undefined : StoredSecret(row.signing_key),
-              failures: row.failures,
-              failingSince: row.failing_since === null ? undefined : Number(row.failing_since),
-            },
-            attemptNumber: row.claims,
-            lease: String(row.lease),
-          },
-        ],
-  )
+/** A claimed delivery. */
+export interface Lease {
+  readonly event: Pick<Claim["event"], "id">
+  readonly webhook: Pick<Claim["webhook"], "webhookId">
+  readonly lease: string
+}
+
+/** A claim, unless the event or the webhook cannot be read. */
+export interface Claimed {
+  readonly lease: Lease
+  readonly claim: Claim | undefined
+}
+
+const toClaimed = (row: ClaimRow & { readonly event_id: string }): Claimed => {
+  const { body, project_id: projectId, secrets, signing_key: signingKey, url } = row
+  const id = EventId(row.event_id)
+  const webhookId = WebhookId(row.webhook_id)
+  const lease = { event: { id }, webhook: { webhookId }, lease: String(row.lease) }
+  if (body === null || url === null || secrets === null || !ProjectId.is(projectId)) {
+    return { lease, claim: undefined }
+  }
+  const webhook = {
+    projectId,
+    webhookId,
+    url,
+    secrets: secrets.map(StoredSecret),
+    signingKey: signingKey === null ? undefined : StoredSecret(signingKey),
+    failures: row.failures,
+    failingSince: row.failing_since === null ? undefined : Number(row.failing_since),
+  }
+  return { lease, claim: { ...lease, event: { id, body }, webhook, attemptNumber: row.claims } }
+}
+
+const hasEvent = <Row extends ClaimRow>(row: Row): row is Row & { readonly event_id: string } =>
+  row.event_id !== null
+
+/** Reads the rows with an event. */
+export const toClaimedAll = (rows: ReadonlyArray<ClaimRow>): ReadonlyArray<Claimed> =>
+  rows.filter(hasEvent).map(toClaimed)
 
 /** Where the next claim starts: after the last webhook that this claim looked at. */
 export const nextStart = (rows: ReadonlyArray<ClaimRow>): string | undefined => rows[0]?.looked_at

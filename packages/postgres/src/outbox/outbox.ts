@@ -4,6 +4,7 @@ import type { Event } from "@tenure/core/Event"
 import type { Outbox } from "@tenure/core/Outbox"
 import { ProjectNotFound } from "@tenure/core/Project"
 import { WebhookDisabled, type WebhookId, WebhookNotFound } from "@tenure/core/Webhook"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { Executor } from "../connection/Executor.ts"
 import * as Gather from "../connection/Gather.ts"
@@ -12,12 +13,14 @@ import {
   claim,
   claimParams,
   type ClaimRow,
+  type Lease,
   nextDueMillis,
   nextStart,
-  toClaims,
+  toClaimedAll,
 } from "./claim.sql.ts"
 import { endDisabled } from "./endDisabled.sql.ts"
 import { type AcceptedRow, hasDeliveries } from "./fragments.sql.ts"
+import { giveUp, giveUpParams } from "./giveUp.sql.ts"
 import { type DeliveryRow, listDeliveries, toDelivery } from "./listDeliveries.sql.ts"
 import type { Notifications } from "./Notifications.ts"
 import { publish, publishParams } from "./publish.sql.ts"
@@ -36,6 +39,7 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     listDeliveries: listDeliveries(schema),
     replay: replay(schema),
     claim: claim(schema),
+    giveUp: giveUp(schema),
     settle: settle(schema),
     endDisabled: endDisabled(schema),
   }
@@ -56,6 +60,23 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     }
     return Gather.isAmong(all, rows)
   })
+
+  /** Ends deliveries that cannot be read. What fails here is repeated when the leases have passed. */
+  const giveUpOn = Effect.fnUntraced(
+    function* (leases: ReadonlyArray<Lease>) {
+      if (leases.length === 0) return
+      for (const { event, webhook } of leases) {
+        yield* Effect.logWarning(
+          `The event ${event.id} cannot be delivered to the webhook ${webhook.webhookId}: one of them cannot be read`,
+        )
+      }
+      const at = yield* Clock.currentTimeMillis
+      yield* executor.executeApart(sql.giveUp, giveUpParams(leases, at))
+      // Their webhooks may have others.
+      yield* notifications.notify
+    },
+    Effect.catchCause((cause) => Effect.logWarning("Deliveries cannot be ended", cause)),
+  )
 
   /** Publishes events. Returns for each whether its project exists. */
   const publishMany = Effect.fnUntraced(function* (events: ReadonlyArray<Event>) {
@@ -106,7 +127,12 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
       served.clear()
       const rows = yield* executor.executeApart<ClaimRow>(sql.claim, params)
       claimAfter = nextStart(rows) ?? claimAfter
-      return { claims: toClaims(rows), nextDueMillis: nextDueMillis(rows, options) }
+      const claimed = toClaimedAll(rows)
+      yield* giveUpOn(claimed.flatMap((one) => (one.claim === undefined ? [one.lease] : [])))
+      return {
+        claims: claimed.flatMap((one) => one.claim ?? []),
+        nextDueMillis: nextDueMillis(rows, options),
+      }
     }),
 
     settle: Effect.fnUntraced(function* (claimed, settlement) {

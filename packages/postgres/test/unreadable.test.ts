@@ -1,0 +1,135 @@
+/** Rows that nobody can read, because something else than Tenure has written them. */
+
+import * as Tenure from "@tenure/core/Tenure"
+import { type Outgoing, WebhookTransport } from "@tenure/core/WebhookTransport"
+import { postgres } from "@tenure/postgres"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { afterEach, beforeEach, describe, expect, inject, it } from "vitest"
+import { execute } from "./harness.ts"
+
+const schema = "unreadable"
+const projectId = "p1"
+const url = "https://receiver.example/well"
+const otherUrl = "https://receiver.example/other"
+
+let tenure: Tenure.Tenure
+let sent: Array<Outgoing> = []
+
+const transport = Layer.succeed(WebhookTransport, {
+  sendsHttpToNames: false,
+  send: (request) =>
+    Effect.sync(() => {
+      sent.push(request)
+      return { status: 204, retryAfter: undefined, body: "" }
+    }),
+})
+
+const sql = (...statements: ReadonlyArray<string>) => Effect.runPromise(execute(...statements))
+
+beforeEach(async () => {
+  sent = []
+  await sql(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+  const stores = postgres({ url: inject("databaseUrl"), schema, maxConnections: 3 })
+  tenure = await Tenure.make({ stores, transport })
+  await tenure.memberships.createProject(projectId)
+})
+
+afterEach(() => tenure.close())
+
+const addWebhook = async (to: string) => {
+  const { id } = await tenure.webhooks.create({ projectId, url: to })
+  return { projectId, webhookId: id }
+}
+
+const publish = () => tenure.events.publish({ projectId, type: "test", data: {} })
+
+const polled = <A>(value: () => Promise<A> | A) =>
+  expect.poll(value, { timeout: 10_000, interval: 20 })
+
+/** Waits until a webhook has received this many notifications. */
+const arrived = (to: string, count: number) =>
+  polled(() => sent.filter((request) => request.url === to).length).toBe(count)
+
+const eventId = "00000000-0000-4000-8000-000000000001"
+
+/** Adds an event with its deliveries, as a large publication would. */
+const insertEvent = (project: string, body: string) =>
+  sql(
+    `INSERT INTO ${schema}.events (id, project_id, type, at, body)
+     VALUES ('${eventId}', '${project}', 'test', now(), ${body})`,
+    `INSERT INTO ${schema}.deliveries (event_id, webhook_id, due_at)
+     SELECT '${eventId}', id, now() - interval '1 minute' FROM ${schema}.webhooks
+     WHERE project_id = '${project}'`,
+  )
+
+describe("an event that is too long for a message of the protocol", () => {
+  it("fails visibly, and stops no other delivery", async () => {
+    const webhook = await addWebhook(url)
+    await insertEvent(projectId, "repeat('x', 20 * 1024 * 1024)")
+    await publish()
+    await arrived(url, 1)
+    const failed = () => tenure.webhooks.deliveries({ ...webhook, state: "failed" })
+    const reasons = async () =>
+      (await failed()).flatMap(({ attempts }) => attempts.map(({ result }) => result))
+    const unreadable = { _tag: "Failed", reason: "Unreadable" }
+    await polled(reasons).toEqual([unreadable])
+    await tenure.webhooks.replay({ ...webhook, eventId })
+    await polled(reasons).toEqual([unreadable, unreadable])
+    await publish()
+    await arrived(url, 2)
+  })
+})
+
+describe("a project whose id Tenure would not accept", () => {
+  it("stops no delivery of another", async () => {
+    await sql(
+      `INSERT INTO ${schema}.projects (id) VALUES ('not an id')`,
+      `INSERT INTO ${schema}.webhooks (id, project_id, url, secret, created_at)
+       VALUES (gen_random_uuid(), 'not an id', '${otherUrl}', 'whsec_', now())`,
+    )
+    await insertEvent("not an id", "'{}'")
+    await addWebhook(url)
+    await publish()
+    await arrived(url, 1)
+    await publish()
+    await arrived(url, 2)
+    expect(sent.map((request) => request.url)).toEqual([url, url])
+  })
+})
+
+describe("a delivery whose event is gone", () => {
+  it("stops no other", async () => {
+    await addWebhook(url)
+    await sql(
+      `INSERT INTO ${schema}.deliveries (event_id, webhook_id, due_at)
+       SELECT '${eventId}', id, now() - interval '1 minute' FROM ${schema}.webhooks`,
+    )
+    await publish()
+    await arrived(url, 1)
+  })
+})
+
+describe.each([
+  ["secret", "''"],
+  ["secret", "'whsec_'"],
+  ["secret", "'enc_k1_AAAA'"],
+  ["secret", "repeat('x', 20 * 1024 * 1024)"],
+  ["signing_key", "''"],
+  ["signing_key", "'whsk_short'"],
+])("a %s that is %s", (column, value) => {
+  it("sends nothing to its webhook, shows why, and stops no other webhook", async () => {
+    const webhook = await addWebhook(otherUrl)
+    await sql(`UPDATE ${schema}.webhooks SET ${column} = ${value}`)
+    await addWebhook(url)
+    await publish()
+    await arrived(url, 1)
+    const reasons = async () => {
+      const [delivery] = await tenure.webhooks.deliveries(webhook)
+      return delivery?.attempts.map(({ result }) => "reason" in result && result.reason)
+    }
+    const expected = value.startsWith("repeat") ? "Unreadable" : "SecretUnreadable"
+    await polled(reasons).toEqual([expected])
+    expect(sent.map((request) => request.url)).toEqual([url])
+  })
+})
