@@ -120,7 +120,14 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     -- Most rows change twice soon after they are inserted, so vacuum has to run often.
   ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01)
   `,
-  `CREATE INDEX deliveries_of_webhook ON ${schema}.deliveries (webhook_id, position)`,
+  `
+  CREATE INDEX deliveries_open ON ${schema}.deliveries (webhook_id, position)
+  WHERE state IN ('ready', 'later', 'leased')
+  `,
+  `
+  CREATE INDEX deliveries_ended ON ${schema}.deliveries (webhook_id, state, position)
+  WHERE state IN ('delivered', 'failed', 'cancelled')
+  `,
   `
   CREATE INDEX deliveries_ready ON ${schema}.deliveries (webhook_id, due_at, position)
   WHERE state = 'ready'

@@ -5,7 +5,8 @@
 export const forgetEvents = (schema: string): string => `
   WITH old AS MATERIALIZED (
     SELECT e.id FROM ${schema}.events e
-    WHERE e.at < clock_timestamp() - $1::double precision * interval '1 day'
+    -- A time that does not change during the statement, so that the index finds the old events.
+    WHERE e.at < statement_timestamp() - $1::double precision * interval '1 day'
       AND NOT EXISTS (
         SELECT FROM ${schema}.deliveries d
         WHERE d.event_id = e.id AND d.state IN ('ready', 'later', 'leased')

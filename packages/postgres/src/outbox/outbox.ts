@@ -37,7 +37,8 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     publish: publish(schema),
     publishTo: publishTo(schema),
     listDeliveries: listDeliveries(schema),
-    replay: replay(schema),
+    replayOne: replay(schema, "One"),
+    replaySince: replay(schema, "FailedSince"),
     claim: claim(schema),
     giveUp: giveUp(schema),
     settle: settle(schema),
@@ -158,12 +159,10 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     }),
 
     replay: Effect.fnUntraced(function* ({ projectId, webhookId }, which) {
-      const [row] = yield* executor.execute<ReplayRow>(sql.replay, [
-        text(projectId),
-        uuid(webhookId),
-        uuid(which._tag === "One" ? which.eventId : undefined),
-        instant(which._tag === "FailedSince" ? which.at : undefined),
-      ])
+      const webhook = [text(projectId), uuid(webhookId)]
+      const [row] = yield* which._tag === "One"
+        ? executor.execute<ReplayRow>(sql.replayOne, [...webhook, uuid(which.eventId)])
+        : executor.execute<ReplayRow>(sql.replaySince, [...webhook, instant(which.at)])
       if (row === undefined) return yield* new WebhookNotFound({ webhookId })
       if (row.is_disabled) return yield* new WebhookDisabled({ webhookId })
       if (row.replayed > 0) yield* notifyAfterCommit

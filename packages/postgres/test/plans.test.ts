@@ -1,0 +1,121 @@
+/** What statements read: as much as they return, however large the tables are. */
+
+import { PgClient } from "@effect/sql-pg"
+import { describe, expect, it } from "@effect/vitest"
+import { deliveryStates } from "@tenure/core/Outbox"
+import { migrate } from "@tenure/postgres"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { days, instant, integer, text, uuid } from "../src/connection/parameters.ts"
+import { forgetEvents } from "../src/outbox/forgetEvents.sql.ts"
+import { listDeliveries } from "../src/outbox/listDeliveries.sql.ts"
+import { replay } from "../src/outbox/replay.sql.ts"
+import { clientLayer, execute } from "./harness.ts"
+
+const schema = "plans"
+const webhookId = "00000000-0000-4000-8000-000000000001"
+
+const eventOf = (n: string): string =>
+  `('00000000-0000-4000-9000-' || lpad(${n}::text, 12, '0'))::uuid`
+const eventId = (n: number): string => `00000000-0000-4000-9000-${String(n).padStart(12, "0")}`
+
+/** Events with one delivery each, nearly all of them delivered, and three in each other state. */
+const filled = Layer.effectDiscard(
+  Effect.gen(function* () {
+    yield* execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+    yield* Effect.provide(migrate({ schema }), clientLayer())
+    yield* execute(
+      `INSERT INTO ${schema}.projects (id) VALUES ('p1')`,
+      `INSERT INTO ${schema}.webhooks (id, project_id, url, secret, created_at)
+       VALUES ('${webhookId}', 'p1', 'https://receiver.example', 'whsec_', now())`,
+      `INSERT INTO ${schema}.events (id, project_id, type, at, body)
+       SELECT ${eventOf("n")}, 'p1', 'test', now(), '{}' FROM generate_series(1, 20000) n`,
+      `INSERT INTO ${schema}.deliveries (event_id, webhook_id, state, due_at)
+       SELECT ${eventOf("n")}, '${webhookId}', CASE
+         WHEN n > 9 THEN 'delivered' WHEN n % 3 = 0 THEN 'failed'
+         WHEN n % 3 = 1 THEN 'ready' ELSE 'cancelled' END, now()
+       FROM generate_series(1, 20000) n`,
+      `VACUUM ANALYZE ${schema}.deliveries`,
+      `VACUUM ANALYZE ${schema}.events`,
+    )
+  }),
+)
+
+/** A plan as PostgreSQL reports it. */
+interface Explained {
+  readonly "QUERY PLAN": ReadonlyArray<{
+    readonly Plan: Readonly<Record<"Shared Hit Blocks" | "Shared Read Blocks", number>>
+  }>
+}
+
+/** Runs a statement, undoes it, and returns how many blocks it has read. */
+const blocksReadBy = Effect.fnUntraced(function* (sql: string, params: ReadonlyArray<unknown>) {
+  const client = yield* PgClient.PgClient
+  const explained = yield* client
+    .withTransaction(
+      Effect.gen(function* () {
+        const rows = yield* client.unsafe<Explained>(
+          `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${sql}`,
+          params,
+        )
+        return yield* Effect.fail(rows)
+      }),
+    )
+    .pipe(Effect.flip)
+  if (!Array.isArray(explained)) return yield* Effect.fail(explained)
+  const plan = explained[0]?.["QUERY PLAN"][0]?.Plan
+  return (plan?.["Shared Hit Blocks"] ?? NaN) + (plan?.["Shared Read Blocks"] ?? NaN)
+})
+
+// Three rows and the levels of a few indexes. All rows are in more than 400 blocks.
+const few = 60
+
+it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
+  excludeTestServices: true,
+})("a statement", (test) => {
+  describe("that lists deliveries", () => {
+    const list = listDeliveries(`"${schema}"`)
+    const params = (state: string | undefined, olderThan?: string) => [
+      text("p1"),
+      uuid(webhookId),
+      text(state),
+      uuid(olderThan),
+      integer(3),
+    ]
+
+    test.effect.each([undefined, ...deliveryStates])("reads little if the state is %s", (state) =>
+      Effect.gen(function* () {
+        expect(yield* blocksReadBy(list, params(state))).toBeLessThan(few)
+        expect(yield* blocksReadBy(list, params(state, eventId(10)))).toBeLessThan(few)
+      }),
+    )
+
+    test.effect("reads little if the project is another one", () =>
+      Effect.gen(function* () {
+        const other = [text("p2"), ...params(undefined).slice(1)]
+        expect(yield* blocksReadBy(list, other)).toBeLessThan(few)
+      }),
+    )
+  })
+
+  describe("that starts deliveries again", () => {
+    test.effect("reads little", () =>
+      Effect.gen(function* () {
+        const webhook = [text("p1"), uuid(webhookId)]
+        const one = replay(`"${schema}"`, "One")
+        expect(yield* blocksReadBy(one, [...webhook, uuid(eventId(5000))])).toBeLessThan(few)
+        const since = replay(`"${schema}"`, "FailedSince")
+        expect(yield* blocksReadBy(since, [...webhook, instant(0)])).toBeLessThan(few)
+      }),
+    )
+  })
+
+  describe("that deletes old events", () => {
+    test.effect("reads little if there are none", () =>
+      Effect.gen(function* () {
+        const forget = forgetEvents(`"${schema}"`)
+        expect(yield* blocksReadBy(forget, [days(86_400_000)])).toBeLessThan(few)
+      }),
+    )
+  })
+})
