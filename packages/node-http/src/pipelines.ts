@@ -5,7 +5,11 @@ import { IncomingMessage, ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
 import type { ApiResponse } from "@tenure/core/Envelope"
 import type { NodeRequest, NodeResponse } from "./messages.ts"
+import { guardReads, raiseAlarm } from "./reads.ts"
 import { takeTurn } from "./turns.ts"
+
+// Clients that pipeline honestly have fewer requests under way.
+const mostWaiting = 128
 
 interface Waiting {
   readonly response: NodeResponse
@@ -35,6 +39,8 @@ const pipelineOf = (socket: Duplex): Pipeline => {
   })
   return pipeline
 }
+
+const isBusy = (socket: Duplex): boolean => (pipelines.get(socket)?.waiting.length ?? 0) > 0
 
 const take = (socket: Duplex, pipeline: Pipeline, { response, start }: Waiting): void => {
   pipeline.current = response
@@ -70,9 +76,15 @@ export const inOrder = (
   // Both a server and the handler that it calls put their requests in order.
   if (pipeline.current === response) return start()
   if (pipeline.current === undefined) return take(socket, pipeline, { response, start })
-  pipeline.waiting.push({ response, start })
+  if (pipeline.waiting.push({ response, start }) === mostWaiting) raiseAlarm(socket, isBusy)
   socket.pause()
 }
+
+/**
+ * Reads little from each connection of a server as soon as one of them sends many requests at once.
+ * Call it before the server listens.
+ */
+export const guard = (server: EventEmitter): void => guardReads(server, isBusy)
 
 /** Tells whether a request waits until earlier ones are answered. */
 export const isWaiting = ({ socket }: NodeRequest, response: NodeResponse): boolean =>
@@ -93,6 +105,7 @@ export const isWaiting = ({ socket }: NodeRequest, response: NodeResponse): bool
  * ```
  */
 export const orderRequests = <Server extends EventEmitter>(server: Server): Server => {
+  guard(server)
   const emit = server.emit.bind(server)
   // Listeners that are added later are in order too.
   return Object.assign(server, {

@@ -11,7 +11,7 @@ import { trackConnections } from "./connections.ts"
 import { expectContinue, takeExpectation } from "./expectations.ts"
 import { answerFaults } from "./faults.ts"
 import { toNodeHandler } from "./handler.ts"
-import { inOrder } from "./pipelines.ts"
+import { guard, inOrder } from "./pipelines.ts"
 import { send } from "./send.ts"
 
 // Node's timers take no more than 24 days.
@@ -123,6 +123,7 @@ export const serve = async (tenure: Mountable, given: ServerOptions = {}): Promi
   const listener = settings.listener ?? toNodeHandler(tenure)
   const server = makeServer(settings)
   const connections = trackConnections(server)
+  guard(server)
 
   const onRequest: Http.RequestListener = (request, response) => {
     if (!connections.admit(request, response)) return

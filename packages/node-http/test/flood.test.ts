@@ -5,7 +5,7 @@ import { send } from "@tenure/testing"
 import { expect, it } from "vitest"
 import { connect, lines } from "./support.ts"
 
-const connections = 20
+const connections = 40
 const bytes = 4_000_000
 
 /** Starts a server with a small heap. */
@@ -13,7 +13,7 @@ const start = async () => {
   const program = fileURLToPath(new URL("flooded.ts", import.meta.url))
   const child = spawn(
     process.execPath,
-    ["-C", "@tenure/source", "--max-old-space-size=192", program],
+    ["-C", "@tenure/source", "--max-old-space-size=96", program],
     { stdio: ["ignore", "pipe", "ignore"] },
   )
   const [url] = await once(child.stdout, "data")

@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import { once } from "node:events"
 import { createServer, type Server } from "node:http"
 import type { Socket } from "node:net"
@@ -43,14 +44,23 @@ const settled = async (): Promise<void> => {
 }
 
 /** Reads until the text has arrived so many times. */
-const received = async (client: Socket, text: string, times: number): Promise<string> => {
-  let all = ""
-  while (all.split(text).length <= times) {
-    const [data] = await once(client, "data")
-    all += String(data)
-  }
-  return all
-}
+const received = (client: Socket, text: string, times: number): Promise<string> =>
+  new Promise((resolve) => {
+    let all = ""
+    let count = 0
+    let searched = 0
+    const onData = (data: Buffer): void => {
+      all += String(data)
+      for (let at = all.indexOf(text, searched); at !== -1; at = all.indexOf(text, searched)) {
+        count++
+        searched = at + text.length
+      }
+      if (count < times) return
+      client.off("data", onData)
+      resolve(all)
+    }
+    client.on("data", onData)
+  })
 
 describe("a connection", () => {
   it("is not read on while a request on it waits", async () => {
@@ -120,6 +130,95 @@ describe("a connection", () => {
       ])
     })
     expect(statuses).toEqual([200])
+  })
+})
+
+/** Counts the requests that Node has made of what it has read, while a test runs. */
+const counting = async (test: (made: () => number) => Promise<void>): Promise<void> => {
+  const channel = "http.server.request.start"
+  let count = 0
+  const onStart = (): void => void count++
+  subscribe(channel, onStart)
+  try {
+    await test(() => count)
+  } finally {
+    unsubscribe(channel, onStart)
+  }
+}
+
+describe("once a connection has sent many requests at once", () => {
+  const many = 500
+
+  /** Answers each request with its body, in order. */
+  const echo = (): Server =>
+    orderRequests(
+      createServer((request, response) => {
+        let all = ""
+        request.on("data", (data) => (all += String(data)))
+        request.on("end", () => response.end(all || "none"))
+      }),
+    )
+
+  it("each connection has little of it parsed at a time", () =>
+    counting(async (made) => {
+      const server = orderRequests(createServer(() => {}))
+      await connected(server, async (first, _served, url) => {
+        first.write(get.repeat(many))
+        while (made() < many / 2) await settled()
+        await settled()
+        const before = made()
+        const others = await Promise.all(Array.from({ length: 10 }, () => connect(url)))
+        for (const other of others) other.write(get.repeat(many))
+        while (made() < before + 10) await settled()
+        await settled()
+        expect((made() - before) / 10).toBeLessThan(50)
+        for (const other of others) other.destroy()
+      })
+    }))
+
+  it("all are answered, in order and with their bodies", () =>
+    connected(echo(), async (first, _served, url) => {
+      const all = Array.from({ length: many }, (_, index) => `${index} `.repeat(index % 50))
+      const packet = all.map((text) =>
+        text === ""
+          ? get
+          : lines("PUT / HTTP/1.1", "Host: a", `Content-Length: ${text.length}`) + text,
+      )
+      const answered = async (client: Socket): Promise<void> => {
+        const answers = received(client, "HTTP/1.1 200", many)
+        client.write(packet.join(""))
+        const texts = parseResponses(await answers).map((one) => one.text)
+        expect(texts.slice(0, -1)).toEqual(all.map((text) => text || "none").slice(0, -1))
+      }
+      await answered(first)
+      const second = await connect(url)
+      await answered(second)
+      second.end(lines("GET / HTTP/1.1", "Host: a"))
+      await once(second, "end")
+    }))
+
+  it("a connection may still be upgraded", () => {
+    const server = echo().on("upgrade", (_request, socket: Socket, head: Buffer) => {
+      socket.write(`HTTP/1.1 101 Switching Protocols\r\n\r\n${String(head)}`)
+      socket.on("data", (data) => socket.write(data))
+    })
+    const upgrade = lines("GET / HTTP/1.1", "Host: a", "Connection: upgrade", "Upgrade: echo")
+    return connected(server, async (first, _served, url) => {
+      const answers = received(first, "HTTP/1.1 200", many)
+      first.write(get.repeat(many))
+      await answers
+      const second = await connect(url)
+      const echoed = received(second, "over", 1)
+      second.write(upgrade)
+      await once(second, "data")
+      second.write(`${"two ".repeat(1000)}over`)
+      expect((await echoed).replace(/^.*\r\n\r\n/s, "")).toBe(`${"two ".repeat(1000)}over`)
+      const third = await connect(url)
+      const ended = new Promise((resolve) => third.on("end", resolve).on("close", resolve))
+      third.resume().write(upgrade + "x".repeat(5000))
+      await ended
+      second.destroy()
+    })
   })
 })
 
