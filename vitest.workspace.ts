@@ -34,6 +34,7 @@ export default defineConfig({
       project("packages/core"),
       project("packages/express"),
       project("packages/fastify"),
+      project("packages/faults"),
       project("packages/fetch"),
       project("packages/fuzz"),
       project("packages/memory"),

@@ -1,0 +1,31 @@
+/** All checks. */
+
+import type { Check, Run, Violation } from "../history.ts"
+import { healing, statuses, waits } from "./answers.ts"
+import { deletions } from "./deletions.ts"
+import { deliveries } from "./deliveries.ts"
+import { endDates } from "./endDates.ts"
+import { events } from "./events.ts"
+import { limits } from "./limits.ts"
+import { exits, logs, sizes } from "./processes.ts"
+import { signatures } from "./signatures.ts"
+
+/** All checks. */
+export const checks: ReadonlyArray<Check> = [
+  endDates,
+  events,
+  deliveries,
+  deletions,
+  signatures,
+  limits,
+  statuses,
+  waits,
+  healing,
+  exits,
+  logs,
+  sizes,
+]
+
+/** Returns all that must not be in a run. */
+export const violationsOf = (run: Run): ReadonlyArray<Violation> =>
+  checks.flatMap(({ find, name }) => find(run).map((found) => ({ ...found, check: name })))

@@ -1,0 +1,52 @@
+/** What servers leave behind: in logs, in memory, and when they end. */
+
+import type { Check, Holding } from "../history.ts"
+
+// The default of `SHUTDOWN_TIMEOUT`.
+const longestExitMillis = 20_000
+
+/** Checks exits. */
+export const exits: Check = {
+  name: "servers end cleanly",
+  find: ({ exits: all, lagMillis }) =>
+    all
+      .filter(({ code, millis }) => code !== 0 || millis > longestExitMillis + lagMillis)
+      .map(({ code, millis, process, signal }) => ({
+        text: `${process} ended with ${signal ?? code} after ${millis.toFixed(0)} ms`,
+      })),
+}
+
+/** Checks logs. */
+export const logs: Check = {
+  name: "no secret in any log",
+  find: ({ logs: all, secrets }) =>
+    all.flatMap(({ process, text }) =>
+      Object.entries(secrets)
+        .filter(([, secret]) => text.includes(secret))
+        .map(([name]) => ({ text: `the log of ${process} contains ${name}` })),
+    ),
+}
+
+const mostGrownBytes = 200 * 2 ** 20
+const mostGrownHandles = 40
+
+/** Finds that a process holds much more than before. */
+export const grown = (
+  process: string,
+  before: Holding,
+  after: Holding,
+): ReadonlyArray<{ readonly text: string }> => [
+  ...(after.bytes - before.bytes > mostGrownBytes
+    ? [{ text: `${process} grew from ${before.bytes} to ${after.bytes} bytes` }]
+    : []),
+  ...(after.handles - before.handles > mostGrownHandles
+    ? [{ text: `${process} grew from ${before.handles} to ${after.handles} open files` }]
+    : []),
+]
+
+/** Checks sizes. */
+export const sizes: Check = {
+  name: "memory and handles stay flat",
+  find: ({ sizes: all }) =>
+    all.flatMap(({ after, before, process }) => grown(process, before, after)),
+}

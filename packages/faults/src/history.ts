@@ -1,0 +1,199 @@
+/** What is recorded of a run. Every check is a function of this. */
+
+import type { KindName } from "./kinds.ts"
+
+/** What a client asks for. */
+export type Action =
+  | "extend"
+  | "extendAll"
+  | "grant"
+  | "end"
+  | "find"
+  | "publish"
+  | "createWebhook"
+  | "deleteWebhook"
+  | "listWebhooks"
+  | "invalid"
+
+/** A request of a client, and its answer. Instants are in milliseconds since the epoch. */
+export interface Operation {
+  readonly action: Action
+  /** The process that was asked: the name of a server, or `host` for a call in process. */
+  readonly process: string
+  readonly projectId: string
+  readonly userId?: string | undefined
+  /** The end date asked for, which no other operation asks for, or the one that was found. */
+  readonly endDate?: number | undefined
+  /** The name of the API key. Calls in process have none. */
+  readonly key?: string | undefined
+  /** What identifies a published event, or the webhook that is deleted. */
+  readonly subject?: string | undefined
+  readonly start: number
+  readonly end: number
+  /** The status of the answer, also of a call in process; 0 if there was none. */
+  readonly status: number
+  /** The statuses that are right while all is well. */
+  readonly expected: ReadonlyArray<number>
+  readonly requestId?: string | undefined
+  /** The webhook that was created. */
+  readonly webhook?: Webhook | undefined
+  /** What is wrong with the answer, or why there is none. */
+  readonly problem?: string | undefined
+}
+
+/** A webhook as an answer shows it. */
+export interface Webhook {
+  readonly id: string
+  readonly url: string
+  readonly secret: string
+}
+
+/** A notification that a receiver got. */
+export interface Arrival {
+  /** The URL of the webhook, which no other webhook has. */
+  readonly url: string
+  readonly at: number
+  readonly headers: Readonly<Record<string, string | undefined>>
+  readonly body: string
+  /** The status that the receiver answered; `undefined` if it did not answer. */
+  readonly status: number | undefined
+}
+
+/** How a receiver behaves. */
+export const manners = [
+  "fast",
+  "slow",
+  "hanging",
+  "failing",
+  "shaky",
+  "gone",
+  "busy",
+  "resetting",
+  "talkative",
+] as const
+
+/** How a receiver behaves. */
+export type Manner = (typeof manners)[number]
+
+/** A fault that was caused. */
+export interface Fault {
+  readonly kind: KindName
+  readonly target: string | undefined
+  readonly start: number
+  readonly end: number
+}
+
+/** The end of a server that was asked to end. */
+export interface Exit {
+  readonly process: string
+  readonly code: number | null
+  readonly signal: string | null
+  readonly millis: number
+}
+
+/** What a server printed. */
+export interface Log {
+  readonly process: string
+  readonly text: string
+}
+
+/** What a process holds at a moment. */
+export interface Holding {
+  readonly bytes: number
+  /** Open files, which include connections. */
+  readonly handles: number
+}
+
+/** What a process holds before the first fault, and after the last one has healed. */
+export interface Size {
+  readonly process: string
+  readonly before: Holding
+  readonly after: Holding
+}
+
+/** A row of the audit trail, in the order of the trail. */
+export interface AuditRow {
+  readonly projectId: string
+  /** `undefined` for all memberships of the project. */
+  readonly userId: string | undefined
+  readonly action: string
+  readonly from: number | undefined
+  readonly to: number | undefined
+  readonly requestId: string | undefined
+}
+
+/** An event in the outbox. */
+export interface Event {
+  readonly id: string
+  readonly projectId: string
+  readonly type: string
+  readonly body: string
+}
+
+/** A delivery in the outbox. */
+export interface Delivery {
+  readonly eventId: string
+  readonly webhookId: string
+  readonly state: string
+  readonly attempts: number
+}
+
+/** What the database holds in the end. */
+export interface State {
+  readonly memberships: ReadonlyArray<{
+    readonly projectId: string
+    readonly userId: string
+    readonly endDate: number
+  }>
+  readonly audit: ReadonlyArray<AuditRow>
+  readonly events: ReadonlyArray<Event>
+  readonly deliveries: ReadonlyArray<Delivery>
+  readonly webhooks: ReadonlyArray<
+    Webhook & { readonly projectId: string; readonly isDisabled: boolean }
+  >
+}
+
+/** Limits of the requests of a key: `capacity` at once, and `perSecond` afterwards. */
+export interface Limit {
+  readonly capacity: number
+  readonly perSecond: number
+}
+
+/** All that is recorded of a run. */
+export interface Run {
+  readonly seed: number
+  /** The processes: the servers, then the host. */
+  readonly processes: ReadonlyArray<string>
+  readonly operations: ReadonlyArray<Operation>
+  readonly arrivals: ReadonlyArray<Arrival>
+  /** How the receiver at each URL behaves. */
+  readonly manners: Readonly<Record<string, Manner>>
+  readonly faults: ReadonlyArray<Fault>
+  readonly exits: ReadonlyArray<Exit>
+  readonly logs: ReadonlyArray<Log>
+  /** What no log may contain, by name. */
+  readonly secrets: Readonly<Record<string, string>>
+  readonly sizes: ReadonlyArray<Size>
+  readonly limits: ReadonlyArray<Limit>
+  /** How often a delivery is attempted before it is given up. */
+  readonly mostAttempts: number
+  /** The longest time that the harness itself was held up, in milliseconds. */
+  readonly lagMillis: number
+  /** How long deliveries were under way after the last request, in milliseconds. */
+  readonly drainedMillis: number
+  readonly state: State
+}
+
+/** Something that must not be. */
+export interface Violation {
+  readonly check: string
+  readonly text: string
+  /** When it happened, if that is known. */
+  readonly at?: number | undefined
+}
+
+/** A check: finds what must not be in a run. */
+export interface Check {
+  readonly name: string
+  readonly find: (run: Run) => ReadonlyArray<Omit<Violation, "check">>
+}

@@ -1,0 +1,204 @@
+/** A run: the world of a seed, its faults and its workload, and what is recorded of them. */
+
+import { monitorEventLoopDelay } from "node:perf_hooks"
+import { setTimeout as sleep } from "node:timers/promises"
+import type { PostgresServer } from "@tenure/testing/PostgresServer"
+import { causes } from "./causes.ts"
+import { now } from "./clock.ts"
+import type { Exit, Fault, Holding, Log, Manner, Run, Size } from "./history.ts"
+import { manners } from "./history.ts"
+import { random } from "./random.ts"
+import { calmMillis, type Episode, type Planned, type Schedule } from "./schedule.ts"
+import { countOpen, endHolds, readState } from "./state.ts"
+import { createWebhook, runHost } from "./workload/local.ts"
+import { makeRecorder, type Recorder } from "./workload/recorder.ts"
+import { runClient, runGreedyClient } from "./workload/remote.ts"
+import { host, limits, makeWorld, places, retrySchedule, type World } from "./world/World.ts"
+
+const clientKeys = ["c1", "c2", "c3", "c4"]
+
+const greedyKeys = Array.from({ length: 12 }, (_, index) => `greedy${index}`)
+
+// More than what is documented, so that what is late is seen, too.
+const drainMillis = 60_000
+
+/** Three webhooks for each project: one that is well, and two of any manner. */
+const createWebhooks = async (world: World, recorder: Recorder, seed: number): Promise<void> => {
+  const choose = random(seed, "webhooks")
+  for (const projectId of places.projects) {
+    const chosen: ReadonlyArray<Manner> = ["fast", ...choose.shuffle(manners).slice(0, 2)]
+    for (const manner of chosen) await createWebhook(world, recorder, projectId, manner)
+  }
+}
+
+const cause = async (
+  world: World,
+  planned: Planned,
+  onExit: (exit: Exit) => void,
+): Promise<Fault> => {
+  const { kind, millis, target } = planned
+  const start = now()
+  const end = await causes[kind](world, planned, onExit)
+  await sleep(millis)
+  await end()
+  return { kind, target, start, end: now() }
+}
+
+/** Causes the faults of an episode, and returns when all have ended. */
+const runEpisode = async (
+  world: World,
+  episode: Episode,
+  onExit: (exit: Exit) => void,
+): Promise<ReadonlyArray<Fault>> => {
+  const [first] = episode
+  const begin = first?.at ?? 0
+  return Promise.all(
+    episode.map(async (planned) => {
+      await sleep(planned.at - begin)
+      return cause(world, planned, onExit)
+    }),
+  )
+}
+
+/** Causes all faults of a schedule, with a calm before and after each episode. */
+const runFaults = async (
+  world: World,
+  { episodes }: Schedule,
+  onExit: (exit: Exit) => void,
+): Promise<ReadonlyArray<Fault>> => {
+  const faults: Array<Fault> = []
+  await sleep(episodes[0]?.[0]?.at ?? 0)
+  for (const episode of episodes) {
+    faults.push(...(await runEpisode(world, episode, onExit)))
+    await sleep(calmMillis)
+  }
+  return faults
+}
+
+/**
+ * Waits until every delivery has ended, but no longer than a minute. Returns how long that took, in
+ * milliseconds.
+ */
+const drain = async ({ database, receivers }: World): Promise<number> => {
+  receivers.becomeWell()
+  const session = await database.connect()
+  const begin = now()
+  const deadline = begin + drainMillis
+  while ((await countOpen(session)) > 0 && now() < deadline) {
+    await endHolds(session)
+    await sleep(200)
+  }
+  await session.close()
+  return now() - begin
+}
+
+const holdings = async ({ servers }: World): Promise<ReadonlyMap<string, Holding>> =>
+  new Map(
+    await Promise.all(
+      [...servers].map(async ([name, server]) => [name, await server.holding()] as const),
+    ),
+  )
+
+const nothing: Holding = { bytes: 0, handles: 0 }
+
+const sizesOf = (
+  before: ReadonlyMap<string, Holding>,
+  after: ReadonlyMap<string, Holding>,
+): ReadonlyArray<Size> =>
+  [...after].map(([process, holding]) => ({
+    process,
+    before: before.get(process) ?? nothing,
+    after: holding,
+  }))
+
+/** Has the clients at work until all faults have healed. */
+const work = async (
+  world: World,
+  recorder: Recorder,
+  seed: number,
+  schedule: Schedule,
+  onExit: (exit: Exit) => void,
+): Promise<ReadonlyArray<Fault>> => {
+  let over = false
+  const isOver = () => over
+  const working = [
+    ...clientKeys.map((key) => runClient(world, recorder, seed, key, isOver)),
+    runGreedyClient(world, recorder, seed, greedyKeys, isOver),
+    runHost(world, recorder, seed, isOver),
+  ]
+  try {
+    return await runFaults(world, schedule, onExit)
+  } finally {
+    over = true
+    await Promise.all(working)
+  }
+}
+
+const closeHost = async ({ closeHost: close }: World): Promise<Exit> => {
+  const asked = now()
+  const code = (await close()) ? 0 : 1
+  return { process: host, code, signal: null, millis: now() - asked }
+}
+
+/** Ends all processes and reads what they leave behind. */
+const leave = async (world: World) => {
+  const exits = await Promise.all([
+    ...[...world.servers.values()].map((server) => server.terminate()),
+    closeHost(world),
+  ])
+  const session = await world.database.connect()
+  const state = await readState(session)
+  await session.close()
+  const logs = [
+    ...[...world.servers].map(([process, server]): Log => ({ process, text: server.log() })),
+    { process: host, text: world.hostLog() },
+  ]
+  return { exits, state, logs }
+}
+
+/** Performs the run of a seed. */
+export const perform = async (
+  server: PostgresServer,
+  seed: number,
+  schedule: Schedule,
+): Promise<Run> => {
+  const lag = monitorEventLoopDelay()
+  const keys = [...clientKeys, ...greedyKeys]
+  const world = await makeWorld(server, seed, keys, schedule.clockOffsets)
+  try {
+    const recorder = makeRecorder()
+    const exits: Array<Exit> = []
+    const onExit = (exit: Exit) => void exits.push(exit)
+    await createWebhooks(world, recorder, seed)
+    lag.enable()
+    const before = await holdings(world)
+    const faults = await work(world, recorder, seed, schedule, onExit)
+    const drainedMillis = await drain(world)
+    lag.disable()
+    const after = await holdings(world)
+    const left = await leave(world)
+    const operations = recorder.operations()
+    const secrets = operations.flatMap(({ webhook }) =>
+      webhook === undefined ? [] : [[`the secret of ${webhook.id}`, webhook.secret] as const],
+    )
+    return {
+      seed,
+      processes: places.processes,
+      operations,
+      arrivals: world.receivers.arrivals(),
+      manners: world.receivers.manners(),
+      faults,
+      exits: [...exits, ...left.exits],
+      logs: left.logs,
+      secrets: { ...world.secrets, ...Object.fromEntries(secrets) },
+      sizes: sizesOf(before, after),
+      limits,
+      mostAttempts: retrySchedule.length + 1,
+      lagMillis: lag.max / 1e6,
+      drainedMillis,
+      state: left.state,
+    }
+  } finally {
+    await world.close()
+  }
+}

@@ -1,0 +1,131 @@
+/** The schedule of a seed: which fault hits what, when and for how long. */
+
+import { type KindName, kindNames, kinds } from "./kinds.ts"
+import { random, type Random } from "./random.ts"
+
+/** A fault to cause. */
+export interface Planned {
+  readonly kind: KindName
+  /** The name of the server or project that it hits; all servers if missing. */
+  readonly target: string | undefined
+  /** When it begins, in milliseconds after the beginning of the run. */
+  readonly at: number
+  readonly millis: number
+}
+
+/** Faults that happen together, and the calm after them in which everything has to heal. */
+export type Episode = ReadonlyArray<Planned>
+
+/** What happens in a run. */
+export interface Schedule {
+  readonly episodes: ReadonlyArray<Episode>
+  /** How far the clock of each server is off, in milliseconds. */
+  readonly clockOffsets: Readonly<Record<string, number>>
+}
+
+/** What faults can hit. */
+export interface Places {
+  readonly servers: readonly [string, ...ReadonlyArray<string>]
+  /** The servers and the host. */
+  readonly processes: readonly [string, ...ReadonlyArray<string>]
+  readonly projects: readonly [string, ...ReadonlyArray<string>]
+}
+
+/** How long all is well before the first fault and after each episode, in milliseconds. */
+export const calmMillis = 4500
+
+const warmUpMillis = 1000
+
+const targetOf = (kind: KindName, places: Places, choose: Random): string | undefined => {
+  switch (kinds[kind].hits) {
+    case "server":
+      return choose.pick(places.servers)
+    case "project":
+      return choose.pick(places.projects)
+    case "link":
+      return choose.chance(0.5) ? undefined : choose.pick(places.processes)
+    case "database":
+      return undefined
+  }
+}
+
+/** Whether two faults cannot happen at the same time, because one of them leaves the other no place. */
+const exclude = (one: Planned, other: Planned): boolean => {
+  const first = kinds[one.kind]
+  const second = kinds[other.kind]
+  if (first.hits !== second.hits) return false
+  const meet = one.target === undefined || other.target === undefined || one.target === other.target
+  return meet && (one.kind === other.kind || (first.takesDown && second.takesDown))
+}
+
+const plan = (kind: KindName, at: number, places: Places, choose: Random): Planned => {
+  const [least, most] = kinds[kind].seconds
+  return {
+    kind,
+    target: targetOf(kind, places, choose),
+    at: Math.round(at),
+    millis: Math.round(1000 * choose.between(least, most)),
+  }
+}
+
+const episode = (
+  leading: KindName,
+  begin: number,
+  lastEnd: number,
+  places: Places,
+  choose: Random,
+): Episode => {
+  const faults = [plan(leading, begin, places, choose)]
+  // Half of all faults happen alone, which shows what each of them does.
+  const company = choose.chance(0.5) ? 0 : 1 + choose.below(3)
+  for (let index = 0; index < company; index++) {
+    const kind = kindNames[choose.below(kindNames.length)] ?? leading
+    const next = plan(kind, begin + choose.between(0, 1500), places, choose)
+    if (!faults.some((fault) => exclude(fault, next))) faults.push(next)
+  }
+  return faults
+    .map((fault) => ({ ...fault, millis: Math.max(0, Math.min(fault.millis, lastEnd - fault.at)) }))
+    .filter(({ at }) => at < lastEnd)
+    .toSorted((a, b) => a.at - b.at)
+}
+
+const endOf = (faults: Episode): number => Math.max(...faults.map(({ at, millis }) => at + millis))
+
+const clockOffset = (choose: Random): number =>
+  choose.chance(0.3) ? Math.round(choose.between(-100_000, 100_000)) : 0
+
+/**
+ * Makes the schedule of a seed: the same seed makes the same schedule. Successive seeds lead with
+ * successive kinds, so that a few seeds meet every kind.
+ */
+export const schedule = (seed: number, seconds: number, places: Places): Schedule => {
+  const choose = random(seed, "schedule")
+  const end = 1000 * seconds
+  const episodes: Array<Episode> = []
+  let begin = warmUpMillis
+  let turn = seed * Math.max(1, Math.floor(seconds / 7))
+  // The last calm belongs to the run.
+  while (begin < end - calmMillis) {
+    const leading = kindNames[turn++ % kindNames.length] ?? "serverKilled"
+    const next = episode(leading, begin, end - calmMillis, places, choose)
+    episodes.push(next)
+    begin = endOf(next) + calmMillis
+  }
+  return {
+    episodes,
+    clockOffsets: Object.fromEntries(places.servers.map((name) => [name, clockOffset(choose)])),
+  }
+}
+
+const describeFault = ({ at, kind, millis, target }: Planned): string =>
+  `${(at / 1000).toFixed(1)} s ${kind}${target === undefined ? "" : ` ${target}`}` +
+  (millis === 0 ? "" : ` for ${(millis / 1000).toFixed(1)} s`)
+
+/** Returns a schedule in one line. */
+export const describe = ({ clockOffsets, episodes }: Schedule): string =>
+  [
+    ...Object.entries(clockOffsets)
+      .filter(([, millis]) => millis !== 0)
+      .map(([name, millis]) => `clock of ${name} ${(millis / 1000).toFixed(0)} s off`),
+    ...episodes.flat().map(describeFault),
+  ].join(", ")

@@ -1,0 +1,60 @@
+/** When and where a fault may disturb requests and deliveries. */
+
+import type { Fault, Run } from "./history.ts"
+import { kinds } from "./kinds.ts"
+
+/** Within this time after a fault, everything works again. */
+export const healMillis = 3000
+
+/** A time in which a process, a project or everything may be disturbed. */
+export interface Trouble {
+  readonly from: number
+  readonly to: number
+  readonly process?: string | undefined
+  readonly projectId?: string | undefined
+}
+
+/** What a fault may disturb, and when it has healed at the latest. */
+export const troubleOf = ({ end, kind, start, target }: Fault): Trouble => {
+  const { healsFrom, hits } = kinds[kind]
+  return {
+    from: start,
+    to: (healsFrom === "start" ? start : end) + healMillis,
+    process: hits === "server" || hits === "link" ? target : undefined,
+    projectId: hits === "project" ? target : undefined,
+  }
+}
+
+/** Where something happened. */
+export interface Place {
+  readonly process?: string | undefined
+  readonly projectId?: string | undefined
+}
+
+/** Tells whether a time of trouble is one for a place. */
+export const concerns = (trouble: Trouble, place: Place): boolean =>
+  (trouble.process === undefined || trouble.process === place.process) &&
+  (trouble.projectId === undefined || trouble.projectId === place.projectId)
+
+/** Tells whether a fault excuses what happened at a place from one instant to another. */
+export const isExcused = (
+  { faults, lagMillis }: Run,
+  place: Place,
+  from: number,
+  to: number,
+): boolean =>
+  faults
+    .map(troubleOf)
+    .some(
+      (trouble) => concerns(trouble, place) && from <= trouble.to + lagMillis && to >= trouble.from,
+    )
+
+/**
+ * Returns the instant from which nothing excuses a delay any more of what began at an instant. Any
+ * process may be the one that delivers, so that every fault counts.
+ */
+export const calmAfter = ({ faults }: Run, at: number): number =>
+  faults
+    .map(troubleOf)
+    .toSorted((a, b) => a.from - b.from)
+    .reduce((calm, { from, to }) => (from <= calm && to > calm ? to : calm), at)

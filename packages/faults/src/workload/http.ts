@@ -1,0 +1,86 @@
+/** Requests of the API over HTTP, and their answers. */
+
+import { Agent, request as send } from "node:http"
+import { text } from "node:stream/consumers"
+import * as Predicate from "effect/Predicate"
+
+/** An answer, or why there is none. */
+interface Answer {
+  /** 0 if there is no answer. */
+  readonly status: number
+  readonly requestId: string | undefined
+  readonly data: unknown
+  readonly problem: string | undefined
+}
+
+/** A request. */
+export interface Request {
+  readonly method: string
+  readonly path: string
+  readonly token: string
+  readonly body?: object | undefined
+}
+
+/** Sends a request to the server at a URL. Never rejects. */
+export type Send = (url: string, request: Request) => Promise<Answer>
+
+const longestMillis = 60_000
+
+const unanswered = (problem: string): Answer => ({
+  status: 0,
+  requestId: undefined,
+  data: undefined,
+  problem,
+})
+
+const parse = (body: string): unknown => {
+  try {
+    return JSON.parse(body)
+  } catch {
+    return undefined
+  }
+}
+
+const read = (status: number, body: string): Answer => {
+  const envelope = parse(body)
+  const isValid =
+    Predicate.hasProperty(envelope, "code") &&
+    envelope.code === status &&
+    Predicate.hasProperty(envelope, "request_id") &&
+    typeof envelope.request_id === "string"
+  if (!isValid) {
+    const problem = `no valid envelope: ${body.slice(0, 200)}`
+    return { status, requestId: undefined, data: undefined, problem }
+  }
+  const data = Predicate.hasProperty(envelope, "data") ? envelope.data : undefined
+  return { status, requestId: String(envelope.request_id), data, problem: undefined }
+}
+
+/** Makes a client that keeps its connections. */
+export const makeSend = (): { readonly send: Send; readonly close: () => void } => {
+  const agent = new Agent({ keepAlive: true })
+  return {
+    close: () => agent.destroy(),
+    send: (url, { body, method, path, token }) =>
+      new Promise((resolve) => {
+        const { hostname, port } = new URL(url)
+        const headers = {
+          Authorization: `Bearer ${token}`,
+          ...(body !== undefined && { "Content-Type": "application/json" }),
+        }
+        const request = send({ hostname, port, path, method, headers, agent }, (response) => {
+          text(response).then(
+            (content) => resolve(read(response.statusCode ?? 0, content)),
+            (fault: unknown) => resolve(unanswered(String(fault))),
+          )
+        })
+        const timer = setTimeout(
+          () => request.destroy(new Error(`no answer in ${longestMillis} ms`)),
+          longestMillis,
+        )
+        request.on("close", () => clearTimeout(timer))
+        request.on("error", (fault) => resolve(unanswered(fault.message)))
+        request.end(body === undefined ? undefined : JSON.stringify(body))
+      }),
+  }
+}

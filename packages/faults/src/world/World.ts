@@ -1,0 +1,171 @@
+/** The world of a run: servers, a host in this process, and receivers, on one database. */
+
+import { randomBytes } from "node:crypto"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+import { fileURLToPath } from "node:url"
+import * as Tenure from "@tenure/core/Tenure"
+import { nodeTransport } from "@tenure/node-http"
+import { postgres } from "@tenure/postgres"
+import type { PostgresServer } from "@tenure/testing/PostgresServer"
+import type { Limit } from "../history.ts"
+import type { Places } from "../schedule.ts"
+import { captureConsole } from "./captureConsole.ts"
+import { type Database, makeDatabase } from "./database.ts"
+import { freePort } from "./ports.ts"
+import { type Link, openLink } from "./proxy.ts"
+import { type Receivers, startReceivers } from "./receivers.ts"
+import { makeServer, patienceMillis, type Server } from "./server.ts"
+
+/** The name of the host among the processes. */
+export const host = "host"
+
+/** What there is in every run. */
+export const places: Places = {
+  servers: ["s1", "s2"],
+  processes: ["s1", "s2", host],
+  projects: ["p1", "p2", "p3"],
+}
+
+const [first, ...others] = [1001, 1002, 1003, 1004, 1005].map(String)
+
+/** The members that every project has from the beginning. */
+export const userIds = [first ?? "", ...others] as const
+
+/** The limits of each key at the servers. */
+export const limits: ReadonlyArray<Limit> = [
+  { capacity: 1200, perSecond: 20 },
+  { capacity: 20, perSecond: 20 },
+]
+
+/** Seconds between the attempts of a delivery. */
+export const retrySchedule: ReadonlyArray<number> = [0.2, 0.5, 1, 2]
+
+/** A world. */
+export interface World {
+  readonly servers: ReadonlyMap<string, Server>
+  /** The link of each process to the database. */
+  readonly links: ReadonlyMap<string, Link>
+  readonly database: Database
+  readonly tenure: Tenure.Tenure
+  /** Closes the host, and tells whether it has closed in time. */
+  readonly closeHost: () => Promise<boolean>
+  /** Everything that the host has logged. */
+  readonly hostLog: () => string
+  readonly receivers: Receivers
+  /** The API keys by name: one for each client, and some to exceed limits with. */
+  readonly tokens: Readonly<Record<string, string>>
+  /** What no log may contain, by name. */
+  readonly secrets: Readonly<Record<string, string>>
+  /** Ends what is still running and removes everything. */
+  readonly close: () => Promise<void>
+}
+
+const secret = (): string => randomBytes(18).toString("base64url")
+
+const allowedNetworks = "127.0.0.0/8"
+
+// Servers start often, and in half of the time if Node does not compile them anew.
+const compileCache = fileURLToPath(new URL("../../../../node_modules/.cache/node", import.meta.url))
+
+const environmentOf = (url: string, seedFile: string, offset: number) => ({
+  DATABASE_URL: url,
+  SEED_FILE: seedFile,
+  CLOCK_OFFSET: String(offset),
+  RATE_LIMIT_PER_KEY: "1200",
+  RATE_LIMIT_BURST: "20",
+  // All clients have the same address.
+  RATE_LIMIT_PER_IP: "1000000",
+  // Refusals are what limits are tested with.
+  SUSPENSION: "false",
+  WEBHOOK_ALLOWED_NETWORKS: allowedNetworks,
+  WEBHOOK_RETRY_SCHEDULE: retrySchedule.join(","),
+  DRAIN_DELAY: "0.3",
+  NODE_COMPILE_CACHE: compileCache,
+})
+
+const openLinks = async (port: number): Promise<ReadonlyMap<string, Link>> =>
+  new Map(
+    await Promise.all(places.processes.map(async (name) => [name, await openLink(port)] as const)),
+  )
+
+const fill = async ({ apiKeys, memberships }: Tenure.Tenure, tokens: ReadonlyArray<string>) => {
+  for (const projectId of places.projects) {
+    await memberships.createProject(projectId)
+    for (const userId of userIds) {
+      await memberships.grant({ projectId, userId, endDate: "2099-01-01T00:00:00.000Z" })
+    }
+  }
+  for (const token of tokens) await apiKeys.issue({ projects: places.projects, token })
+}
+
+/** Makes a world on a PostgreSQL server. */
+export const makeWorld = async (
+  server: PostgresServer,
+  seed: number,
+  keyNames: ReadonlyArray<string>,
+  clockOffsets: Readonly<Record<string, number>>,
+): Promise<World> => {
+  const tokens = Object.fromEntries(keyNames.map((name) => [name, secret()]))
+  const account = { user: `role_${seed}`, password: secret() }
+  const database = await makeDatabase(server, `seed_${seed}`, account)
+  const links = await openLinks(database.port)
+  const receivers = await startReceivers()
+  const folder = await mkdtemp(join(tmpdir(), "tenure-faults-"))
+  const seedFile = join(folder, "seed.json")
+  const [seededToken = ""] = Object.values(tokens)
+  const seeds = places.projects.map((id) => ({ id, api_keys: [seededToken] }))
+  await writeFile(seedFile, JSON.stringify({ projects: seeds }))
+  const urlOf = (name: string): string => database.urlThrough(links.get(name)?.port ?? 0)
+  const output = captureConsole()
+  const tenure = await Tenure.make({
+    stores: postgres({ url: urlOf(host) }),
+    transport: nodeTransport,
+    webhooks: {
+      allowedNetworks: [allowedNetworks],
+      retrySchedule: retrySchedule.map((seconds) => 1000 * seconds),
+    },
+  })
+  await fill(tenure, Object.values(tokens))
+  const servers = new Map<string, Server>()
+  for (const name of places.servers) {
+    const environment = environmentOf(urlOf(name), seedFile, clockOffsets[name] ?? 0)
+    servers.set(name, makeServer(name, await freePort(), environment))
+  }
+  await Promise.all([...servers.values()].map((one) => one.start()))
+  const closeHost = () =>
+    Promise.race([
+      tenure.close().then(
+        () => true,
+        () => false,
+      ),
+      sleep(patienceMillis, false),
+    ])
+  return {
+    servers,
+    links,
+    database,
+    tenure,
+    closeHost,
+    hostLog: output.text,
+    receivers,
+    tokens,
+    secrets: {
+      "the password of the database": account.password,
+      ...Object.fromEntries(
+        Object.entries(tokens).map(([name, token]) => [`the API key ${name}`, token]),
+      ),
+    },
+    close: async () => {
+      await Promise.all([...servers.values()].map((one) => one.kill()))
+      await closeHost()
+      output.restore()
+      await Promise.all([...links.values()].map((link) => link.close()))
+      await receivers.close()
+      await database.drop()
+      await rm(folder, { recursive: true })
+    },
+  }
+}

@@ -1,0 +1,120 @@
+/** Receivers of every manner, all on one port: the path names the manner, and no two webhooks share one. */
+
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { text } from "node:stream/consumers"
+import { setTimeout as sleep } from "node:timers/promises"
+import { now } from "../clock.ts"
+import { type Arrival, type Manner, manners } from "../history.ts"
+import { listen } from "./ports.ts"
+
+/** The receivers. */
+export interface Receivers {
+  /** Returns a URL that nobody has yet, whose receiver behaves like this. */
+  readonly url: (manner: Manner) => string
+  /** How the receiver at each URL behaves. */
+  readonly manners: () => Readonly<Record<string, Manner>>
+  readonly arrivals: () => ReadonlyArray<Arrival>
+  /** From now on, all receivers are fast and accept everything. */
+  readonly becomeWell: () => void
+  readonly close: () => Promise<void>
+}
+
+/** Sends an answer and returns its status, or `undefined` for none. */
+type Answer = (response: ServerResponse, attempt: number) => Promise<number | undefined> | number
+
+const plainly = (response: ServerResponse, status: number): number => {
+  response.writeHead(status).end()
+  return status
+}
+
+const hugeAnswer = "x".repeat(2 ** 20)
+
+const answers: Readonly<Record<Exclude<Manner, "hanging" | "resetting">, Answer>> = {
+  fast: (response) => plainly(response, 204),
+  slow: async (response, attempt) => {
+    await sleep(200 + 100 * (attempt % 8))
+    return plainly(response, 204)
+  },
+  failing: (response) => plainly(response, 500),
+  shaky: (response, attempt) => plainly(response, attempt % 3 === 0 ? 200 : 500),
+  gone: (response) => plainly(response, 410),
+  busy: (response, attempt) => {
+    if (attempt % 2 === 0) return plainly(response, 202)
+    const status = attempt % 4 === 1 ? 429 : 503
+    response.writeHead(status, { "Retry-After": "1" }).end()
+    return status
+  },
+  talkative: (response) => {
+    response.writeHead(200).end(hugeAnswer)
+    return 200
+  },
+}
+
+const mannerOf = (path: string): Manner => {
+  const [, name] = path.split("/")
+  return manners.find((manner) => manner === name) ?? "fast"
+}
+
+/** Starts the receivers. */
+export const startReceivers = async (): Promise<Receivers> => {
+  const given: Record<string, Manner> = {}
+  const arrivals: Array<Arrival> = []
+  const attempts = new Map<string, number>()
+  const hanging = new Set<ServerResponse>()
+  let isWell = false
+  let origin = ""
+
+  const answer = async (manner: Manner, response: ServerResponse, url: string) => {
+    const attempt = 1 + (attempts.get(url) ?? 0)
+    attempts.set(url, attempt)
+    switch (manner) {
+      case "hanging":
+        hanging.add(response)
+        return undefined
+      case "resetting":
+        response.socket?.resetAndDestroy()
+        return undefined
+      default:
+        return answers[manner](response, attempt)
+    }
+  }
+
+  const receive = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const at = now()
+    const path = request.url ?? ""
+    const url = `${origin}${path}`
+    const body = await text(request)
+    const headers = Object.fromEntries(
+      Object.entries(request.headers).map(([name, value]) => [name, value?.toString()]),
+    )
+    // A webhook that is gone stays so: it has been disabled.
+    const manner = isWell && mannerOf(path) !== "gone" ? "fast" : mannerOf(path)
+    const status = await answer(manner, response, url)
+    arrivals.push({ url, at, headers, body, status })
+  }
+
+  const server = createServer((request, response) => {
+    // The sender may close the connection at any time.
+    receive(request, response).catch(() => {})
+  })
+  origin = `http://127.0.0.1:${await listen(server)}`
+
+  return {
+    url: (manner) => {
+      const url = `${origin}/${manner}/${Object.keys(given).length}`
+      given[url] = manner
+      return url
+    },
+    manners: () => ({ ...given }),
+    arrivals: () => [...arrivals],
+    becomeWell: () => {
+      isWell = true
+      for (const response of hanging) response.destroy()
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}

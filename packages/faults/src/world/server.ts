@@ -1,0 +1,100 @@
+/** A bundled server as a process, which faults can kill, stop and restart. */
+
+import { type ChildProcess, spawn } from "node:child_process"
+import { readdir, readFile } from "node:fs/promises"
+import { setTimeout as sleep } from "node:timers/promises"
+import { fileURLToPath } from "node:url"
+import { now } from "../clock.ts"
+import type { Exit, Holding } from "../history.ts"
+
+/** A server. */
+export interface Server {
+  readonly name: string
+  readonly url: string
+  /** Everything that it has printed. */
+  readonly log: () => string
+  /** Starts it, again and again until it listens, as a supervisor does. */
+  readonly start: () => Promise<void>
+  readonly kill: () => Promise<void>
+  /** Asks it to end, and waits until it has. */
+  readonly terminate: () => Promise<Exit>
+  readonly standStill: () => void
+  readonly proceed: () => void
+  readonly holding: () => Promise<Holding>
+}
+
+const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
+
+const program = pathOf("../../../../examples/node-server/src/main.ts")
+
+const restartMillis = 200
+
+/** A process that has not ended by then is ended or left alone, so that the run goes on. */
+export const patienceMillis = 40_000
+
+/** Returns what a process of this machine holds. */
+export const holdingOf = async (id: number): Promise<Holding> => {
+  const status = await readFile(`/proc/${id}/status`, "utf8")
+  const kilobytes = Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0)
+  return { bytes: 1024 * kilobytes, handles: (await readdir(`/proc/${id}/fd`)).length }
+}
+
+/** Makes a server that is not started yet. */
+export const makeServer = (
+  name: string,
+  port: number,
+  environment: Readonly<Record<string, string>>,
+): Server => {
+  let log = ""
+  let child: ChildProcess | undefined
+  let ended: Promise<{ readonly code: number | null; readonly signal: string | null }> =
+    Promise.resolve({ code: 0, signal: null })
+
+  /** Starts a process. Returns whether it listens; otherwise it has ended. */
+  const startOnce = (): Promise<boolean> => {
+    const started = spawn(
+      process.execPath,
+      ["-C", "@tenure/source", "--import", pathOf("./skewedClock.ts"), program],
+      {
+        env: { PATH: process.env["PATH"], ...environment, PORT: String(port) },
+        stdio: ["ignore", "pipe", "pipe"],
+      },
+    )
+    child = started
+    ended = new Promise((resolve) => {
+      started.on("close", (code, signal) => resolve({ code, signal }))
+    })
+    const listening = new Promise<boolean>((resolve) => {
+      started.stdout.on("data", (chunk: Buffer) => {
+        log += chunk.toString()
+        if (chunk.includes("Tenure listens on")) resolve(true)
+      })
+    })
+    started.stderr.on("data", (chunk: Buffer) => (log += chunk.toString()))
+    return Promise.race([listening, ended.then(() => false)])
+  }
+
+  return {
+    name,
+    url: `http://127.0.0.1:${port}`,
+    log: () => log,
+    start: async () => {
+      while (!(await startOnce())) await sleep(restartMillis)
+    },
+    kill: async () => {
+      child?.kill("SIGKILL")
+      await ended
+    },
+    terminate: async () => {
+      const asked = now()
+      child?.kill("SIGTERM")
+      const timer = setTimeout(() => child?.kill("SIGKILL"), patienceMillis)
+      const { code, signal } = await ended
+      clearTimeout(timer)
+      return { process: name, code, signal, millis: now() - asked }
+    },
+    standStill: () => child?.kill("SIGSTOP"),
+    proceed: () => child?.kill("SIGCONT"),
+    holding: () => holdingOf(child?.pid ?? 0),
+  }
+}

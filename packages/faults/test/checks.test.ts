@@ -1,0 +1,119 @@
+import { describe, expect, it } from "vitest"
+import { healing, waits } from "../src/checks/answers.ts"
+import { checks, violationsOf } from "../src/checks/checks.ts"
+import { deletions } from "../src/checks/deletions.ts"
+import { endDates } from "../src/checks/endDates.ts"
+import { limits } from "../src/checks/limits.ts"
+import type { Check, Fault, Operation, Run } from "../src/history.ts"
+import { isCaught, sabotages, uncaught } from "../src/sabotage.ts"
+import { begin, soundRun } from "./soundRun.ts"
+
+const textsOf = (check: Check, run: Run): ReadonlyArray<string> =>
+  check.find(run).map(({ text }) => text)
+
+const withFault = (fault: Partial<Fault>): Run => ({
+  ...soundRun,
+  faults: soundRun.faults.map((one) => ({ ...one, ...fault })),
+})
+
+const withOperations = (...more: ReadonlyArray<Operation>): Run => ({
+  ...soundRun,
+  operations: [...soundRun.operations, ...more],
+})
+
+const extension = soundRun.operations.find(({ action }) => action === "extend")
+
+const operation = (second: number, fields: Partial<Operation>): Operation => {
+  if (extension === undefined) throw new Error("the run has no extension")
+  const start = begin + 1000 * second
+  return { ...extension, action: "listWebhooks", start, end: start + 20, ...fields }
+}
+
+it("nothing is wrong in a sound run", () => {
+  expect(violationsOf(soundRun)).toEqual([])
+})
+
+describe("what is falsified is caught:", () => {
+  it.each(sabotages.map((sabotage) => [sabotage.name, sabotage] as const))("%s", (_, sabotage) => {
+    expect(isCaught(sabotage, soundRun)).toBe(true)
+  })
+
+  it("every check has a falsification", () => {
+    expect(uncaught(soundRun)).toEqual([])
+    expect(checks.map(({ name }) => name)).toHaveLength(12)
+  })
+})
+
+describe("a fault excuses", () => {
+  it("an answer at the server that it hits, until it has healed", () => {
+    expect(textsOf(healing, withOperations(operation(23.4, { status: 503 })))).toEqual([])
+    expect(textsOf(healing, withOperations(operation(23.6, { status: 503 })))).toHaveLength(1)
+  })
+
+  it("no answer at another server", () => {
+    const run = withOperations(operation(20.1, { status: 503, process: "s2" }))
+    expect(textsOf(healing, run)).toHaveLength(1)
+  })
+
+  it("no answer in another project, if it locks one", () => {
+    expect(textsOf(healing, withFault({ kind: "projectLocked", target: "p1" }))).toEqual([])
+    expect(textsOf(healing, withFault({ kind: "projectLocked", target: "p2" }))).toHaveLength(1)
+  })
+
+  it("nothing long after its beginning, if new connections work at once", () => {
+    const late = { start: begin + 16_000, end: begin + 30_000 }
+    expect(textsOf(healing, withFault({ ...late, kind: "linkStalled" }))).toEqual([])
+    expect(textsOf(healing, withFault({ ...late, kind: "linkDelayed" }))).toHaveLength(1)
+  })
+
+  it("the time in which a server stands still", () => {
+    const slow = withOperations(operation(20, { end: begin + 37_000 }))
+    const fault = { kind: "serverStopped", start: begin + 20_000, end: begin + 23_000 } as const
+    expect(textsOf(waits, slow)).toHaveLength(1)
+    expect(textsOf(waits, { ...slow, faults: [{ ...fault, target: "s1" }] })).toEqual([])
+    expect(textsOf(waits, { ...slow, faults: [{ ...fault, target: "s2" }] })).toHaveLength(1)
+  })
+
+  it("a notification after a deletion that a process could not learn of", () => {
+    const url = soundRun.operations[1]?.webhook?.url ?? ""
+    const arrivals = soundRun.arrivals.map((arrival) => ({ ...arrival, url, at: begin + 1000 }))
+    const late = { ...soundRun, arrivals: arrivals.slice(0, 1) }
+    expect(textsOf(deletions, late)).toHaveLength(1)
+    const fault = { kind: "linkStalled", target: "s2", start: begin, end: begin + 900 } as const
+    expect(textsOf(deletions, { ...late, faults: [fault] })).toEqual([])
+  })
+})
+
+describe("limits", () => {
+  const burst = (count: number, second: number) =>
+    withOperations(...Array.from({ length: count }, () => operation(second, { key: "greedy" })))
+
+  it("admit a burst, and no more", () => {
+    expect(textsOf(limits, burst(20, 10))).toEqual([])
+    expect(textsOf(limits, burst(21, 10))).toHaveLength(1)
+  })
+
+  it("are those of each process while the database does not answer", () => {
+    expect(textsOf(limits, burst(60, 20.2))).toEqual([])
+    expect(textsOf(limits, burst(100, 20.2))).toHaveLength(1)
+  })
+})
+
+describe("end dates", () => {
+  it("may be overtaken by a bulk extension at the same time", () => {
+    const first = soundRun.operations.find(({ action }) => action === "extendAll")
+    const operations = soundRun.operations.map((one) =>
+      // Requested first, answered last, and made before the extension at second 3.
+      one === first ? { ...one, start: begin + 1500, end: begin + 4500 } : one,
+    )
+    expect(textsOf(endDates, { ...soundRun, operations })).toEqual([])
+  })
+
+  it("are lost if a bulk extension between two others is not seen", () => {
+    const audit = soundRun.state.audit.map((row) =>
+      row.requestId === "request-4" ? { ...row, from: soundRun.state.audit[2]?.to } : row,
+    )
+    const run = { ...soundRun, state: { ...soundRun.state, audit } }
+    expect(textsOf(endDates, run)).toHaveLength(1)
+  })
+})

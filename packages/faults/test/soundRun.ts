@@ -1,0 +1,150 @@
+/** A small run, made by hand, in which nothing is wrong. */
+
+import * as WebhookSignature from "@tenure/core/WebhookSignature"
+import type { Arrival, AuditRow, Operation, Run } from "../src/history.ts"
+
+/** When the run begins. */
+export const begin = Date.UTC(2030, 0)
+
+const projectId = "p1"
+const url = "http://127.0.0.1:1/fast/0"
+const deletedUrl = "http://127.0.0.1:1/fast/1"
+const secret = WebhookSignature.secretFromBytes(new Uint8Array(32).fill(7))
+const webhook = { id: "w1", url, secret }
+const deleted = { id: "w2", url: deletedUrl, secret }
+
+const asked = (
+  second: number,
+  fields: Pick<Operation, "action"> & Partial<Operation>,
+): Operation => ({
+  process: "s1",
+  projectId,
+  start: begin + 1000 * second,
+  end: begin + 1000 * second + 20,
+  status: 200,
+  expected: [200],
+  ...fields,
+})
+
+const dateOf = (number: number): number => Date.UTC(2100, 0) + number
+
+const extending = (second: number, number: number, fields: Partial<Operation> = {}): Operation =>
+  asked(second, {
+    action: "extend",
+    userId: "1001",
+    endDate: dateOf(number),
+    key: "c1",
+    requestId: `request-${number}`,
+    ...fields,
+  })
+
+const row = (number: number, from: number, fields: Partial<AuditRow> = {}): AuditRow => ({
+  projectId,
+  userId: "1001",
+  action: "extended",
+  from: dateOf(from),
+  to: dateOf(number),
+  requestId: `request-${number}`,
+  ...fields,
+})
+
+const changeEvent = (number: number, type: string, userId: string | undefined) => ({
+  id: `event-${number}`,
+  projectId,
+  type,
+  body: JSON.stringify({
+    type,
+    timestamp: new Date(begin).toISOString(),
+    data: {
+      project_id: projectId,
+      user_id: userId,
+      new_end_date: new Date(dateOf(number)).toISOString(),
+      request_id: number === 0 ? null : `request-${number}`,
+    },
+  }),
+})
+
+const payment = {
+  id: "event-payment",
+  projectId,
+  type: "payment.completed",
+  body: '{"type":"payment.completed","timestamp":"","data":{"payment":"7"}}',
+}
+
+const events = [
+  changeEvent(0, "membership.granted", "1001"),
+  changeEvent(1, "membership.extended", "1001"),
+  changeEvent(2, "membership.extended", "1001"),
+  changeEvent(3, "memberships.extended", undefined),
+  changeEvent(4, "membership.extended", "1001"),
+  payment,
+]
+
+const sent = events.slice(1)
+
+const arrivals = sent.map(({ body, id }, index): Arrival => {
+  const at = begin + 1000 * (index + 2) + 100
+  const timestamp = Math.floor(at / 1000)
+  const signature = WebhookSignature.sign({ id, timestamp, body }, secret)
+  const headers = {
+    "webhook-id": id,
+    "webhook-timestamp": String(timestamp),
+    "webhook-signature": signature,
+  }
+  return { url, at, headers, body, status: 204 }
+})
+
+/** The run: three extensions and a bulk extension between them, of one member with one webhook. */
+export const soundRun: Run = {
+  seed: 0,
+  processes: ["s1", "s2", "host"],
+  operations: [
+    asked(0.1, { action: "createWebhook", webhook }),
+    asked(0.2, { action: "createWebhook", webhook: deleted }),
+    asked(0.3, { action: "deleteWebhook", subject: deleted.id }),
+    extending(2, 1),
+    extending(3, 2),
+    asked(4, { action: "extendAll", endDate: dateOf(3), requestId: "request-3" }),
+    extending(5, 4),
+    asked(5.5, { action: "find", process: "host", userId: "1001", endDate: dateOf(4) }),
+    asked(6, { action: "publish", process: "host", subject: "7" }),
+    extending(7, 5, { status: 429, requestId: "request-5" }),
+    asked(8, { action: "invalid", key: "c1", status: 422, expected: [422] }),
+    extending(20.1, 6, { status: 503, requestId: "request-6" }),
+  ],
+  arrivals,
+  manners: { [url]: "fast", [deletedUrl]: "fast" },
+  faults: [{ kind: "linkRefused", target: "s1", start: begin + 20_000, end: begin + 20_500 }],
+  exits: [{ process: "s1", code: 0, signal: null, millis: 100 }],
+  logs: [{ process: "s1", text: '{"level":"info","path":"/v2"}' }],
+  secrets: { "the API key c1": "correct horse" },
+  sizes: [
+    {
+      process: "s1",
+      before: { bytes: 2 ** 26, handles: 30 },
+      after: { bytes: 2 ** 27, handles: 32 },
+    },
+  ],
+  limits: [{ capacity: 20, perSecond: 20 }],
+  mostAttempts: 5,
+  lagMillis: 0,
+  drainedMillis: 100,
+  state: {
+    memberships: [{ projectId, userId: "1001", endDate: dateOf(4) }],
+    audit: [
+      row(0, 0, { action: "granted", from: undefined, requestId: undefined }),
+      row(1, 0),
+      row(2, 1),
+      row(3, 0, { action: "bulk_extended", userId: undefined, from: undefined }),
+      row(4, 3),
+    ],
+    events,
+    deliveries: sent.map(({ id: eventId }) => ({
+      eventId,
+      webhookId: webhook.id,
+      state: "delivered",
+      attempts: 1,
+    })),
+    webhooks: [{ ...webhook, projectId, isDisabled: false }],
+  },
+}
