@@ -21,7 +21,7 @@ import * as SubscriptionStore from "../src/SubscriptionStore.ts"
 // A property makes new stores for each of its runs.
 vi.setConfig({ testTimeout: 30_000 })
 
-const { change, event, in2027, in2028, in2029, p1, u1, u2, u3 } = Fixture
+const { change, in2027, in2028, in2029, p1, u1, u2, u3 } = Fixture
 
 const server = await startPostgres({ settings: { fsync: "off" } })
 afterAll(() => server.stop())
@@ -47,6 +47,7 @@ const stores = empty.pipe(
 storeSuite("subscriptions", {
   layer: stores,
   advance: () => Effect.void,
+  transaction: (work) => PgClient.PgClient.use((sql) => sql.withTransaction(work)),
   ports: ["MembershipStore"],
 })
 
@@ -97,20 +98,6 @@ describe("a change is atomic", () => {
         expect(ended._tag).toBe("Failure")
       }
       yield* sql`ALTER TABLE tenure.deliveries DROP CONSTRAINT broken`
-      expect(yield* everything).toEqual(before)
-    }),
-  )
-
-  test(
-    "and is undone if the host's transaction rolls back",
-    Effect.gen(function* () {
-      const sql = yield* PgClient.PgClient
-      const store = yield* MembershipStore
-      const before = yield* everything
-      for (const one of changesOf(store)) {
-        const refused = Effect.andThen(one, Effect.fail("the host's own failure"))
-        expect(yield* Effect.flip(sql.withTransaction(refused))).toBe("the host's own failure")
-      }
       expect(yield* everything).toEqual(before)
     }),
   )
@@ -171,31 +158,6 @@ describe("the host's table", () => {
       )
       expect(tags).toEqual(["MembershipNotFound", "MembershipNotFound", "ProjectNotFound"])
       expect(yield* everything).toEqual(before)
-    }),
-  )
-})
-
-describe("concurrent changes", () => {
-  test(
-    "run one after another, so that each audit row starts where the previous one ends",
-    Effect.gen(function* () {
-      const store = yield* MembershipStore
-      const dates = [in2027, in2028, in2029]
-      const changes = Array.from({ length: 60 }, (_, index): Change => {
-        const endDate = dates[index % 3] ?? in2027
-        const one = { ...change(p1), event: event(p1), userId: u3, endDate }
-        if (index % 4 === 0) return store.grant(one)
-        if (index % 10 === 5) return store.extendAll({ ...one, mode: "set" })
-        return Effect.catchTag(store.extend(one), "MembershipNotFound", () => Effect.void)
-      })
-      yield* Effect.all(changes, { concurrency: "unbounded" })
-      const rows = yield* store.history(p1, { userId: undefined, limit: 100 })
-      let current = undefined
-      for (const { action, from, to, userId } of rows.toReversed()) {
-        if (userId === u3) expect(from).toBe(current)
-        if (userId === u3 || (action === "bulk_extended" && current !== undefined)) current = to
-      }
-      expect((yield* store.find(p1, u3)).endDate).toBe(current)
     }),
   )
 })

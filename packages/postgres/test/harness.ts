@@ -32,12 +32,13 @@ export const execute = (...statements: ReadonlyArray<string>): Effect.Effect<voi
   }).pipe(Effect.provide(clientLayer({ maxConnections: 1 })), Effect.orDie)
 
 /** Stores on a schema that only the tests of one file use. */
-export const harnessOn = (schema: string): StoreHarness => {
+export const harnessOn = (schema: string): StoreHarness<PgClient.PgClient> => {
   const empty = Layer.effectDiscard(
     execute(...tables.map((table) => `DELETE FROM ${schema}.${table}`)),
   )
   return {
-    layer: Layer.provideMerge(empty, Layer.provide(layer({ schema }), clientLayer())),
+    layer: Layer.provideMerge(empty, Layer.provideMerge(layer({ schema }), clientLayer())),
+    transaction: (work) => PgClient.PgClient.use((sql) => sql.withTransaction(work)),
     // Moving all stored times into the past has the same effect as time passing.
     advance: (millis) =>
       execute(

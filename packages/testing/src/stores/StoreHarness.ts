@@ -7,12 +7,23 @@ import type * as Layer from "effect/Layer"
 /** A port that a store can implement. */
 export type Port = "MembershipStore" | "WebhookStore" | "ApiKeyStore" | "Outbox" | "RateLimitStore"
 
-/** A store to certify. */
-export interface StoreHarness {
+/**
+ * A store to certify.
+ *
+ * @typeParam Host - what the layer provides besides the stores, such as a client of the database
+ */
+export interface StoreHarness<Host = never> {
   /** Builds all stores, empty, and independent of the stores of earlier builds. */
-  readonly layer: Layer.Layer<Stores, unknown>
+  readonly layer: Layer.Layer<Stores | Host, unknown>
   /** Moves the stores' clock forward. */
   readonly advance: (millis: number) => Effect.Effect<void>
   /** The ports to certify. By default all of them. */
   readonly ports?: ReadonlyArray<Port> | undefined
+  /**
+   * Runs work in a transaction of the host, which is undone if the work fails. With it, the suites
+   * also certify that the stores take part in such transactions.
+   */
+  readonly transaction?:
+    | (<A, E>(work: Effect.Effect<A, E, Stores>) => Effect.Effect<A, unknown, Stores | Host>)
+    | undefined
 }

@@ -32,7 +32,7 @@ const allPorts: ReadonlyArray<Port> = [
  * })
  * ```
  */
-export const storeSuite = (name: string, harness: StoreHarness): void => {
+export const storeSuite = <Host = never>(name: string, harness: StoreHarness<Host>): void => {
   describe(name, () => {
     for (const port of harness.ports ?? allPorts) {
       describe(port, () => {

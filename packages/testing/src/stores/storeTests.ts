@@ -3,6 +3,7 @@
 import type { Stores } from "@tenure/core/Tenure"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
+import * as HostTransaction from "./HostTransaction.ts"
 import type { StoreHarness } from "./StoreHarness.ts"
 
 /** Receives the tests that suites declare. */
@@ -11,8 +12,11 @@ export interface Registry {
   readonly it: (name: string, test: Effect.Effect<unknown, unknown>) => void
 }
 
+/** A layer of stores. */
+type Layer = StoreHarness["layer"]
+
 /** Declares tests. They run on the clock of the stores. */
-const testOn = ({ layer }: StoreHarness, { it }: Registry) => {
+const testOn = (layer: Layer, { it }: Registry) => {
   const test = <A, E>(name: string, run: () => Effect.Effect<A, E, Stores>): void =>
     it(name, Effect.provide(Effect.suspend(run), layer))
 
@@ -28,7 +32,7 @@ const testOn = ({ layer }: StoreHarness, { it }: Registry) => {
 
 /** Declares properties. Each of their runs has stores of its own. */
 const propertyOn =
-  ({ layer }: StoreHarness, { it }: Registry) =>
+  (layer: Layer, { it }: Registry) =>
   <Input, E>(
     name: string,
     inputs: fc.Arbitrary<Input>,
@@ -50,11 +54,23 @@ const propertyOn =
       }),
     )
 
+/** Declares tests of the host's transactions, if the harness has some. */
+const transactionalOn =
+  <Host>({ layer, transaction }: StoreHarness<Host>, { it }: Registry) =>
+  <A, E>(
+    name: string,
+    run: () => Effect.Effect<A, E, Stores | HostTransaction.HostTransaction>,
+  ): void => {
+    if (transaction === undefined) return
+    it(name, Effect.provide(Effect.suspend(run), HostTransaction.layer(layer, transaction)))
+  }
+
 /** Returns what tests of a store are declared with. */
-export const testsOn = (harness: StoreHarness, registry: Registry) => ({
+export const testsOn = <Host>(harness: StoreHarness<Host>, registry: Registry) => ({
   describe: registry.describe,
-  test: testOn(harness, registry),
-  property: propertyOn(harness, registry),
+  test: testOn(harness.layer, registry),
+  property: propertyOn(harness.layer, registry),
+  transactional: transactionalOn(harness, registry),
   advance: harness.advance,
 })
 

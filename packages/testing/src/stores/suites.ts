@@ -17,5 +17,8 @@ const suites: Readonly<Record<Port, (on: StoreTests) => void>> = {
 }
 
 /** Declares the tests of a port. */
-export const declareSuite = (port: Port, harness: StoreHarness, registry: Registry): void =>
-  suites[port](testsOn(harness, registry))
+export const declareSuite = <Host>(
+  port: Port,
+  harness: StoreHarness<Host>,
+  registry: Registry,
+): void => suites[port](testsOn(harness, registry))

@@ -3,7 +3,7 @@
 import { expect } from "@effect/vitest"
 import { EventType } from "@tenure/core/Event"
 import { MembershipStore } from "@tenure/core/MembershipStore"
-import { Outbox } from "@tenure/core/Outbox"
+import { type Claim, Outbox } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
 import { StoredSecret } from "@tenure/core/StoredSecret"
 import { WebhookId } from "@tenure/core/Webhook"
@@ -11,6 +11,7 @@ import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fixture from "../support/fixtures.ts"
+import { undone } from "./HostTransaction.ts"
 import type { StoreTests } from "./storeTests.ts"
 
 const { p1, p2 } = Fixture
@@ -68,7 +69,7 @@ const secretTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const outbox = yield* Outbox
-      const webhook = Fixture.webhook(p1)
+      const webhook = { ...Fixture.webhook(p1), eventTypes: [EventType("test.happened")] }
       const { secret } = Fixture.webhook(p1)
       yield* store.add(webhook, 50)
       const now = yield* Clock.currentTimeMillis
@@ -105,6 +106,34 @@ const secretTests = ({ test }: StoreTests): void => {
       const foreign = yield* Effect.flip(store.addSigningKey(p2, webhook.id, key))
       expect(foreign._tag).toBe("WebhookNotFound")
     }))
+
+  test("adds one signing key if several are added at the same time", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.webhook(p1)
+      yield* store.add(webhook, 50)
+      const keys = yield* Effect.forEach(
+        Array.from({ length: 10 }, (_, index) => StoredSecret(`whsk_${index}`)),
+        (key) => store.addSigningKey(p1, webhook.id, key),
+        { concurrency: "unbounded" },
+      )
+      const stored = (yield* store.list(p1)).map(({ signingKey }) => signingKey)
+      expect(stored).toEqual([...new Set(keys)])
+    }))
+}
+
+const enableTests = ({ test }: StoreTests): void => {
+  test("enables a webhook that is enabled, but none that is unknown or of another project", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.webhook(p1)
+      yield* store.add(webhook, 50)
+      yield* store.enable(p1, webhook.id)
+      expect(yield* store.list(p1)).toEqual([webhook])
+      const foreign = yield* Effect.flip(store.enable(p2, webhook.id))
+      const unknown = yield* Effect.flip(store.enable(p1, WebhookId(crypto.randomUUID())))
+      expect([foreign._tag, unknown._tag]).toEqual(["WebhookNotFound", "WebhookNotFound"])
+    }))
 }
 
 const additionTests = ({ test }: StoreTests): void => {
@@ -129,8 +158,11 @@ const additionTests = ({ test }: StoreTests): void => {
       for (const one of added) {
         if (one._tag === "Failure") expect(one.failure._tag).toBe("WebhookLimitReached")
       }
-      expect(yield* store.list(p1)).toHaveLength(7)
+      const [first, ...rest] = yield* store.list(p1)
+      expect(rest).toHaveLength(6)
       yield* store.add(Fixture.webhook(p2), 7)
+      if (first !== undefined) yield* store.remove(p1, first.id)
+      yield* store.add(Fixture.webhook(p1), 7)
     }))
 }
 
@@ -160,22 +192,41 @@ const removalTests = ({ test }: StoreTests): void => {
       const store = yield* prepared
       const outbox = yield* Outbox
       const webhook = Fixture.webhook(p1)
+      const other = Fixture.webhook(p1)
       yield* store.add(webhook, 50)
-      yield* outbox.publish(Fixture.event(p1))
-      const claim = (yield* claimable).claims[0]
-      yield* outbox.publish(Fixture.event(p1))
-      yield* store.remove(p1, webhook.id)
-      expect((yield* claimable).claims).toEqual([])
       const result = { _tag: "Answered", status: 200, body: "" } as const
       const attempt = { at: 0, durationMillis: 1, result }
-      const settled = claim && (yield* outbox.settle(claim, { _tag: "Delivered", attempt }))
-      expect(settled).toBe(false)
+      const deliver = (claim: Claim) => outbox.settle(claim, { _tag: "Delivered", attempt })
+      yield* outbox.publish(Fixture.event(p1))
+      yield* Effect.forEach((yield* claimable).claims, deliver)
+      yield* outbox.publish(Fixture.event(p1))
+      const { claims } = yield* claimable
+      yield* store.add(other, 50)
+      yield* outbox.publish(Fixture.event(p1))
+      yield* store.remove(p1, webhook.id)
+      const left = (yield* claimable).claims.map((claim) => claim.webhook.webhookId)
+      expect(left).toEqual([other.id])
+      expect(yield* Effect.forEach(claims, deliver)).toEqual([false])
       const deliveries = yield* outbox.deliveries(
         { projectId: p1, webhookId: webhook.id },
         { limit: 10 },
       )
-      expect(deliveries.map(({ state }) => state)).toEqual(["cancelled", "cancelled"])
+      const states = deliveries.map(({ state }) => state)
+      expect(states).toEqual(["cancelled", "cancelled", "delivered"])
     }))
+}
+
+const transactionTests = ({ transactional }: StoreTests): void => {
+  transactional("undoes changes with a transaction of the host that fails", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.webhook(p1)
+      yield* store.add(webhook, 50)
+      yield* undone(store.add(Fixture.webhook(p1), 50))
+      yield* undone(store.remove(p1, webhook.id))
+      expect(yield* store.list(p1)).toEqual([webhook])
+    }),
+  )
 }
 
 /** Declares the tests. */
@@ -183,6 +234,8 @@ export const webhookStoreSuite = (on: StoreTests): void => {
   on.test("responds to a ping", () => WebhookStore.use((store) => store.ping))
   listTests(on)
   secretTests(on)
+  enableTests(on)
   additionTests(on)
   removalTests(on)
+  transactionTests(on)
 }

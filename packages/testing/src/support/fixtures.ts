@@ -53,7 +53,7 @@ export const webhook = (projectId: ProjectId): StoredWebhook => {
     previous: undefined,
     signingKey: undefined,
     eventTypes: undefined,
-    createdAt: 0,
+    createdAt: 1234,
     disabledAt: undefined,
   }
 }

@@ -31,17 +31,19 @@ export const changingTests = (on: StoreTests): void => {
 
 const projectTests = ({ describe, test }: StoreTests): void => {
   describe("projects", () => {
-    test("keep their members when they are created again", () =>
+    test("keep their members and their history when they are created again", () =>
       Effect.gen(function* () {
         const store = yield* prepared
         yield* store.createProject(p1)
         expect(yield* endDateOf(u1)).toBe(in2027)
+        expect(yield* store.history(p1, { userId: u1, limit: 10 })).toHaveLength(1)
       }))
 
-    test("can have any valid id as their name", () =>
+    test("can have any valid id as their name, and names that look alike", () =>
       Effect.gen(function* () {
         const store = yield* MembershipStore
-        for (const id of ["__proto__", "constructor", "a/b?c#d", "日本", "'; --", "%00"]) {
+        const alike = ["acme", "ACME", "caf\u00e9", "cafe\u0301", "cafe"]
+        for (const id of ["__proto__", "a/b?c#d", "日本", "'; --", "%00", ...alike]) {
           const projectId = ProjectId(id)
           const missing = yield* Effect.flip(store.find(projectId, u1))
           expect(missing._tag).toBe("MembershipNotFound")
@@ -98,19 +100,25 @@ const extendTests = ({ describe, test }: StoreTests): void => {
     test("sets a later or an earlier end date", () =>
       Effect.gen(function* () {
         const store = yield* prepared
+        yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
         yield* store.extend({ ...change(p1), userId: u1, endDate: in2029 })
         yield* store.extend({ ...change(p1), userId: u2, endDate: in2028 })
         expect(yield* endDateOf(u1)).toBe(in2029)
         expect(yield* endDateOf(u2)).toBe(in2028)
+        expect(yield* endDateOf(u1, p2)).toBe(in2027)
       }))
 
-    test("can be repeated", () =>
+    test("can be repeated, which is audited each time", () =>
       Effect.gen(function* () {
         const store = yield* prepared
         const extension = { ...change(p1), userId: u1, endDate: in2028 }
         yield* store.extend(extension)
         yield* store.extend({ ...extension, event: event(p1) })
         expect(yield* endDateOf(u1)).toBe(in2028)
+        expect(yield* store.history(p1, { userId: u1, limit: 2 })).toMatchObject([
+          { from: in2028, to: in2028 },
+          { from: in2027, to: in2028 },
+        ])
       }))
 
     test("fails if the user has no membership in the project", () =>
@@ -131,10 +139,12 @@ const extendTests = ({ describe, test }: StoreTests): void => {
 
 const endTests = ({ describe, test }: StoreTests): void => {
   describe("end", () => {
-    test("removes the membership", () =>
+    test("removes the membership, and none in another project", () =>
       Effect.gen(function* () {
         const store = yield* prepared
+        yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
         yield* store.end({ ...change(p1), userId: u1 })
+        expect(yield* endDateOf(u1, p2)).toBe(in2027)
         expect((yield* Effect.flip(store.find(p1, u1)))._tag).toBe("MembershipNotFound")
         expect(yield* store.extendAll({ ...change(p1), endDate: in2029, mode: "set" })).toBe(1)
       }))

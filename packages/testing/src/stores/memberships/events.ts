@@ -4,7 +4,7 @@ import { expect } from "@effect/vitest"
 import { Outbox } from "@tenure/core/Outbox"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
-import { change, in2027, in2028, in2029, p1, p2, u3, webhook } from "../../support/fixtures.ts"
+import { change, in2027, in2028, in2029, p1, p2, u1, u3, webhook } from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
 import { prepared } from "./steps.ts"
 
@@ -35,6 +35,19 @@ export const eventTests = ({ describe, test }: StoreTests): void => {
         yield* store.end({ ...change(p1, "ended"), userId: u3 })
         const twice = ["granted", "extended", "bulk", "ended"].flatMap((type) => [type, type])
         expect((yield* claimedTypes).toSorted()).toEqual(twice.toSorted())
+      }))
+
+    test("are delivered also if a change leaves all dates as they are", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const webhooks = yield* WebhookStore
+        for (const projectId of [p1, p2]) yield* webhooks.add(webhook(projectId), 50)
+        yield* store.grant({ ...change(p1, "granted"), userId: u1, endDate: in2027 })
+        yield* store.extend({ ...change(p1, "extended"), userId: u1, endDate: in2027 })
+        yield* store.extendAll({ ...change(p2, "bulk"), endDate: in2027, mode: "set" })
+        expect((yield* claimedTypes).toSorted()).toEqual(["bulk", "extended", "granted"])
+        const [row] = yield* store.history(p2, { userId: undefined, limit: 1 })
+        expect(row).toMatchObject({ action: "bulk_extended", to: in2027 })
       }))
 
     test("are not stored if the change fails, and neither is an audit row", () =>

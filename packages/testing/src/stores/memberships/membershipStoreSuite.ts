@@ -2,6 +2,7 @@
 
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import type { StoreTests } from "../storeTests.ts"
+import { atomicityTests } from "./atomicity.ts"
 import { bulkTests } from "./bulk.ts"
 import { changingTests } from "./changing.ts"
 import { eventTests } from "./events.ts"
@@ -15,5 +16,6 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   bulkTests(on)
   readingTests(on)
   eventTests(on)
+  atomicityTests(on)
   modelTests(on)
 }

@@ -4,8 +4,9 @@ import { expect } from "@effect/vitest"
 import { ApiKeyId } from "@tenure/core/ApiKey"
 import { UserId } from "@tenure/core/Membership"
 import { MembershipStore } from "@tenure/core/MembershipStore"
+import { host } from "@tenure/core/Origin"
 import * as Effect from "effect/Effect"
-import { change, in2027, in2028, in2029, p1, u1, u2 } from "../../support/fixtures.ts"
+import { change, event, in2027, in2028, in2029, p1, u1, u2 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
 import { prepared } from "./steps.ts"
 
@@ -48,48 +49,76 @@ const historyTests = ({ describe, test }: StoreTests): void => {
     test("returns who changed what, the request, and both dates, newest first", () =>
       Effect.gen(function* () {
         const store = yield* prepared
-        const origin = { requestId: crypto.randomUUID(), keyId: ApiKeyId(crypto.randomUUID()) }
-        yield* store.extend({ ...change(p1), userId: u1, endDate: in2028, origin, at: 5 })
-        yield* store.extendAll({ ...change(p1), endDate: in2029, mode: "set", at: 6 })
-        yield* store.end({ ...change(p1), userId: u1, at: 7 })
-        const rows = yield* store.history(p1, { userId: undefined, limit: 3 })
-        const host = { requestId: undefined, keyId: undefined }
-        expect(rows).toEqual([
-          {
-            projectId: p1,
-            userId: u1,
-            action: "ended",
-            origin: host,
-            from: in2029,
-            to: undefined,
-            at: 7,
-          },
-          {
-            projectId: p1,
-            userId: undefined,
-            action: "bulk_extended",
-            origin: host,
-            from: undefined,
-            to: in2029,
-            at: 6,
-          },
-          {
-            projectId: p1,
-            userId: u1,
-            action: "extended",
-            origin,
-            from: in2027,
-            to: in2028,
-            at: 5,
-          },
-        ])
+        const origins = Array.from({ length: 4 }, () => ({
+          requestId: crypto.randomUUID(),
+          keyId: ApiKeyId(crypto.randomUUID()),
+        }))
+        const [byExtension = host, byBulk = host, byGrant = host, byEnding = host] = origins
+        const one = { ...change(p1), userId: u1 }
+        yield* store.extend({ ...one, endDate: in2028, origin: byExtension, at: 5 })
+        yield* store.extendAll({
+          ...change(p1),
+          endDate: in2029,
+          mode: "set",
+          origin: byBulk,
+          at: 6,
+        })
+        yield* store.grant({ ...one, event: event(p1), endDate: in2027, origin: byGrant, at: 7 })
+        yield* store.end({ ...one, event: event(p1), origin: byEnding, at: 8 })
+        const rows = yield* store.history(p1, { userId: undefined, limit: 5 })
+        const ofUser = { projectId: p1, userId: u1 }
+        const [ended, granted, bulk, extended, first] = rows
+        expect(ended).toEqual({
+          ...ofUser,
+          action: "ended",
+          origin: byEnding,
+          from: in2027,
+          to: undefined,
+          at: 8,
+        })
+        expect(granted).toEqual({
+          ...ofUser,
+          action: "granted",
+          origin: byGrant,
+          from: in2029,
+          to: in2027,
+          at: 7,
+        })
+        expect(bulk).toEqual({
+          projectId: p1,
+          userId: undefined,
+          action: "bulk_extended",
+          origin: byBulk,
+          from: undefined,
+          to: in2029,
+          at: 6,
+        })
+        expect(extended).toEqual({
+          ...ofUser,
+          action: "extended",
+          origin: byExtension,
+          from: in2027,
+          to: in2028,
+          at: 5,
+        })
+        expect(first).toEqual({
+          projectId: p1,
+          userId: u2,
+          action: "granted",
+          origin: host,
+          from: undefined,
+          to: in2029,
+          at: 0,
+        })
       }))
 
-    test("can be limited to one user", () =>
+    test("can be limited to the changes of one user, without bulk extensions", () =>
       Effect.gen(function* () {
         const store = yield* prepared
         yield* store.extend({ ...change(p1), userId: u1, endDate: in2028 })
-        const rows = yield* store.history(p1, { userId: u1, limit: 10 })
+        yield* store.extendAll({ ...change(p1), endDate: in2029, mode: "set" })
+        yield* store.extend({ ...change(p1), userId: u2, endDate: in2028 })
+        const rows = yield* store.history(p1, { userId: u1, limit: 2 })
         expect(rows.map(({ action, from }) => [action, from])).toEqual([
           ["extended", in2027],
           ["granted", undefined],

@@ -147,7 +147,7 @@ const shareTests = ({ advance, test }: StoreTests): void => {
 }
 
 /** Which deliveries come first. */
-const orderTests = ({ test }: StoreTests): void => {
+const orderTests = ({ advance, test }: StoreTests): void => {
   test("alternates between webhooks, so that a backlog delays no other webhook", () =>
     Effect.gen(function* () {
       const { outbox, webhooks } = yield* prepared(2)
@@ -181,6 +181,21 @@ const orderTests = ({ test }: StoreTests): void => {
       const published = yield* publishMany(5)
       const ids = (yield* claims()).map((one) => one.event.id)
       expect(ids).toEqual(published.map(({ id }) => id))
+    }))
+
+  test("returns the delivery of a webhook that was due first, before those published earlier", () =>
+    Effect.gen(function* () {
+      yield* prepared(1)
+      const [early] = yield* publishMany(1)
+      const retried = yield* theClaim
+      yield* publishMany(1)
+      const success = yield* theClaim
+      yield* settle(retried, retry(10_000))
+      yield* settle(success, delivered)
+      const [late] = yield* publishMany(1)
+      yield* advance(10_000)
+      const ids = (yield* claims()).map((one) => one.event.id)
+      expect(ids).toEqual([late?.id, early?.id])
     }))
 }
 

@@ -3,6 +3,7 @@
 import { expect } from "@effect/vitest"
 import { EventId } from "@tenure/core/Event"
 import type { DeliveryState } from "@tenure/core/Outbox"
+import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
 import { event, p1, p2 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
@@ -68,6 +69,17 @@ const listTests = (on: StoreTests): void => {
       expect(yield* listed("failed")).toEqual([4, 1])
       expect(yield* listed("waiting")).toEqual([2])
       expect(yield* listed("cancelled")).toEqual([])
+      const page = { state: "failed", olderThan: ids[4], limit: 1 } as const
+      const older = yield* outbox.deliveries(webhook, page)
+      expect(older.map(({ eventId }) => eventId)).toEqual([ids[1]])
+    }))
+
+  test("are listed also after their webhook was removed", () =>
+    Effect.gen(function* () {
+      const { ids, outbox, webhook } = yield* five
+      yield* (yield* WebhookStore).remove(p1, webhook.webhookId)
+      const listed = yield* outbox.deliveries(webhook, { limit: 10 })
+      expect(listed.map(({ eventId }) => eventId)).toEqual(ids.toReversed())
     }))
 
   test("are listed with their type and attempts, page by page", () =>

@@ -25,7 +25,7 @@ const disabled = Effect.gen(function* () {
   const { outbox, webhook } = yield* preparedWebhook
   yield* publishMany(2)
   const { one, other } = yield* twoClaims
-  yield* settle(one, gone)
+  yield* settle(one, gone())
   return { outbox, webhook, other }
 })
 
@@ -65,7 +65,7 @@ export const disabledTests = ({ advance, describe, test }: StoreTests): void => 
       Effect.gen(function* () {
         const { outbox, webhook } = yield* preparedWebhook
         yield* publishMany(2)
-        yield* settle(yield* firstOf(yield* claims(1)), gone)
+        yield* settle(yield* firstOf(yield* claims(1)), gone())
         const target = { projectId: p1, webhookId: webhook.id }
         const since = { _tag: "FailedSince", at: 0 } as const
         const error = yield* Effect.flip(outbox.replay(target, since))

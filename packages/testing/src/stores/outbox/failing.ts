@@ -42,12 +42,15 @@ export const failingTests = ({ advance, describe, test }: StoreTests): void => {
         expect([webhook.failures, webhook.failingSince]).toEqual([0, undefined])
       }))
 
-    test("is not claimed while it is held, and holds up no other webhook", () =>
+    test.each([
+      ["a retry", retry(0, 60_000)],
+      ["a failure", { _tag: "Failed", attempt, holdMillis: 60_000 }],
+    ] as const)("is not claimed while %s holds it, and holds up no other", ([, holding]) =>
       Effect.gen(function* () {
         const { outbox } = yield* prepared(2)
         yield* outbox.publish(event(p1))
         const { one: held, other } = yield* twoClaims
-        yield* settle(held, retry(0, 60_000))
+        yield* settle(held, holding)
         yield* settle(other, delivered)
         yield* outbox.publish(event(p1))
         const next = yield* theClaim
@@ -58,7 +61,8 @@ export const failingTests = ({ advance, describe, test }: StoreTests): void => {
         expect(nextDueMillis).toBeLessThanOrEqual(60_000)
         yield* advance(60_000)
         expect((yield* theClaim).webhook.webhookId).toBe(held.webhook.webhookId)
-      }))
+      }),
+    )
 
     test("leaves room for others: a claim takes only so many deliveries of failing webhooks", () =>
       Effect.gen(function* () {

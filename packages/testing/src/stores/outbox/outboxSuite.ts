@@ -9,6 +9,7 @@ import { disabledTests } from "./disabled.ts"
 import { failingTests } from "./failing.ts"
 import { publishingTests } from "./publishing.ts"
 import { settlingTests } from "./settling.ts"
+import { transactionTests } from "./transactions.ts"
 
 /** Declares the tests. */
 export const outboxSuite = (on: StoreTests): void => {
@@ -20,4 +21,5 @@ export const outboxSuite = (on: StoreTests): void => {
   failingTests(on)
   changesTests(on)
   deliveriesTests(on)
+  transactionTests(on)
 }

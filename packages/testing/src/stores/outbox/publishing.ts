@@ -6,6 +6,7 @@ import type { Claim } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
 import { type StoredWebhook, WebhookId } from "@tenure/core/Webhook"
 import { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fixture from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
@@ -44,6 +45,26 @@ export const publishingTests = ({ describe, test }: StoreTests): void => {
         }
       }))
 
+    test("stores bodies unchanged", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* prepared(1)
+        const body = JSON.stringify({ z: '\u0000 "\\ é 日本 \u{1f4a9}', a: 1e21, "": [null] })
+        yield* outbox.publish({ ...event(p1), body: `${body} ` })
+        expect((yield* claims()).map((one) => one.event.body)).toEqual([`${body} `])
+      }))
+
+    test("signs with the secrets that a webhook has when the delivery is claimed", () =>
+      Effect.gen(function* () {
+        const { outbox, webhook } = yield* preparedWebhook
+        const { secret } = Fixture.webhook(p1)
+        yield* outbox.publish(event(p1))
+        const previousUntil = (yield* Clock.currentTimeMillis) + 60_000
+        const rotation = { secret, previousUntil }
+        yield* (yield* WebhookStore).rotateSecret(p1, webhook.id, rotation)
+        const secrets = (yield* claims()).map((one) => one.webhook.secrets)
+        expect(secrets).toEqual([[secret, webhook.secret]])
+      }))
+
     test("fails if the project does not exist", () =>
       Effect.gen(function* () {
         const { outbox } = yield* prepared(1)
@@ -75,10 +96,11 @@ export const publishingTests = ({ describe, test }: StoreTests): void => {
         expect(urls).toHaveLength(2)
       }))
 
-    test("publishTo creates one delivery, for a webhook of the event's project", () =>
+    test("publishTo creates one delivery of any type, for a webhook of the event's project", () =>
       Effect.gen(function* () {
-        const { outbox, webhook } = yield* preparedWebhook
-        yield* (yield* WebhookStore).add(Fixture.webhook(p1), 50)
+        const { outbox } = yield* prepared(1)
+        const webhook = { ...Fixture.webhook(p1), eventTypes: [] }
+        yield* (yield* WebhookStore).add(webhook, 50)
         yield* outbox.publishTo(event(p1), webhook.id)
         expect((yield* claims()).map((one) => one.webhook.webhookId)).toEqual([webhook.id])
         const foreign = yield* Effect.flip(outbox.publishTo(event(p2), webhook.id))

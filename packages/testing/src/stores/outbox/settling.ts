@@ -24,6 +24,7 @@ import {
   statesOf,
   theClaim,
   timeout,
+  twoClaims,
 } from "./steps.ts"
 
 /** Declares the tests. */
@@ -84,7 +85,7 @@ export const settlingTests = ({ advance, describe, test }: StoreTests): void => 
         const webhook = yield* firstOf(webhooks)
         yield* publishMany(2)
         const own = (yield* claims(2)).filter((one) => one.webhook.webhookId === webhook.id)
-        expect(yield* settle(yield* firstOf(own), gone)).toBe(true)
+        expect(yield* settle(yield* firstOf(own), gone())).toBe(true)
         yield* outbox.publish(event(p1))
         const rest = yield* claims()
         // Two events, and the announcement between them.
@@ -97,6 +98,36 @@ export const settlingTests = ({ advance, describe, test }: StoreTests): void => 
         expect(yield* statesOf(webhook)).toEqual(["failed", "failed"])
         const listed = yield* (yield* WebhookStore).list(p1)
         expect(listed.map(({ disabledAt }) => disabledAt !== undefined)).toEqual([true, false])
+      }))
+
+    test("announces once that a webhook is gone", () =>
+      Effect.gen(function* () {
+        const { webhooks } = yield* prepared(2)
+        const webhook = yield* firstOf(webhooks)
+        yield* publishMany(2)
+        const own = (yield* claims()).filter((one) => one.webhook.webhookId === webhook.id)
+        expect(yield* Effect.forEach(own, (one) => settle(one, gone()))).toEqual([true, true])
+        const types = (yield* claims()).map((one) => JSON.parse(one.event.body).type)
+        expect(types).toEqual(["webhook.disabled"])
+      }))
+
+    test("changes nothing with a claim whose lease has ended", () =>
+      Effect.gen(function* () {
+        const { outbox, webhooks } = yield* prepared(2)
+        yield* outbox.publish(event(p1))
+        const { one, other } = yield* twoClaims
+        yield* settle(other, delivered)
+        yield* advance(leaseMillis)
+        for (const late of [gone(), failed, retry(60_000, 60_000)]) {
+          expect(yield* settle(one, late)).toBe(false)
+        }
+        const again = yield* theClaim
+        expect(again.event).toEqual(one.event)
+        expect([again.webhook.webhookId, again.webhook.failures]).toEqual([
+          one.webhook.webhookId,
+          0,
+        ])
+        expect(yield* (yield* WebhookStore).list(p1)).toEqual(webhooks)
       }))
   })
 }

@@ -11,9 +11,9 @@ import { event, p1, p2, webhook } from "../../support/fixtures.ts"
 export const leaseMillis = 30_000
 
 export const answered = (status: number): Attempt => ({
-  at: 0,
+  at: 1234,
   durationMillis: 12,
-  result: { _tag: "Answered", status, body: "" },
+  result: { _tag: "Answered", status, body: "the response" },
 })
 export const attempt = answered(500)
 export const timeout: Attempt = { ...attempt, result: { _tag: "Failed", reason: "Timeout" } }
@@ -22,12 +22,12 @@ export const delivered: Settlement = { _tag: "Delivered", attempt: answered(200)
 export const failed: Settlement = { _tag: "Failed", attempt: timeout, holdMillis: 0 }
 export const released: Settlement = { _tag: "Released" }
 
-/** Disables the webhook, and announces that. */
-export const gone: Settlement = {
+/** Disables the webhook, and announces that with a new event. */
+export const gone = (): Settlement => ({
   _tag: "Disabled",
   attempt: answered(410),
   announcement: event(p1, "webhook.disabled"),
-}
+})
 
 export const retry = (delayMillis: number, holdMillis = 0): Settlement => ({
   _tag: "Retry",

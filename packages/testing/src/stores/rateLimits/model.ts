@@ -17,10 +17,11 @@ interface NaiveBucket {
 
 type Model = Map<string, NaiveBucket>
 
+// Each of the buckets is the first to be empty in some sequences.
 const policies: Policies = {
-  address: TokenBucket.policy({ limit: 3, window: Millis(3_000_000) }),
-  key: TokenBucket.policy({ limit: 2, window: Millis(8_000_000) }),
-  burst: TokenBucket.policy({ limit: 10, window: Millis(10_000_000), capacity: 4 }),
+  address: TokenBucket.policy({ limit: 5, window: Millis(10_000_000) }),
+  key: TokenBucket.policy({ limit: 3, window: Millis(12_000_000) }),
+  burst: TokenBucket.policy({ limit: 10, window: Millis(10_000_000), capacity: 2 }),
 }
 
 type Step =

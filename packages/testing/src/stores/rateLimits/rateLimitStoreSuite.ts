@@ -6,7 +6,17 @@ import * as TokenBucket from "@tenure/core/TokenBucket"
 import * as Effect from "effect/Effect"
 import type { StoreTests } from "../storeTests.ts"
 import { modelTests } from "./model.ts"
-import { client, five, hundred, policies, remainders, stranger, take, twenty } from "./steps.ts"
+import {
+  client,
+  five,
+  hundred,
+  policies,
+  remainders,
+  seven,
+  stranger,
+  take,
+  twenty,
+} from "./steps.ts"
 
 /** Which buckets a take draws on. */
 const bucketTests = ({ test }: StoreTests): void => {
@@ -47,11 +57,21 @@ const bucketTests = ({ test }: StoreTests): void => {
 
   test("has separate buckets for different ids, whatever characters they contain", () =>
     Effect.gen(function* () {
-      const ids = ["__proto__", "constructor", "address:::1/64", "a b'c\"d\\e"]
+      const ids = ["__proto__", "constructor", "address:::1/64", "a b'c\"d\\e", "a", "A"]
       for (const id of ids) {
         const left = { address: 99, key: 99, burst: 99 }
         expect(remainders(yield* take(client(id, id)))).toEqual(left)
       }
+    }))
+
+  test("keeps an empty bucket while many others are used", () =>
+    Effect.gen(function* () {
+      const small = { ...policies, address: five, key: five }
+      const one = client("one", "one")
+      yield* Effect.forEach(Array.from({ length: 5 }), () => take(one, small))
+      const others = Array.from({ length: 300 }, (_, index) => client(`${index}`, `${index}`))
+      yield* Effect.forEach(others, (other) => take(other, small), { concurrency: "unbounded" })
+      expect((yield* take(one, small)).admitted).toBe(false)
     }))
 }
 
@@ -90,16 +110,16 @@ const concurrencyTests = ({ test }: StoreTests): void => {
 const timeTests = ({ advance, test }: StoreTests): void => {
   test("returns when each bucket will be full, by the clock of the store", () =>
     Effect.gen(function* () {
-      const mixed = { address: five, key: twenty, burst: hundred }
+      const mixed = { address: seven, key: twenty, burst: hundred }
       const first = yield* take(client("1", "a"), mixed)
       const { now } = first
       expect(first).toMatchObject({
-        address: now + five.increment,
+        address: now + seven.increment,
         key: now + twenty.increment,
         burst: now + hundred.increment,
       })
       expect(yield* take(client("1", "a"), mixed)).toMatchObject({
-        address: now + 2 * five.increment,
+        address: now + 2 * seven.increment,
         key: now + 2 * twenty.increment,
         burst: now + 2 * hundred.increment,
       })
@@ -121,11 +141,30 @@ const timeTests = ({ advance, test }: StoreTests): void => {
     }))
 }
 
+const fullTests = ({ advance, test }: StoreTests): void => {
+  test.each([
+    ["address", { ...policies, address: five }],
+    ["key", { ...policies, key: five }],
+    ["burst", { ...policies, burst: five }],
+  ] as const)(
+    "admits no more than the %s bucket holds, even a second before it is full",
+    ([, mixed]) =>
+      Effect.gen(function* () {
+        const one = take(client("1", "a"), mixed)
+        yield* one
+        yield* advance(five.increment / 1000 - 1000)
+        const takes = yield* Effect.all(Array.from({ length: 5 }, () => one))
+        expect(takes.map(({ admitted }) => admitted)).toEqual([true, true, true, true, false])
+      }),
+  )
+}
+
 /** Declares the tests. */
 export const rateLimitStoreSuite = (on: StoreTests): void => {
   on.test("responds to a ping", () => RateLimitStore.use((store) => store.ping))
   bucketTests(on)
   concurrencyTests(on)
   timeTests(on)
+  fullTests(on)
   modelTests(on)
 }

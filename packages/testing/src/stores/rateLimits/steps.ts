@@ -8,6 +8,8 @@ import * as Effect from "effect/Effect"
 
 const hour = 3_600_000
 export const five = TokenBucket.policy({ limit: 5, window: Millis(hour) })
+/** Whose tokens return after a time that is no whole number of milliseconds. */
+export const seven = TokenBucket.policy({ limit: 7, window: Millis(hour) })
 export const twenty = TokenBucket.policy({ limit: 20, window: Millis(hour) })
 export const hundred = TokenBucket.policy({ limit: 100, window: Millis(hour) })
 

@@ -1,0 +1,257 @@
+/** Stores of memberships that are wrong. */
+
+import type { EndDate } from "@tenure/core/EndDate"
+import type { EventId } from "@tenure/core/Event"
+import { type AuditRow, MembershipNotFound, type UserId } from "@tenure/core/Membership"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import * as Origin from "@tenure/core/Origin"
+import { Outbox } from "@tenure/core/Outbox"
+import { ProjectId } from "@tenure/core/Project"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import { mutantsOf } from "./Mutant.ts"
+
+type Store = MembershipStore["Service"]
+
+/** Changes the rows of the audit trail. */
+const auditing =
+  (change: (row: AuditRow) => ReadonlyArray<AuditRow>) =>
+  ({ history }: Store): Partial<Store> => ({
+    history: (projectId, page) =>
+      Effect.map(history(projectId, page), (rows) => rows.flatMap(change)),
+  })
+
+const all = { userId: undefined, limit: 1_000_000 } as const
+
+/** Stores of memberships that are wrong. */
+export const memberships = mutantsOf(MembershipStore, {
+  "audits a grant without the date before": auditing((row) => [
+    row.action === "granted" ? { ...row, from: undefined } : row,
+  ]),
+
+  "audits an ending without the date before": auditing((row) => [
+    row.action === "ended" ? { ...row, from: undefined } : row,
+  ]),
+
+  "audits only extensions with their origin": auditing((row) => [
+    row.action === "extended" ? row : { ...row, origin: Origin.host },
+  ]),
+
+  "does not audit endings": auditing((row) => (row.action === "ended" ? [] : [row])),
+
+  "repeats bulk extensions in the history of each user": ({ history }) => ({
+    history: (projectId, { limit, userId }) =>
+      Effect.map(history(projectId, all), (rows) =>
+        rows
+          .filter((row) => userId === undefined || [userId, undefined].includes(row.userId))
+          .slice(0, limit),
+      ),
+  }),
+
+  "limits the history before it selects the user": ({ history }) => ({
+    history: (projectId, { limit, userId }) =>
+      Effect.map(history(projectId, { userId: undefined, limit }), (rows) =>
+        rows.filter((row) => userId === undefined || userId === row.userId),
+      ),
+  }),
+
+  "empties the audit trail when its project is created again": ({ createProject, history }) => {
+    let hidden = 0
+    return {
+      createProject: Effect.fnUntraced(function* (projectId) {
+        yield* createProject(projectId)
+        hidden = (yield* Effect.orDie(history(projectId, all))).length
+      }),
+      history: (projectId, { limit, userId }) =>
+        Effect.map(history(projectId, { userId, limit: limit + hidden }), (rows) =>
+          rows.slice(0, -hidden || undefined),
+        ),
+    }
+  },
+
+  "reads the date for the audit trail before its turn": ({ extend, find, history }) => {
+    const stale = new Map<AuditRow, EndDate>()
+    return {
+      extend: Effect.fnUntraced(function* (extension) {
+        const { endDate } = yield* find(extension.projectId, extension.userId)
+        yield* Effect.yieldNow
+        yield* extend(extension)
+        const [row] = yield* Effect.orDie(history(extension.projectId, all))
+        if (row !== undefined) stale.set(row, endDate)
+      }),
+      history: (projectId, page) =>
+        Effect.map(history(projectId, page), (rows) =>
+          rows.map((row) => ({ ...row, from: stale.get(row) ?? row.from })),
+        ),
+    }
+  },
+
+  "ignores an extension that changes nothing": ({ extend, find }) => ({
+    extend: Effect.fnUntraced(function* (extension) {
+      const { endDate } = yield* find(extension.projectId, extension.userId)
+      if (endDate !== extension.endDate) yield* extend(extension)
+    }),
+  }),
+
+  "ignores a bulk extension of nobody": ({ extendAll, list }) => ({
+    extendAll: Effect.fnUntraced(function* (extension) {
+      const members = yield* list(extension.projectId, { after: undefined, limit: 1 })
+      return members.length === 0 ? 0 : yield* extendAll(extension)
+    }),
+  }),
+
+  "publishes an event for each member of a bulk extension": ({ extendAll }, context) => ({
+    extendAll: Effect.fnUntraced(function* (extension) {
+      const total = yield* extendAll(extension)
+      const { publish } = Context.get(context, Outbox)
+      for (let member = 1; member < total; member++) yield* publish(extension.event)
+      return total
+    }),
+  }),
+
+  "publishes the event of an ending that fails": ({ end }, context) => ({
+    end: (ending) =>
+      Effect.tapError(end(ending), () =>
+        Effect.ignore(Context.get(context, Outbox).publish(ending.event)),
+      ),
+  }),
+
+  "counts memberships that a bulk extension leaves as they are": ({ extendAll, list }) => ({
+    extendAll: Effect.fnUntraced(function* (extension) {
+      yield* extendAll(extension)
+      const page = { after: undefined, limit: 1_000_000 }
+      return (yield* list(extension.projectId, page)).length
+    }),
+  }),
+
+  "ends the user's memberships in all projects": ({ createProject, end }) => {
+    const projects = new Set<ProjectId>()
+    return {
+      createProject: (projectId) => {
+        projects.add(projectId)
+        return createProject(projectId)
+      },
+      end: Effect.fnUntraced(function* (ending) {
+        yield* end(ending)
+        yield* Effect.forEach(projects, (projectId) => Effect.ignore(end({ ...ending, projectId })))
+      }),
+    }
+  },
+
+  "finds the memberships of other projects": ({ createProject, find }) => {
+    const projects = new Set<ProjectId>()
+    return {
+      createProject: (projectId) => {
+        projects.add(projectId)
+        return createProject(projectId)
+      },
+      find: (projectId, userId) =>
+        Effect.firstSuccessOf([projectId, ...projects].map((one) => find(one, userId))),
+    }
+  },
+
+  "compares the names of projects without regard to case": (right) => {
+    const lower = (projectId: ProjectId) => ProjectId(projectId.toLowerCase())
+    const lowered = <Change extends { readonly projectId: ProjectId }>(change: Change): Change => ({
+      ...change,
+      projectId: lower(change.projectId),
+    })
+    return {
+      createProject: (projectId) => right.createProject(lower(projectId)),
+      grant: (change) => right.grant(lowered(change)),
+      find: (projectId, userId) =>
+        Effect.map(right.find(lower(projectId), userId), (found) => ({ ...found, projectId })),
+    }
+  },
+
+  "creates a membership when it extends one that does not exist": ({ extend, grant }) => ({
+    extend: (extension) =>
+      Effect.catchTag(extend(extension), "MembershipNotFound", () =>
+        Effect.mapError(grant(extension), () => new MembershipNotFound(extension)),
+      ),
+  }),
+
+  "applies a bulk extension to those who join later": ({ extend, extendAll, grant }) => {
+    let bulk: EndDate | undefined
+    return {
+      extendAll: (extension) => {
+        bulk = extension.endDate
+        return extendAll(extension)
+      },
+      grant: Effect.fnUntraced(function* (change) {
+        yield* grant(change)
+        if (bulk !== undefined) yield* Effect.orDie(extend({ ...change, endDate: bulk }))
+      }),
+    }
+  },
+
+  "lists the date before a bulk extension": ({ extendAll, list }) => {
+    let before: ReadonlyMap<UserId, EndDate> = new Map()
+    return {
+      extendAll: Effect.fnUntraced(function* (extension) {
+        const page = { after: undefined, limit: 1_000_000 }
+        const members = yield* list(extension.projectId, page)
+        before = new Map(members.map(({ endDate, userId }) => [userId, endDate]))
+        return yield* extendAll(extension)
+      }),
+      list: (projectId, page) =>
+        Effect.map(list(projectId, page), (members) =>
+          members.map((one) => ({ ...one, endDate: before.get(one.userId) ?? one.endDate })),
+        ),
+    }
+  },
+
+  "sets the date and stores the rest in a second step": ({ extend, find }) => {
+    const early = new Map<UserId, EndDate>()
+    return {
+      extend: Effect.fnUntraced(function* (extension) {
+        yield* find(extension.projectId, extension.userId)
+        early.set(extension.userId, extension.endDate)
+        yield* Effect.yieldNow
+        yield* extend(extension)
+        early.delete(extension.userId)
+      }),
+      find: (projectId, userId) =>
+        Effect.map(find(projectId, userId), (found) => ({
+          ...found,
+          endDate: early.get(userId) ?? found.endDate,
+        })),
+    }
+  },
+
+  "keeps the date of a change whose event cannot be stored": ({ extend, find, grant }) => {
+    const published = new Set<EventId>()
+    const set = new Map<UserId, EndDate>()
+    return {
+      grant: (change) => {
+        published.add(change.event.id)
+        return grant(change)
+      },
+      extend: Effect.fnUntraced(function* (extension) {
+        const { event, endDate, userId } = extension
+        if (published.has(event.id)) {
+          set.set(userId, endDate)
+          return yield* Effect.die("the id of the event is not unique")
+        }
+        published.add(event.id)
+        yield* extend(extension)
+      }),
+      find: (projectId, userId) =>
+        Effect.map(find(projectId, userId), (found) => ({
+          ...found,
+          endDate: set.get(userId) ?? found.endDate,
+        })),
+    }
+  },
+})
+
+/** Outboxes that do not get the events of some changes. */
+export const eventsOfMemberships = mutantsOf(Outbox, {
+  "publishes no event for an ending": ({ claim }) => ({
+    claim: (options) =>
+      Effect.map(claim(options), (claimed) => ({
+        ...claimed,
+        claims: claimed.claims.filter(({ event }) => JSON.parse(event.body).type !== "ended"),
+      })),
+  }),
+})

@@ -1,0 +1,250 @@
+/** Outboxes that are wrong. */
+
+import type { EventId } from "@tenure/core/Event"
+import {
+  type Attempt,
+  type Claim,
+  type Delivery,
+  Outbox,
+  type Settlement,
+} from "@tenure/core/Outbox"
+import type { StoredWebhook, WebhookId } from "@tenure/core/Webhook"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import { mutantsOf } from "./Mutant.ts"
+
+type Store = Outbox["Service"]
+type ClaimOptions = Parameters<Store["claim"]>[0]
+
+/** Changes the options of claims. */
+const asking =
+  (change: (options: ClaimOptions) => ClaimOptions) =>
+  ({ claim }: Store): Partial<Store> => ({
+    claim: (options) => claim(change(options)),
+  })
+
+/** Changes claims. */
+const claiming =
+  (change: (claim: Claim) => Claim) =>
+  ({ claim }: Store): Partial<Store> => ({
+    claim: (options) =>
+      Effect.map(claim(options), (claimed) => ({ ...claimed, claims: claimed.claims.map(change) })),
+  })
+
+/** Changes settlements. */
+const settling =
+  (change: (settlement: Settlement) => Settlement) =>
+  ({ settle }: Store): Partial<Store> => ({
+    settle: (claim, settlement) => settle(claim, change(settlement)),
+  })
+
+/** Changes the deliveries that are listed. */
+const listing =
+  (change: (delivery: Delivery) => Delivery) =>
+  ({ deliveries }: Store): Partial<Store> => ({
+    deliveries: (webhook, page) => Effect.map(deliveries(webhook, page), (all) => all.map(change)),
+  })
+
+/** The attempt of a claim that was released. */
+const released: Attempt = {
+  at: 0,
+  durationMillis: 0,
+  result: { _tag: "Failed", reason: "Released" },
+}
+
+/** Outboxes that are wrong. */
+export const outbox = mutantsOf(Outbox, {
+  "delivers every event to every webhook": ({ publish, publishTo }, context) => ({
+    publish: Effect.fnUntraced(function* (event) {
+      const webhooks = yield* Context.get(context, WebhookStore).list(event.projectId)
+      if (webhooks.length === 0) yield* publish(event)
+      for (const { id } of webhooks) yield* Effect.ignore(publishTo(event, id))
+    }),
+  }),
+
+  "respects event types also for an event to one webhook": ({ publishTo }, context) => ({
+    publishTo: Effect.fnUntraced(function* (event, webhookId) {
+      const webhooks = yield* Effect.orDie(Context.get(context, WebhookStore).list(event.projectId))
+      const types = webhooks.find(({ id }) => id === webhookId)?.eventTypes
+      if (types === undefined || types.includes(event.type)) yield* publishTo(event, webhookId)
+    }),
+  }),
+
+  "stores bodies without the characters that databases refuse": ({ publish }) => ({
+    publish: (event) => publish({ ...event, body: event.body.replaceAll("\\u0000", "") }),
+  }),
+
+  "signs with the secret that a webhook had at the publication": (right, context) => {
+    const known = new Map<EventId, ReadonlyArray<StoredWebhook>>()
+    return {
+      publish: Effect.fnUntraced(function* (event) {
+        known.set(event.id, yield* Context.get(context, WebhookStore).list(event.projectId))
+        yield* right.publish(event)
+      }),
+      ...claiming((one) => {
+        const webhook = known.get(one.event.id)?.find(({ id }) => id === one.webhook.webhookId)
+        const secrets = webhook === undefined ? one.webhook.secrets : [webhook.secret]
+        return { ...one, webhook: { ...one.webhook, secrets } }
+      })(right),
+    }
+  },
+
+  "claims more deliveries of a webhook than it may": asking((options) => ({
+    ...options,
+    perWebhook: options.perWebhook + 1,
+  })),
+
+  "claims more deliveries of a project than it may": asking((options) => ({
+    ...options,
+    perProject: options.perProject + 1,
+  })),
+
+  "lets a lease end too early": asking((options) => ({
+    ...options,
+    leaseMillis: options.leaseMillis - 5000,
+  })),
+
+  "never claims a delivery again": asking((options) => ({ ...options, leaseMillis: 10 ** 9 })),
+
+  "hands a delivery out twice": ({ claim, settle }) => ({
+    claim: Effect.fnUntraced(function* (options) {
+      const claimed = yield* claim(options)
+      yield* Effect.forEach(claimed.claims, (one) => settle(one, { _tag: "Released" }))
+      return claimed
+    }),
+  }),
+
+  "claims what was published first before what was due first": ({ claim, publish }) => {
+    const published: Array<EventId> = []
+    const order = (one: Claim) => published.indexOf(one.event.id)
+    return {
+      publish: (event) => {
+        published.push(event.id)
+        return publish(event)
+      },
+      claim: (options) =>
+        Effect.map(claim(options), (claimed) => ({
+          ...claimed,
+          claims: claimed.claims.every((one) => order(one) !== -1)
+            ? claimed.claims.toSorted((one, other) => order(one) - order(other))
+            : claimed.claims,
+        })),
+    }
+  },
+
+  "does not say when the next delivery is due": ({ claim }) => ({
+    claim: (options) =>
+      Effect.map(claim(options), ({ claims }) => ({ claims, nextDueMillis: undefined })),
+  }),
+
+  "counts no failures of webhooks": claiming((one) => ({
+    ...one,
+    webhook: { ...one.webhook, failures: 0 },
+  })),
+
+  "holds no webhook after a retry": settling((settlement) =>
+    settlement._tag === "Retry" ? { ...settlement, holdMillis: 0 } : settlement,
+  ),
+
+  "holds no webhook after a failure": settling((settlement) =>
+    settlement._tag === "Failed" ? { ...settlement, holdMillis: 0 } : settlement,
+  ),
+
+  "counts released claims as attempts": settling((settlement) =>
+    settlement._tag === "Released"
+      ? { _tag: "Retry", attempt: released, delayMillis: 0, holdMillis: 0 }
+      : settlement,
+  ),
+
+  "says that it settled a claim whose lease has ended": ({ settle }) => ({
+    settle: (...settlement) => Effect.as(settle(...settlement), true),
+  }),
+
+  "announces that a webhook is gone although the claim is void": ({ publish, settle }) => ({
+    settle: Effect.fnUntraced(function* (claim, settlement) {
+      const isSettled = yield* settle(claim, settlement)
+      if (!isSettled && settlement._tag === "Disabled") {
+        yield* Effect.ignore(publish(settlement.announcement))
+      }
+      return isSettled
+    }),
+  }),
+
+  "announces for each claim that a webhook is gone": ({ publish, settle }) => {
+    const gone = new Set<WebhookId>()
+    return {
+      settle: Effect.fnUntraced(function* (claim, settlement) {
+        const isSettled = yield* settle(claim, settlement)
+        if (isSettled && settlement._tag === "Disabled") {
+          if (gone.has(claim.webhook.webhookId)) {
+            yield* Effect.ignore(publish(settlement.announcement))
+          }
+          gone.add(claim.webhook.webhookId)
+        }
+        return isSettled
+      }),
+    }
+  },
+
+  "drops the responses of receivers": listing((delivery) => ({
+    ...delivery,
+    attempts: delivery.attempts.map((attempt) =>
+      attempt.result._tag === "Answered"
+        ? { ...attempt, result: { ...attempt.result, body: "" } }
+        : attempt,
+    ),
+  })),
+
+  "dates all attempts to the epoch": listing((delivery) => ({
+    ...delivery,
+    attempts: delivery.attempts.map((attempt) => ({ ...attempt, at: 0 })),
+  })),
+
+  "lists the last attempt alone": listing((delivery) => ({
+    ...delivery,
+    attempts: delivery.attempts.slice(-1),
+  })),
+
+  "limits the list of deliveries before it selects their state": ({ deliveries }) => ({
+    deliveries: (webhook, { state, ...page }) =>
+      Effect.map(deliveries(webhook, page), (all) =>
+        all.filter((delivery) => state === undefined || delivery.state === state),
+      ),
+  }),
+
+  "does not list the deliveries of webhooks that were removed": ({ deliveries }, context) => ({
+    deliveries: Effect.fnUntraced(function* (webhook, page) {
+      const webhooks = yield* Effect.orDie(
+        Context.get(context, WebhookStore).list(webhook.projectId),
+      )
+      const isKnown = webhooks.some(({ id }) => id === webhook.webhookId)
+      return isKnown ? yield* deliveries(webhook, page) : []
+    }),
+  }),
+
+  "replays failed deliveries of later events only": ({ replay }) => ({
+    replay: (webhook, which) =>
+      replay(webhook, which._tag === "FailedSince" ? { ...which, at: which.at + 1 } : which),
+  }),
+
+  "tells dispatchers of a change again and again": () => ({
+    nextChange: Effect.succeed({ _tag: "Due" }),
+  }),
+
+  "tells dispatchers nothing of changes of memberships": (right) => {
+    const changed = Latch.makeUnsafe()
+    const opening = <A, E>(operation: Effect.Effect<A, E>) =>
+      Effect.tap(operation, () => changed.open)
+    return {
+      publish: (event) => opening(right.publish(event)),
+      settle: (...settlement) => opening(right.settle(...settlement)),
+      replay: (...which) => opening(right.replay(...which)),
+      nextChange: Effect.map(changed.await, () => {
+        changed.closeUnsafe()
+        return { _tag: "Due" } as const
+      }),
+    }
+  },
+})

@@ -1,0 +1,152 @@
+/** Stores of token buckets that are wrong. */
+
+import { type Client, type Policies, RateLimitStore } from "@tenure/core/RateLimitStore"
+import * as TokenBucket from "@tenure/core/TokenBucket"
+import { inMicros, type Micros } from "@tenure/core/Units"
+import * as Effect from "effect/Effect"
+import { mutantsOf } from "./Mutant.ts"
+
+type Bucket = keyof Policies
+type Store = RateLimitStore["Service"]
+
+/** The parts of a store of token buckets. */
+interface Parts {
+  /** Returns the name of a client's bucket, or `undefined` if the client has none. */
+  readonly nameOf: (bucket: Bucket, client: Client) => string | undefined
+  readonly policyOf: (policy: TokenBucket.Policy) => TokenBucket.Policy
+  /** Returns the state of a bucket that was stored. */
+  readonly load: (tat: Micros, now: Micros, policy: TokenBucket.Policy) => TokenBucket.Tat
+  /** Returns the state of a bucket to store. */
+  readonly save: (tat: Micros) => Micros
+  /** Tells whether a bucket loses a token. */
+  readonly isTaken: (isAdmitted: boolean, hasToken: boolean) => boolean
+  /** What happens between reading the buckets and writing them. */
+  readonly pause: Effect.Effect<void>
+  /** The most buckets that are kept. */
+  readonly most: number
+}
+
+const correct: Parts = {
+  nameOf: (bucket, { address, keyId }) => {
+    if (bucket === "address") return `address ${address}`
+    return keyId && `${bucket} ${keyId}`
+  },
+  policyOf: (policy) => policy,
+  load: (tat) => tat,
+  save: (tat) => tat,
+  isTaken: (isAdmitted) => isAdmitted,
+  pause: Effect.void,
+  most: Infinity,
+}
+
+/** Makes a store of which some parts are wrong. It has the clock of the right one. */
+const built =
+  (wrong: Partial<Parts>) =>
+  ({ take }: Store): Partial<Store> => {
+    const parts = { ...correct, ...wrong }
+    const tats = new Map<string, Micros>()
+
+    const put = (name: string, tat: Micros): void => {
+      tats.delete(name)
+      tats.set(name, parts.save(tat))
+      for (const oldest of tats.keys()) if (tats.size > parts.most) tats.delete(oldest)
+    }
+
+    const read = (bucket: Bucket, client: Client, given: TokenBucket.Policy, now: Micros) => {
+      const name = parts.nameOf(bucket, client)
+      const policy = parts.policyOf(given)
+      const stored = name === undefined ? undefined : tats.get(name)
+      const tat = stored && parts.load(stored, now, policy)
+      const before = TokenBucket.current(tat, now, policy)
+      return { name, before, after: TokenBucket.take(before, now, policy) }
+    }
+
+    const write = ({ after, before, name }: ReturnType<typeof read>, admitted: boolean): Micros => {
+      if (name === undefined) return before
+      const tat = parts.isTaken(admitted, after.admitted) ? after.tat : before
+      put(name, tat)
+      return parts.save(tat)
+    }
+
+    return {
+      take: Effect.fnUntraced(function* (client, policies) {
+        const { now } = yield* take(client, policies)
+        const address = read("address", client, policies.address, now)
+        const key = read("key", client, policies.key, now)
+        const burst = read("burst", client, policies.burst, now)
+        yield* parts.pause
+        const admitted = [address, key, burst].every(({ after }) => after.admitted)
+        return {
+          admitted,
+          now,
+          address: write(address, admitted),
+          key: write(key, admitted),
+          burst: write(burst, admitted),
+        }
+      }),
+    }
+  }
+
+const seconds = (count: number): number => count * 1_000_000
+
+const rounded = (unit: number) => inMicros((tat: Micros) => Math.ceil(tat / unit) * unit)
+
+/** What the parts make if none is wrong. */
+export const rightRateLimits = mutantsOf(RateLimitStore, { "is right": built({}) })
+
+/** Stores of token buckets that are wrong. */
+export const rateLimits = mutantsOf(RateLimitStore, {
+  "forgets buckets five seconds before they are full": built({
+    load: (tat, now) => (tat - now < seconds(5) ? undefined : tat),
+  }),
+
+  "forgets buckets that are half full": built({
+    load: (tat, now, policy) => (tat - now < TokenBucket.span(policy) / 2 ? undefined : tat),
+  }),
+
+  "keeps a hundred buckets": built({ most: 100 }),
+
+  "rounds times to seconds": built({ save: rounded(1_000_000) }),
+
+  "rounds times to milliseconds": built({ save: rounded(1000) }),
+
+  "does not know capacities": built({
+    policyOf: (policy) => ({ ...policy, capacity: policy.limit }),
+  }),
+
+  "takes tokens for refusals from the buckets that have some": built({
+    isTaken: (_, hasToken) => hasToken,
+  }),
+
+  "takes no tokens": built({ isTaken: () => false }),
+
+  "reads buckets before its turn": built({ pause: Effect.yieldNow }),
+
+  "compares names without regard to case": built({
+    nameOf: (...of) => correct.nameOf(...of)?.toLowerCase(),
+  }),
+
+  "keeps one bucket for a key and an address of the same name": built({
+    nameOf: (bucket, { address, keyId }) => (bucket === "address" ? address : keyId),
+  }),
+
+  "keeps one bucket of a key for its limit and its bursts": built({
+    nameOf: (bucket, client) => correct.nameOf(bucket === "burst" ? "key" : bucket, client),
+  }),
+
+  "keeps a bucket for each address of a key": built({
+    nameOf: (bucket, client) =>
+      correct.nameOf(bucket, client) && `${correct.nameOf(bucket, client)} ${client.address}`,
+  }),
+
+  "keeps buckets for clients without a key": built({
+    nameOf: (bucket, { address, keyId }) => `${bucket} ${bucket === "address" ? address : keyId}`,
+  }),
+
+  "counts clients with a key by their key alone": built({
+    nameOf: (bucket, client) =>
+      bucket === "address" && client.keyId !== undefined
+        ? undefined
+        : correct.nameOf(bucket, client),
+  }),
+})

@@ -1,0 +1,164 @@
+/** Stores of webhooks that are wrong. */
+
+import type { ProjectId } from "@tenure/core/Project"
+import {
+  type StoredWebhook,
+  type WebhookId,
+  WebhookLimitReached,
+  WebhookNotFound,
+} from "@tenure/core/Webhook"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Effect from "effect/Effect"
+import { mutantsOf } from "./Mutant.ts"
+
+type Store = WebhookStore["Service"]
+
+/** Changes the webhooks that are listed. */
+const listing =
+  (change: (all: ReadonlyArray<StoredWebhook>) => ReadonlyArray<StoredWebhook>) =>
+  ({ list }: Store): Partial<Store> => ({
+    list: (projectId) => Effect.map(list(projectId), change),
+  })
+
+/** Changes webhooks as they are added. */
+const adding =
+  (change: (webhook: StoredWebhook) => StoredWebhook) =>
+  ({ add }: Store): Partial<Store> => ({
+    add: (webhook, limit) => add(change(webhook), limit),
+  })
+
+const noLimit = 1_000_000
+
+/** Stores of webhooks that are wrong. */
+export const webhooks = mutantsOf(WebhookStore, {
+  "lists the newest first": listing((all) => all.toReversed()),
+
+  "rounds times to seconds": adding((webhook) => ({
+    ...webhook,
+    createdAt: Math.floor(webhook.createdAt / 1000) * 1000,
+  })),
+
+  "normalizes URLs": adding((webhook) => ({ ...webhook, url: new URL(webhook.url).href })),
+
+  "takes a webhook for no events to be for all": adding((webhook) => ({
+    ...webhook,
+    eventTypes: webhook.eventTypes?.length === 0 ? undefined : webhook.eventTypes,
+  })),
+
+  "forgets the event types when a secret is rotated": listing((all) =>
+    all.map((webhook) =>
+      webhook.previous === undefined ? webhook : { ...webhook, eventTypes: undefined },
+    ),
+  ),
+
+  "adds one webhook too many": ({ add }) => ({
+    add: (webhook, limit) => add(webhook, limit + 1),
+  }),
+
+  "checks the limit before its turn": ({ add, list }) => ({
+    add: Effect.fnUntraced(function* (webhook, limit) {
+      const known = yield* list(webhook.projectId)
+      yield* Effect.yieldNow
+      if (known.length >= limit) return yield* new WebhookLimitReached({ limit })
+      yield* add(webhook, noLimit)
+    }),
+  }),
+
+  "counts the webhooks of all projects": ({ add }) => {
+    let count = 0
+    return {
+      add: (webhook, limit) => {
+        if (count >= limit) return Effect.fail(new WebhookLimitReached({ limit }))
+        count++
+        return add(webhook, noLimit)
+      },
+    }
+  },
+
+  "counts webhooks that were removed": ({ add }) => {
+    const counts = new Map<ProjectId, number>()
+    return {
+      add: (webhook, limit) => {
+        const count = counts.get(webhook.projectId) ?? 0
+        if (count >= limit) return Effect.fail(new WebhookLimitReached({ limit }))
+        counts.set(webhook.projectId, count + 1)
+        return add(webhook, noLimit)
+      },
+    }
+  },
+
+  "drops the previous secret at once": ({ rotateSecret }) => ({
+    rotateSecret: (projectId, webhookId, { secret }) =>
+      rotateSecret(projectId, webhookId, { secret, previousUntil: 0 }),
+  }),
+
+  "signs with the previous secret for ever": ({ rotateSecret }) => ({
+    rotateSecret: (projectId, webhookId, { secret }) =>
+      rotateSecret(projectId, webhookId, { secret, previousUntil: Infinity }),
+  }),
+
+  "returns a signing key that it does not store": ({ addSigningKey }) => ({
+    addSigningKey: (projectId, webhookId, key) =>
+      Effect.as(addSigningKey(projectId, webhookId, key), key),
+  }),
+
+  "looks for a signing key before its turn": ({ addSigningKey, list }) => ({
+    addSigningKey: Effect.fnUntraced(function* (projectId, webhookId, key) {
+      const known = yield* Effect.orDie(list(projectId))
+      yield* Effect.yieldNow
+      yield* addSigningKey(projectId, webhookId, key)
+      return known.find(({ id }) => id === webhookId)?.signingKey ?? key
+    }),
+  }),
+
+  "fails to enable a webhook that is enabled": ({ enable, list }) => ({
+    enable: Effect.fnUntraced(function* (projectId, webhookId) {
+      const known = yield* Effect.orDie(list(projectId))
+      if (known.some(({ disabledAt, id }) => id === webhookId && disabledAt === undefined)) {
+        return yield* new WebhookNotFound({ webhookId })
+      }
+      yield* enable(projectId, webhookId)
+    }),
+  }),
+
+  "enables unknown webhooks": ({ enable }) => ({
+    enable: (...ids) => Effect.ignore(enable(...ids)),
+  }),
+
+  "removes webhooks of other projects": ({ add, remove }) => {
+    const owners = new Map<WebhookId, ProjectId>()
+    return {
+      add: (webhook, limit) => {
+        owners.set(webhook.id, webhook.projectId)
+        return add(webhook, limit)
+      },
+      remove: (projectId, webhookId) => remove(owners.get(webhookId) ?? projectId, webhookId),
+    }
+  },
+
+  "delivers to webhooks that were removed": ({ add, list }) => {
+    const removed = new Set<WebhookId>()
+    return {
+      add: (webhook, limit) => add(webhook, limit + removed.size),
+      remove: Effect.fnUntraced(function* (projectId, webhookId) {
+        const known = yield* Effect.orDie(list(projectId))
+        if (removed.has(webhookId) || !known.some(({ id }) => id === webhookId)) {
+          return yield* new WebhookNotFound({ webhookId })
+        }
+        removed.add(webhookId)
+      }),
+      list: (projectId) =>
+        Effect.map(list(projectId), (all) => all.filter(({ id }) => !removed.has(id))),
+    }
+  },
+
+  "cancels the deliveries of other webhooks when one is removed": ({ add, list, remove }) => ({
+    remove: Effect.fnUntraced(function* (projectId, webhookId) {
+      yield* remove(projectId, webhookId)
+      for (const other of yield* Effect.orDie(list(projectId))) {
+        yield* remove(projectId, other.id)
+        yield* Effect.orDie(add(other, noLimit))
+      }
+    }),
+  }),
+})
