@@ -77,7 +77,7 @@ const sections: ReadonlyArray<Section> = [
 
 // A doc comment, the name of an option, and its definition, or the type of `stores`.
 const documented =
-  /\/\*\*((?:(?!\*\/).)*)\*\/\s*(?:readonly )?(\w+):\s*(?:Setting\.|StoreLayers<)/gs
+  /\/\*\*((?:(?!\*\/).)*)\*\/\s*(?:readonly )?(\w+):\s*(?:Setting\.|DatabaseUrl\.|StoreLayers<)/gs
 
 /** The text of a doc comment in one line. */
 const textOf = (comment: string): string =>

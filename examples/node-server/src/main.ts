@@ -106,7 +106,7 @@ const server = (settings: Settings, started: Effect.Effect<void>) =>
     Effect.provide(tenureLayer(settings)),
     Effect.catchTags({
       InvalidInput: (error) => Effect.fail(fromInvalidInput(error)),
-      SqlError: (error) => Effect.fail(fromDatabase(error)),
+      DatabaseUnusable: (error) => Effect.fail(fromDatabase(error)),
       SchemaMismatch: (error) => Effect.fail(fromDatabase(error)),
     }),
     Effect.provide(Logger.layer([Log.logger])),

@@ -173,13 +173,14 @@ describe("a server with a database", () => {
   }, 30_000)
 
   it.each([
-    ["a database that does not answer", "postgres://someone:hidden@127.0.0.1:1/nothing"],
-    ["an invalid DATABASE_URL", "hidden"],
-  ])("%s stops the server with a message and exit code 1", async (_name, url) => {
-    const { code, stderr, stdout } = await start("node-server", { PORT: "0", DATABASE_URL: url })
-      .ended
-    expect(code).toBe(1)
-    expect(stderr).toContain("DATABASE_URL")
-    expect(stderr + stdout).not.toContain("hidden")
+    ["does not answer", "postgres://user:hidden@127.0.0.1:1/a", "connect ECONNREFUSED 127.0.0.1:1"],
+    ["has no such user", () => database.url.replace(/\/\/.*@/, "//user:hidden@"), 'user "user"'],
+  ])("that %s stops with a message that says so, and exit code 1", async (_name, url, cause) => {
+    const DATABASE_URL = typeof url === "string" ? url : url()
+    const { code, stderr, stdout } = await start("node-server", { PORT: "0", DATABASE_URL }).ended
+    expect([code, stdout]).toEqual([1, ""])
+    expect(stderr).toMatch(/^DATABASE_URL: The database cannot be used: .*\n$/)
+    expect(stderr).toContain(cause)
+    expect(stderr).not.toContain("hidden")
   })
 })

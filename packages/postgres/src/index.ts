@@ -14,8 +14,9 @@ import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
 import type { SqlError } from "effect/sql/SqlError"
+import { type DatabaseUnusable, fromSqlError } from "./connection/DatabaseUnusable.ts"
+import * as DatabaseUrl from "./connection/DatabaseUrl.ts"
 import * as Executor from "./connection/Executor.ts"
 import { regularly } from "./connection/housekeeping.ts"
 import { days } from "./connection/parameters.ts"
@@ -30,6 +31,7 @@ import * as PostgresOutbox from "./outbox/outbox.ts"
 import { type Rewritten, rewriteSecrets as rewriteAll } from "./webhooks/rewriteSecrets.ts"
 import * as Webhooks from "./webhooks/webhookStore.ts"
 
+export { DatabaseUnusable } from "./connection/DatabaseUnusable.ts"
 export { Database } from "./Database.ts"
 export { SchemaMismatch } from "./migrations/migrate.ts"
 export type { Rewritten } from "./webhooks/rewriteSecrets.ts"
@@ -63,13 +65,11 @@ export interface Options extends Setting.Input<typeof options> {}
 
 /** The options of stores that open their own connections. */
 export const connectionOptions = Setting.struct({
-  /** The URL of the database, for example `postgres://user:password@host:5432/database`. */
-  url: Setting.checked<string>(
-    "a PostgreSQL URL, such as postgres://user:password@host:5432/database",
-    (given) => typeof given === "string" && /^postgres(ql)?:\/\/./.test(given),
-    // A URL may hold a password.
-    (given) => (typeof given === "string" ? "another text" : typeof given),
-  ),
+  /**
+   * The URL of the database, for example `postgres://user:password@host:5432/database`. Connections to
+   * other machines are encrypted, unless its parameter `sslmode` is `disable`.
+   */
+  url: DatabaseUrl.setting,
   /**
    * The size of the connection pool. One more connection listens for notifications. Default: `10`.
    */
@@ -79,8 +79,6 @@ export const connectionOptions = Setting.struct({
 
 /** The options that a host passes. */
 export interface ConnectionOptions extends Setting.Input<typeof connectionOptions> {}
-
-type Failure = InvalidInput | SqlError | Migrations.SchemaMismatch
 
 const quoted = (schema: string): string => `"${schema}"`
 
@@ -104,7 +102,11 @@ const quoted = (schema: string): string => `"${schema}"`
  */
 export const migrate = (
   given: Setting.Input<typeof migrateOptions> = {},
-): Effect.Effect<ReadonlyArray<number>, Failure, PgClient.PgClient> =>
+): Effect.Effect<
+  ReadonlyArray<number>,
+  InvalidInput | SqlError | Migrations.SchemaMismatch,
+  PgClient.PgClient
+> =>
   Effect.gen(function* () {
     const { schema } = yield* Setting.read(migrateOptions, given)
     return yield* Migrations.migrate(yield* PgClient.PgClient, quoted(schema))
@@ -148,12 +150,15 @@ export const rewriteSecrets = (
     )
   })
 
+type Failure = InvalidInput | DatabaseUnusable | Migrations.SchemaMismatch
+
 /**
  * Makes all stores on the database client of an Effect host, and `Database` for the host's own stores.
  *
  * An operation inside a transaction of that client (`sql.withTransaction`) commits and rolls back with
- * it. Fails with `SchemaMismatch` if the version of the tables is not supported, with `SqlError` if the
- * database does not answer, and with `InvalidInput` if an option is invalid.
+ * it. Fails with `SchemaMismatch` if the version of the tables is not supported, with
+ * `DatabaseUnusable` if a connection or a statement fails, and with `InvalidInput` if an option is
+ * invalid.
  *
  * @example
  * ```ts
@@ -170,7 +175,11 @@ export const rewriteSecrets = (
 export const layer = (
   given: Options = {},
 ): Layer.Layer<Stores | Database, Failure, PgClient.PgClient> =>
-  Layer.unwrap(Effect.map(Setting.read(options, given), onClient))
+  Layer.unwrap(Effect.map(Setting.read(options, given), onClient)).pipe(
+    Layer.catchTag("SqlError", unusable),
+  )
+
+const unusable = (error: SqlError) => Layer.effectContext(Effect.fail(fromSqlError(error)))
 
 const onClient = (settings: Setting.Output<typeof options>) =>
   Layer.effectContext(
@@ -210,13 +219,12 @@ export const postgres = (given: ConnectionOptions): Layer.Layer<Stores, Failure>
     Effect.gen(function* () {
       const { maxConnections, url, ...settings } = yield* Setting.read(connectionOptions, given)
       const client = PgClient.layer({
-        url: Redacted.make(url),
+        ...(yield* DatabaseUrl.toConfig(url, "url")),
         maxConnections,
         connectTimeout: "2 seconds",
-        applicationName: "tenure",
         // The isolation level that the statements need, whatever the default of the database is.
         startupParameters: { default_transaction_isolation: "read committed" },
       })
       return Layer.provide(onClient(settings), client)
     }),
-  )
+  ).pipe(Layer.catchTag("SqlError", unusable))

@@ -10,7 +10,10 @@ import { parseArgs } from "node:util"
 import { PgClient } from "@effect/sql-pg"
 import * as Keyring from "@tenure/core/Keyring"
 import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
+import * as Layer from "effect/Layer"
+import { isSqlError } from "effect/sql/SqlError"
+import { explain } from "../connection/DatabaseUnusable.ts"
+import { toConfig } from "../connection/DatabaseUrl.ts"
 import { migrate, rewriteSecrets } from "../index.ts"
 
 class UsageError extends Error {
@@ -69,6 +72,18 @@ const directionOf = (options: Readonly<Record<string, boolean>>): Direction | un
   return decrypts === true ? "decrypt" : undefined
 }
 
+const clientOf = (url: string) =>
+  Layer.unwrap(
+    Effect.map(toConfig(url, "DATABASE_URL"), (config) =>
+      PgClient.layer({ ...config, maxConnections: 1 }),
+    ),
+  )
+
+const messageOf = (error: unknown): string => {
+  if (isSqlError(error)) return explain(error)
+  return error instanceof Error ? error.message : String(error)
+}
+
 const run = async (): Promise<string> => {
   const { positionals, values } = parseArgs({
     allowPositionals: true,
@@ -85,15 +100,12 @@ const run = async (): Promise<string> => {
   const direction = directionOf(values)
   return Effect.suspend<string, unknown, PgClient.PgClient>(() =>
     direction === undefined ? applied(schema) : rewritten(schema, direction),
-  ).pipe(
-    Effect.provide(PgClient.layer({ url: Redacted.make(url), maxConnections: 1 })),
-    Effect.runPromise,
-  )
+  ).pipe(Effect.provide(clientOf(url)), Effect.runPromise)
 }
 
 try {
   process.stdout.write(`${await run()}\n`)
 } catch (error) {
-  process.stderr.write(`${error instanceof UsageError ? error.message : String(error)}\n`)
+  process.stderr.write(`${messageOf(error)}\n`)
   process.exitCode = 1
 }
