@@ -14,8 +14,7 @@ const options = {
   webhooks: { allowedNetworks: ["127.0.0.0/8"], retrySchedule: [100, 100, 100] },
 }
 
-// Elapsed time is part of what these tests are about. They may run again, since the machine may be
-// busy.
+// Elapsed time is part of what the test is about. It may run again, since the machine may be busy.
 const patiently = { retry: 2 }
 
 interface Registered {
@@ -162,8 +161,7 @@ const attemptTests = (serving: Serving): void => {
   )
 
   it(
-    "reaches a receiver within a second while another does not respond",
-    patiently,
+    "reaches a receiver soon while another does not respond",
     serving(
       receiving(
         async ({ call }, hanging) => {
@@ -173,14 +171,15 @@ const attemptTests = (serving: Serving): void => {
             await call("PATCH", extendOne, { body: { extend } })
           const extended = performance.now()
           await healthy.until(10)
-          expect(performance.now() - extended).toBeLessThan(1000)
+          expect(performance.now() - extended).toBeLessThan(10_000)
           await hanging.until(4)
           expect(hanging.received).toHaveLength(4)
           healthy.close()
         },
         () => {},
       ),
-      options,
+      // What waited for an attempt that hangs would take an hour.
+      { webhooks: { ...options.webhooks, timeout: "1 hour" } },
     ),
   )
 }

@@ -31,8 +31,8 @@ const slowReceivers = [
   ["sends its body byte by byte", "http", drip],
 ] as const
 
-// Elapsed time is what the test is about. It may run again, since the machine may be busy.
-const patiently = { retry: 2, timeout: 60_000 }
+// What waits for an attempt that hangs takes an hour.
+const soonMillis = 10_000
 
 // More receivers than attempts that may be in flight.
 const hangingProjects = [
@@ -74,10 +74,10 @@ export const deadlineTests = ({ listener, receiver, sender }: Deliveries): void 
     })
 
     it.each(hangingProjects)(
-      "starts within a second while $projects projects have $webhooks receivers each that do not respond, of $maxInFlight attempts",
-      patiently,
+      "starts soon while $projects projects have $webhooks receivers each that do not respond, of $maxInFlight attempts",
+      { timeout: 60_000 },
       async ({ maxInFlight, projects, webhooks }) => {
-        const { publish, tenure, webhookTo } = await sender({ maxInFlight })
+        const { publish, tenure, webhookTo } = await sender({ maxInFlight, timeout: "1 hour" })
         let hanging = 0
         const port = await listener(() => {
           hanging += 1
@@ -99,7 +99,7 @@ export const deadlineTests = ({ listener, receiver, sender }: Deliveries): void 
         await publish(5)
         const published = performance.now()
         await healthy.until(5)
-        expect(performance.now() - published).toBeLessThan(1000)
+        expect(performance.now() - published).toBeLessThan(soonMillis)
       },
     )
   })
