@@ -1,10 +1,10 @@
 import { execFile } from "node:child_process"
 import { mkdir, rm, writeFile } from "node:fs/promises"
 import { promisify } from "node:util"
-import { send } from "@tenure/testing"
+import { freePort, send } from "@tenure/testing"
 import { beforeAll, describe, expect, inject, it, vi } from "vitest"
 import { type Example, findExamples, root } from "./examples.ts"
-import { freePort, freshDatabase, run, start } from "./programs.ts"
+import { freshDatabase, run, start } from "./programs.ts"
 
 declare module "vitest" {
   interface ProvidedContext {

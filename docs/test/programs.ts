@@ -1,7 +1,6 @@
 /** Examples as programs of their own, and what they need. */
 
 import { execFile, spawn } from "node:child_process"
-import { createServer } from "node:net"
 import { createInterface } from "node:readline"
 import { promisify } from "node:util"
 import { PgClient } from "@effect/sql-pg"
@@ -15,22 +14,13 @@ const environment = (variables: Readonly<Record<string, string>>) => ({
   ...variables,
 })
 
-/** Returns a port that is free. */
-export const freePort = async (): Promise<string> => {
-  const probe = createServer()
-  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve))
-  const address = probe.address()
-  await new Promise((resolve) => probe.close(resolve))
-  return String(typeof address === "object" ? address?.port : "")
-}
-
 /** Starts a server on a port, and waits until it prints how to authorize requests. */
 export const start = async (
   file: string,
-  port: string,
+  port: number,
 ): Promise<{ readonly authorization: string; readonly stop: () => void }> => {
   const program = spawn(process.execPath, argumentsOf(file), {
-    env: environment({ PORT: port }),
+    env: environment({ PORT: String(port) }),
     stdio: ["ignore", "pipe", "inherit"],
   })
   const authorization = await new Promise<string>((resolve, reject) => {

@@ -5,22 +5,13 @@ import { connect, createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { send, startReceiver } from "@tenure/testing"
+import { freePort, send, startReceiver } from "@tenure/testing"
 import { afterAll, afterEach, describe, expect, it } from "vitest"
 import { endAll, start, startServer } from "./programs.ts"
 
 const run = promisify(execFile)
 
 afterEach(endAll)
-
-/** Returns a free port, for a program that needs one in its environment. */
-const freePort = async (): Promise<number> => {
-  const probe = createServer()
-  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve))
-  const address = probe.address()
-  await new Promise((resolve) => probe.close(resolve))
-  return typeof address === "object" ? (address?.port ?? 0) : 0
-}
 
 const extend = "2099-01-01T00:00:00.000Z"
 

