@@ -16,9 +16,10 @@ const project = (root: string, name = root.split("/").at(-1) ?? root) => ({
     name,
     root,
     include: ["test/**/*.test.ts"],
-    // A property takes its time where others are at work.
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    // No test is about these times: they end what hangs, and a busy machine is slow.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000, interval: 20 } },
     // Files share a process, where modules are loaded once: no test leaves anything behind.
     isolate: false,
     restoreMocks: true,

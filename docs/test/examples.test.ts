@@ -44,7 +44,7 @@ describe("the examples of the documentation", () => {
     expect(examples.length).toBeGreaterThan(10)
   })
 
-  it("are type-correct", { timeout: 120_000 }, async () => {
+  it("are type-correct", async () => {
     const tsc = promisify(execFile)(`${root}/node_modules/.bin/tsc`, ["-p", folder])
     const faults = await tsc.then(() => "").catch(({ stdout }) => String(stdout))
     expect(faults).toBe("")

@@ -50,4 +50,4 @@ it("the server extends a subscription, and exits on SIGTERM", async () => {
   } finally {
     program.kill("SIGKILL")
   }
-}, 30_000)
+})

@@ -54,7 +54,7 @@ beforeAll(async () => {
   url = `http://127.0.0.1:${address.port}`
   const { issue } = await runtime.runPromise(ApiKeys)
   token = (await runtime.runPromise(issue({ projects: [projectId] }))).token
-}, 30_000)
+})
 
 afterAll(() => runtime.dispose())
 

@@ -25,7 +25,7 @@ describe.each(settings)("a backend on %s", (_name, prepare) => {
     const { environment, stop } = await prepare()
     cleanUp = stop
     backend = await startBackend(environment)
-  }, 30_000)
+  })
 
   afterAll(async () => {
     expect(await backend.stop()).toBe(0)

@@ -12,7 +12,7 @@ let postgres: PostgresServer
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "express-app-"))
   postgres = await startPostgres({ settings: { fsync: "off" } })
-}, 30_000)
+})
 
 afterAll(async () => {
   await postgres.stop()

@@ -32,7 +32,7 @@ beforeAll(async () => {
     WEBHOOK_RETRY_SCHEDULE: "1,1,1,1",
     RATE_LIMIT_BURST: "1000",
   }
-}, 30_000)
+})
 
 afterEach(endAll)
 afterAll(async () => {
@@ -117,7 +117,7 @@ describe("a server that is starting", () => {
       await query("SELECT pg_advisory_xact_lock(7236830184)")
       const server = start("node-server", { ...environment, PORT: "0" })
       const waiting = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-      await expect.poll(() => query(waiting), { timeout: 20_000 }).toHaveLength(1)
+      await expect.poll(() => query(waiting)).toHaveLength(1)
       server.kill("SIGTERM")
       expect(await server.ended).toEqual({ code: 0, stdout: "", stderr: "" })
     })
@@ -146,7 +146,7 @@ describe("a server with a database", () => {
     const before = receiver.received.length
     const second = await startServer(environment)
     expect((await extendOne(second, "1001")).status).toBe(200)
-    await expect.poll(() => eventsOf(receiver, before).size, { timeout: 20_000 }).toBe(21)
+    await expect.poll(() => eventsOf(receiver, before).size).toBe(21)
     for (const id of ids) expect(eventsOf(receiver).has(id)).toBe(true)
     receiver.close()
   })
@@ -166,11 +166,11 @@ describe("a server with a database", () => {
     expect(await readiness()).toBe(200)
     await database.halt()
     // An answer holds for a second.
-    await expect.poll(readiness, { timeout: 10_000 }).toBe(503)
+    await expect.poll(readiness).toBe(503)
     expect((await fetch(`${server.url}/healthz`)).status).toBe(200)
     await database.resume()
-    await expect.poll(readiness, { timeout: 10_000 }).toBe(200)
-  }, 30_000)
+    await expect.poll(readiness).toBe(200)
+  })
 
   it.each([
     ["does not answer", "postgres://user:hidden@127.0.0.1:1/a", "connect ECONNREFUSED 127.0.0.1:1"],

@@ -259,7 +259,7 @@ describe("on SIGTERM and SIGINT", () => {
     const status = async (path: string) => (await send(server.url, { path })).status
     expect(await status("/readyz")).toBe(200)
     server.kill("SIGTERM")
-    await expect.poll(() => status("/readyz"), { timeout: 20_000 }).toBe(503)
+    await expect.poll(() => status("/readyz")).toBe(503)
     expect(await status("/healthz")).toBe(200)
     expect(await status("/v2/projects/demo/integrations/webhooks")).toBe(401)
   })

@@ -37,7 +37,7 @@ const start = (args: ReadonlyArray<string>, environment: Readonly<Record<string,
 
 /** Waits until a server listens. */
 const listening = (url: string): Promise<void> =>
-  vi.waitFor(async () => void (await connect(url)).destroy(), { timeout: 20_000, interval: 20 })
+  vi.waitFor(async () => void (await connect(url)).destroy(), { timeout: 60_000, interval: 20 })
 
 /** Resets a connection in the middle of a request, once the receiver waits for the rest of it. */
 const breakOff = async (url: string): Promise<void> => {

@@ -98,7 +98,7 @@ describe("the node transport", () => {
     })
     expect(await send(server.url)).toBe(200)
     const areDestroyed = () => [...server.sockets].every(({ destroyed }) => destroyed)
-    await expect.poll(areDestroyed, { timeout: 10_000 }).toBe(true)
+    await expect.poll(areDestroyed).toBe(true)
     expect(written).toBeLessThan(50_000_000)
     server.close()
   })

@@ -136,7 +136,7 @@ describe("while the database is shut down", () => {
   let server: PostgresServer
   beforeAll(async () => {
     server = await startPostgres()
-  }, 30_000)
+  })
   afterAll(() => server.stop())
 
   it.live(

@@ -79,7 +79,7 @@ const send = async ({ events, webhooks }: Tenure.Tenure, ids: ReadonlyArray<stri
     )
     return lists.map((list) => list[0]?.state)
   }
-  await expect.poll(states, { timeout: 20_000 }).not.toContain("waiting")
+  await expect.poll(states).not.toContain("waiting")
   return states()
 }
 

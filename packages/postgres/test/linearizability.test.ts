@@ -171,5 +171,5 @@ describe("concurrent operations", () => {
       }),
       { numRuns: 400 },
     )
-  }, 60_000)
+  })
 })

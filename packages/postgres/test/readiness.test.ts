@@ -15,7 +15,7 @@ let tenure: Tenure.Tenure
 beforeAll(async () => {
   database = await startPostgres()
   tenure = await Tenure.make({ stores: postgres({ url: database.url }) })
-}, 60_000)
+})
 afterAll(async () => {
   await tenure.close()
   await database.stop()
@@ -35,8 +35,7 @@ const isRead = (): Promise<boolean> =>
     ({ _tag }) => _tag === "ProjectNotFound",
   )
 
-const becomes = (isReady: boolean) =>
-  expect.poll(tenure.isReady, { timeout: 30_000, interval: 50 }).toBe(isReady)
+const becomes = (isReady: boolean) => expect.poll(tenure.isReady).toBe(isReady)
 
 it("a database is not ready while its transactions are read-only", async () => {
   await becomes(true)
@@ -47,17 +46,17 @@ it("a database is not ready while its transactions are read-only", async () => {
   await execute("ALTER SYSTEM RESET default_transaction_read_only")
   await execute("SELECT pg_reload_conf()")
   await becomes(true)
-}, 60_000)
+})
 
 it("a standby is not ready until it becomes the primary", async () => {
   const signal = join(database.dataDirectory, "standby.signal")
   await database.halt()
   await writeFile(signal, "")
   await database.resume()
-  await expect.poll(isRead, { timeout: 30_000, interval: 50 }).toBe(true)
+  await expect.poll(isRead).toBe(true)
   expect(await tenure.isReady()).toBe(false)
   await database.halt()
   await rm(signal)
   await database.resume()
   await becomes(true)
-}, 60_000)
+})

@@ -44,12 +44,9 @@ const addWebhook = async (to: string) => {
 
 const publish = () => tenure.events.publish({ projectId, type: "test", data: {} })
 
-const polled = <A>(value: () => Promise<A> | A) =>
-  expect.poll(value, { timeout: 10_000, interval: 20 })
-
 /** Waits until a webhook has received this many notifications. */
 const arrived = (to: string, count: number) =>
-  polled(() => sent.filter((request) => request.url === to).length).toBe(count)
+  expect.poll(() => sent.filter((request) => request.url === to).length).toBe(count)
 
 const eventId = "00000000-0000-4000-8000-000000000001"
 
@@ -73,9 +70,9 @@ describe("an event that is too long for a message of the protocol", () => {
     const reasons = async () =>
       (await failed()).flatMap(({ attempts }) => attempts.map(({ result }) => result))
     const unreadable = { _tag: "Failed", reason: "Unreadable" }
-    await polled(reasons).toEqual([unreadable])
+    await expect.poll(reasons).toEqual([unreadable])
     await tenure.webhooks.replay({ ...webhook, eventId })
-    await polled(reasons).toEqual([unreadable, unreadable])
+    await expect.poll(reasons).toEqual([unreadable, unreadable])
     await publish()
     await arrived(url, 2)
   })
@@ -129,7 +126,7 @@ describe.each([
       return delivery?.attempts.map(({ result }) => "reason" in result && result.reason)
     }
     const expected = value.startsWith("repeat") ? "Unreadable" : "SecretUnreadable"
-    await polled(reasons).toEqual([expected])
+    await expect.poll(reasons).toEqual([expected])
     expect(sent.map((request) => request.url)).toEqual([url])
   })
 })

