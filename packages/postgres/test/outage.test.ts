@@ -200,7 +200,7 @@ describe("while the database is shut down", () => {
     await database.halt()
     try {
       await expect(Tenure.make({ stores: postgres({ url: database.url }) })).rejects.toMatchObject({
-        _tag: "SqlError",
+        _tag: "DatabaseUnusable",
       })
     } finally {
       await database.resume()
