@@ -4,7 +4,9 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as Faults from "./base/Faults.ts"
 import * as HostClock from "./base/HostClock.ts"
@@ -226,32 +228,42 @@ function promised(run: Draining.Run, service: Readonly<Record<string, Method>>):
 }
 
 const promisesBy = Effect.fnUntraced(function* (run: Draining.Run) {
-  const { basePath, handle, maxBodyBytes, maxRefusals, owns } = yield* Handler.Handler
+  const { basePath, handle, maxBodyBytes, maxRefusals, owns, refuse } = yield* Handler.Handler
   const readiness = yield* Readiness
   return {
     memberships: promised(run, yield* Memberships.Memberships),
     webhooks: promised(run, yield* Webhooks.Webhooks),
     apiKeys: promised(run, yield* ApiKeys.ApiKeys),
     events: promised(run, yield* Events.Events),
-    handle: (request) => run(handle(request)),
+    handle: (request) => run(handle(request), refuse(request)),
     owns,
     basePath,
     maxBodyBytes,
     maxRefusals,
-    isReady: () => run(readiness.isReady),
+    isReady: () => run(readiness.isReady, Effect.succeed(false)),
   } satisfies Promises
 })
 /** Returns the services of an Effect host with promises, for example to mount them with an adapter. */
 export const promises: Effect.Effect<Promises, never, Services> = Effect.flatMap(
   Effect.context<Services>(),
-  (services) => promisesBy(Effect.runPromiseWith(services)),
+  (services) => promisesBy((effect) => Effect.runPromiseWith(services)(effect)),
 )
+
+const closingTimeout = "5 seconds"
+
+/** Closes a scope. Leaves it behind if that takes too long. */
+const closeInTime = Effect.fnUntraced(function* (scope: Scope.Closeable) {
+  const closing = yield* Effect.forkDetach(Scope.close(scope, Exit.void))
+  const closed = yield* Effect.timeoutOption(Fiber.join(closing), closingTimeout)
+  if (Option.isNone(closed)) yield* Effect.logWarning("The stores do not close")
+})
 
 /** Tenure as `make` returns it. */
 export interface Tenure extends Promises {
   /**
-   * Waits up to 10 seconds for the calls under way, stops dispatching, and closes the stores. Further
-   * calls return the same promise. Later requests may be answered 503. Rejects only if a store fails
+   * Waits up to 10 seconds for the calls under way, stops dispatching, and closes the stores, for
+   * which it waits up to 5 seconds. Further calls return the same promise. Later requests are answered
+   * 503, and later calls of the services reject with `StoreUnavailable`. Rejects only if a store fails
    * to close.
    */
   readonly close: () => Promise<void>
@@ -330,7 +342,6 @@ export const make = async <Provided = never>(given: MakeOptions<Provided>): Prom
   let closed: Promise<void> | undefined
   return {
     ...(await Effect.runPromiseWith(services)(promisesBy(run))),
-    close: () =>
-      (closed ??= Effect.runPromise(Effect.andThen(drain, Scope.close(scope, Exit.void)))),
+    close: () => (closed ??= Effect.runPromise(Effect.andThen(drain, closeInTime(scope)))),
   }
 }

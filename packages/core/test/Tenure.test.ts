@@ -8,7 +8,7 @@ import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 
 const endDate = "2099-01-01T00:00:00.000Z"
 const member = { projectId: "p1", userId: "1001" }
@@ -377,6 +377,19 @@ describe("closing", () => {
     await Promise.all(calls)
     await made.close()
     expect(order).toEqual(["released", "closed", "closed"])
+  })
+
+  it("leaves a store behind that does not close", async () => {
+    const stuck = Layer.effectDiscard(Effect.addFinalizer(() => Effect.never))
+    const made = await Tenure.make({ stores: [memory(), stuck] })
+    vi.useFakeTimers()
+    try {
+      const closed = made.close()
+      await vi.advanceTimersByTimeAsync(5000)
+      await closed
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it("happens by itself if the stores cannot be set up", async () => {

@@ -96,6 +96,8 @@ export class Handler extends Context.Service<
     readonly owns: (path: string) => boolean
     /** Answers a request. Never fails: errors and defects are responses too. */
     readonly handle: (request: ApiRequest.ApiRequest) => Effect.Effect<Envelope.ApiResponse>
+    /** Answers a request 503, without a store: one that comes after the stores are closed. */
+    readonly refuse: (request: ApiRequest.ApiRequest) => Effect.Effect<Envelope.ApiResponse>
   }
 >()("@tenure/core/Handler") {
   static readonly layer = (
@@ -116,6 +118,21 @@ const refusalOf = (decision: Decision): ApiError | undefined => {
   }
 }
 
+/** What a request is answered. */
+interface Answer extends Pick<AccessRecord, "keyId"> {
+  readonly report: Decision["report"]
+  readonly outcome: Outcome<Envelope.Success>
+}
+
+// What is reported of the limits of a client when nothing is known of them.
+const unknownLimits: Decision["report"] = { limit: 0, remaining: 0, reset: 0 }
+
+const closed: Answer = {
+  keyId: undefined,
+  report: unknownLimits,
+  outcome: Result.fail({ _tag: "StoreUnavailable", cause: undefined }),
+}
+
 const make = Effect.fnUntraced(function* (settings: Settings) {
   const { basePath, maxBodyBytes, maxRefusals, onResponse } = settings
   const faults = yield* Faults
@@ -133,11 +150,11 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
       ? settle(faults, operations[routed.success.operation](routed.success))
       : Effect.succeed(Result.fail(routed.failure))
 
-  const answer = Effect.fnUntraced(function* (request: ApiRequest.ApiRequest) {
-    const start = onResponse === undefined ? 0n : yield* Clock.monotonicTimeNanos
-    const requestId = crypto.randomUUID()
-    const path = request.originalPath ?? request.path
-    const subject = { requestId, method: request.method, path }
+  /** Decides on the answer to a request. */
+  const decide = Effect.fnUntraced(function* (
+    request: ApiRequest.ApiRequest,
+    requestId: string,
+  ): Effect.fn.Return<Answer> {
     const address = addressOf(request)
     // Guesses beyond the limit of an address cost no look-up.
     const early = yield* limiter.refusalOf(address)
@@ -154,7 +171,20 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
       refusal === undefined
         ? yield* perform(route(request, requestId, principal, basePath))
         : Result.fail(refusal)
-    const response = Envelope.respond(subject, decision.report, outcome)
+    return { keyId, report: decision.report, outcome }
+  })
+
+  /** Answers a request as it is decided. */
+  const answer = Effect.fnUntraced(function* (
+    request: ApiRequest.ApiRequest,
+    decision: typeof decide,
+  ) {
+    const start = onResponse === undefined ? 0n : yield* Clock.monotonicTimeNanos
+    const requestId = crypto.randomUUID()
+    const path = request.originalPath ?? request.path
+    const subject = { requestId, method: request.method, path }
+    const { keyId, outcome, report } = yield* decision(request, requestId)
+    const response = Envelope.respond(subject, report, outcome)
     if (onResponse !== undefined) {
       yield* Callback.call("onResponse", onResponse, {
         ...subject,
@@ -169,10 +199,9 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   /** Answers a request that no other step could answer, such as one with getters that throw. */
   const answerDefect = (defect: unknown): Effect.Effect<Envelope.ApiResponse> => {
     const subject = { requestId: crypto.randomUUID(), method: "", path: "" }
-    const report = { limit: 0, remaining: 0, reset: 0 }
     return Effect.as(
       faults.defect("A request ended in a defect", Cause.die(defect)),
-      Envelope.respond(subject, report, Result.fail({ _tag: "InternalError" })),
+      Envelope.respond(subject, unknownLimits, Result.fail({ _tag: "InternalError" })),
     )
   }
 
@@ -181,6 +210,11 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     maxBodyBytes,
     maxRefusals,
     owns: (path) => Route.match(path, basePath) !== undefined,
-    handle: (request) => Effect.catchDefect(answer(ApiRequest.read(request)), answerDefect),
+    handle: (request) => Effect.catchDefect(answer(ApiRequest.read(request), decide), answerDefect),
+    refuse: (request) =>
+      Effect.catchDefect(
+        answer(ApiRequest.read(request), () => Effect.succeed(closed)),
+        answerDefect,
+      ),
   })
 })

@@ -1,6 +1,7 @@
 /** What every store must do. */
 
 import { describe, it } from "@effect/vitest"
+import { closingSuite } from "./closingSuite.ts"
 import type { Port, StoreHarness } from "./StoreHarness.ts"
 import type { Registry } from "./storeTests.ts"
 import { declareSuite } from "./suites.ts"
@@ -39,5 +40,6 @@ export const storeSuite = <Host = never>(name: string, harness: StoreHarness<Hos
         declareSuite(port, harness, vitest)
       })
     }
+    closingSuite(harness, vitest)
   })
 }
