@@ -15,7 +15,7 @@ export class Database extends Context.Service<
     /**
      * Runs a statement or a transaction of the host's client, and keeps the promises of a port.
      *
-     * Fails with `StoreUnavailable` if the database does not answer: within about a second at first,
+     * Fails with `StoreUnavailable` if the database does not answer: within two seconds at first,
      * then at once until the database answers again. No call waits longer than 30 seconds. Errors in
      * a statement, such as a violated constraint, are defects. Work that loses a deadlock runs again
      * from its start, unless it runs inside an open transaction.

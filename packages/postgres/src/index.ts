@@ -58,6 +58,17 @@ export const options = Setting.struct({
    * are kept forever. Default: `"30 days"`.
    */
   retention: Setting.withDefault(Setting.millis(), "30 days"),
+  /**
+   * The number of connections for statements. A quarter of them serves statements that wait for
+   * locks. Two more listen for notifications and ask whether the database answers. Default: `10`.
+   */
+  maxConnections: Setting.withDefault(Setting.count({ least: 2, most: 1000 }), 10),
+  /**
+   * Where to listen for notifications if a pooler is between Tenure and the database: a URL that leads
+   * past it. By default, Tenure does not listen through a pooler, and looks for deliveries once a
+   * second.
+   */
+  listenUrl: Setting.optional(DatabaseUrl.setting),
 })
 
 /** The options that a host passes. */
@@ -70,10 +81,6 @@ export const connectionOptions = Setting.struct({
    * other machines are encrypted, unless its parameter `sslmode` is `disable`.
    */
   url: DatabaseUrl.setting,
-  /**
-   * The size of the connection pool. One more connection listens for notifications. Default: `10`.
-   */
-  maxConnections: Setting.withDefault(Setting.count({ most: 1000 }), 10),
   ...options.fields,
 })
 
@@ -189,10 +196,17 @@ const onClient = (settings: Setting.Output<typeof options>) =>
       yield* settings.migrate
         ? Migrations.migrate(client, schema)
         : Migrations.check(client, schema)
-      const executor = yield* Executor.make(client, schema)
-      const forget = executor.executeApart(forgetEvents(schema), [days(settings.retention)])
+      const executor = yield* Executor.make(client, schema, settings.maxConnections)
+      const forget = executor.executeApart(forgetEvents(schema), [days(settings.retention)], {
+        isLong: true,
+      })
       yield* regularly("10 minutes", forget)
-      const notifications = yield* Notifications.make(client, executor)
+      const apart =
+        settings.listenUrl === undefined
+          ? undefined
+          : yield* DatabaseUrl.toConfig(settings.listenUrl, "listenUrl")
+      const listener = Notifications.listener(executor, apart)
+      const notifications = yield* Notifications.make(executor, listener)
       return Context.make(MembershipStore, yield* Memberships.make(executor, notifications)).pipe(
         Context.add(WebhookStore, Webhooks.make(executor, notifications)),
         Context.add(ApiKeyStore, ApiKeys.make(executor)),
@@ -217,13 +231,13 @@ const onClient = (settings: Setting.Output<typeof options>) =>
 export const postgres = (given: ConnectionOptions): Layer.Layer<Stores, Failure> =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const { maxConnections, url, ...settings } = yield* Setting.read(connectionOptions, given)
+      const { url, ...settings } = yield* Setting.read(connectionOptions, given)
+      // The client itself only migrates.
       const client = PgClient.layer({
         ...(yield* DatabaseUrl.toConfig(url, "url")),
-        maxConnections,
-        connectTimeout: "2 seconds",
-        // The isolation level that the statements need, whatever the default of the database is.
-        startupParameters: { default_transaction_isolation: "read committed" },
+        maxConnections: 1,
+        idleTimeout: "1 second",
+        connectTimeout: "10 seconds",
       })
       return Layer.provide(onClient(settings), client)
     }),

@@ -89,6 +89,72 @@ describe("an extension of a locked membership", () => {
   )
 })
 
+/** Waits until a connection waits for a lock. */
+const blocked = Effect.gen(function* () {
+  const sql = yield* PgClient.PgClient
+  const waiting = sql.unsafe(
+    "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
+  )
+  yield* Effect.repeat(waiting, { until: (rows) => rows.length > 0 })
+})
+
+const lockedMembers = `SELECT 1 FROM ${schema}.memberships WHERE project_id = 'p1' FOR UPDATE`
+const lockedProject = `SELECT 1 FROM ${schema}.projects WHERE id = 'p1' FOR UPDATE`
+
+describe("a project that somebody has locked", () => {
+  onStores(
+    "holds up no other project, and nothing that all need",
+    Effect.gen(function* () {
+      const store = yield* MembershipStore
+      const webhooks = yield* WebhookStore
+      const outbox = yield* Outbox
+      const extendAll = (projectId: typeof p1, mode: "set" | "neverShorten") =>
+        store.extendAll({ ...Fixture.change(projectId), endDate: in2028, mode })
+      /** Calls of each kind. */
+      const calls = (projectId: typeof p1) => [
+        extendAll(projectId, "set"),
+        extendAll(projectId, "neverShorten"),
+        webhooks.add(Fixture.webhook(projectId), 100),
+        extend(projectId, u1),
+        extend(projectId, u2),
+      ]
+      const waiting = yield* holding(
+        `WITH project AS MATERIALIZED (${lockedProject}), members AS MATERIALIZED (${lockedMembers})
+         SELECT (SELECT count(*) FROM project), (SELECT count(*) FROM members)`,
+        Effect.gen(function* () {
+          const all = Array.from({ length: 12 }, () => calls(p1)).flat()
+          const fibers = yield* Effect.forEach(all, (call) =>
+            Effect.forkDetach(Effect.asVoid<unknown, unknown, MembershipStore>(call)),
+          )
+          yield* blocked
+          const others = [
+            ...calls(p2),
+            find(p1),
+            outbox.publish(Fixture.event(p2)),
+            outbox.claim({
+              limit: 1,
+              failing: 1,
+              perWebhook: 1,
+              perProject: 1,
+              leaseMillis: 60_000,
+            }),
+            store.ping,
+          ]
+          yield* Effect.forEach(
+            others,
+            (call) => Effect.asVoid<unknown, unknown, MembershipStore>(call),
+            { concurrency: "unbounded" },
+          )
+          expect(fibers.map((fiber) => fiber.pollUnsafe())).toEqual(fibers.map(() => undefined))
+          return fibers
+        }),
+      )
+      yield* Effect.forEach(waiting, Fiber.join)
+      expect((yield* find()).endDate).toBe(in2028)
+    }),
+  )
+})
+
 describe("a pool whose connections all wait for locks", () => {
   onStores(
     "is not treated as an outage, and all operations succeed when the lock is released",

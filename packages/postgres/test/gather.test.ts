@@ -121,6 +121,37 @@ describe("items", () => {
     }),
   )
 
+  it.live(
+    "share another batch if they are sound, while the others run alone and hold up none",
+    () =>
+      Effect.gen(function* () {
+        const batches: Array<ReadonlyArray<number>> = []
+        const locked = yield* Latch.make()
+        const gathered = yield* Gather.make<number, number, string>({
+          run: (items) =>
+            Effect.suspend(() => {
+              batches.push(items)
+              return items.includes(7) ? Effect.fail("locked") : Effect.succeed(items)
+            }),
+          findSound: (items) => Effect.succeed(items.map((item) => item !== 7)),
+          runAlone: (item) => Effect.as(locked.await, item),
+          keyOf: String,
+          isOwn: (error) => error === "locked",
+          maxBatch: 100,
+          maxInFlight: 1,
+        })
+        const waiting = yield* Effect.forkChild(gathered(7), { startImmediately: true })
+        expect(yield* Effect.all([1, 2].map(gathered), { concurrency: "unbounded" })).toEqual([
+          1, 2,
+        ])
+        expect(yield* gathered(3)).toBe(3)
+        expect(waiting.pollUnsafe()).toBeUndefined()
+        yield* locked.open
+        expect(yield* Fiber.join(waiting)).toBe(7)
+        expect(batches).toEqual([[7, 1, 2], [1, 2], [3]])
+      }),
+  )
+
   it.live("fail together after any other error, and do not run again", () =>
     Effect.gen(function* () {
       const { batches, gate, start } = yield* gated({})

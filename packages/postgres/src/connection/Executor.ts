@@ -1,20 +1,43 @@
 /** Runs statements: SQL in, rows or `StoreUnavailable` out. */
 
 import type { PgClient } from "@effect/sql-pg/PgClient"
-import * as PgConnection from "@effect/sql-pg/PgConnection"
 import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Database } from "../Database.ts"
+import type { Connection } from "./Connection.ts"
+import * as Connections from "./Connections.ts"
 import * as Health from "./Health.ts"
-import { ping as pingSql } from "./ping.sql.ts"
-import { isConflict, isCrowded, isFault, isLockTimeout, isLostRace } from "./sqlErrors.ts"
+import * as Lane from "./Lane.ts"
+import * as Patience from "./Patience.ts"
+import { brief, patient } from "./session.sql.ts"
+import { isConflict, isFault, isLockTimeout, isLostRace } from "./sqlErrors.ts"
+
+// How long a caller waits for a statement: its turn, a connection and the answer.
+const limitMillis = 10_000
+
+// The same for a statement that writes many rows, and for work of the host.
+const longLimitMillis = 30_000
+
+// How long a statement waits for its turn and for a lock, after it has met one.
+const lockLimitMillis = 5000
+
+/** How a statement runs outside of the host's transactions. */
+export interface Manner {
+  /** Whose statement it is. No owner holds more than half of the connections. */
+  readonly owner?: string | undefined
+  /** Whether it fails when it meets a lock, rather than wait for it. */
+  readonly isBrief?: boolean
+  /** Whether it may take half a minute. */
+  readonly isLong?: boolean
+}
 
 type Execute = <Row extends object>(
   sql: string,
   params: ReadonlyArray<unknown>,
+  manner?: Manner,
 ) => Effect.Effect<ReadonlyArray<Row>, StoreUnavailable>
 
 /** Runs statements against the tables of one schema. An error in a statement is a defect. */
@@ -33,6 +56,8 @@ export interface Executor {
   readonly isInTransaction: Effect.Effect<boolean>
   /** Runs an effect once the host's transaction has committed, or at once if there is none. */
   readonly afterCommit: (effect: Effect.Effect<void>) => Effect.Effect<void>
+  /** Opens a connection that serves nothing else. */
+  readonly connect: Effect.Effect<Connection, SqlError>
 }
 
 // Jitter keeps transactions that collided once from colliding again.
@@ -44,28 +69,34 @@ const retryLostRaces = {
 /** Whether an error comes from the host's work rather than from the database. */
 const isOwn = <E>(error: E): error is Exclude<E, SqlError> => !isSqlError(error)
 
-/** Runs a query on a new connection, because those of the pool may all be waiting for locks. */
-const probe = (client: PgClient): Effect.Effect<unknown, SqlError> =>
-  Effect.scoped(
-    Effect.flatMap(PgConnection.make(client.config), (connection) =>
-      connection.query("SELECT 1", []),
-    ),
-  ).pipe(
-    // A server that has too many connections is up.
-    Effect.catchIf(isCrowded, () => Effect.void),
-  )
+const hasMetLock = (error: unknown): boolean => isSqlError(error) && isLockTimeout(error)
 
 /**
  * Makes the executor of one schema.
  *
+ * Statements run on connections of Tenure's own, with the configuration of the client, so that the
+ * pool of the host is the host's. A statement that meets a lock gives its place to others, and waits
+ * for the lock in a lane apart.
+ *
  * @param schema - the name of the schema, quoted
+ * @param maxConnections - the number of connections, at least two
  */
-export const make = Effect.fnUntraced(function* (client: PgClient, schema: string) {
+export const make = Effect.fnUntraced(function* (
+  client: PgClient,
+  schema: string,
+  maxConnections: number,
+) {
   const sql = client.withoutTransforms()
-  const health = yield* Health.make(probe(client))
+  const connections = Connections.make(client.config)
+  const health = yield* Health.make(connections)
+  const waiting = Math.max(1, Math.floor(maxConnections / 4))
+  const quickLane = yield* Lane.make(connections, brief, Math.max(1, maxConnections - waiting))
+  const waitingLane = yield* Lane.make(connections, patient, waiting)
   const isInTransaction = Effect.map(Effect.serviceOption(client.transactionService), Option.isSome)
 
   const toUnavailable = (error: unknown): Effect.Effect<never, StoreUnavailable> => {
+    if (error instanceof StoreUnavailable) return Effect.fail(error)
+    if (error === "crowded") return Effect.fail(new StoreUnavailable({ cause: error }))
     if (!isSqlError(error) || isFault(error)) return Effect.die(error)
     if (!isLockTimeout(error)) health.suspect()
     return Effect.fail(new StoreUnavailable({ cause: error }))
@@ -77,21 +108,36 @@ export const make = Effect.fnUntraced(function* (client: PgClient, schema: strin
   const executeApart: Execute = <Row extends object>(
     text: string,
     params: ReadonlyArray<unknown>,
+    { isBrief = false, isLong = false, owner = "" }: Manner = {},
   ) => {
-    const statement = sql.unsafe<Row>(text, params)
-    const retried = Effect.retry(statement, { ...retryLostRaces, while: isConflict })
-    return Effect.catchTag(health.guard(retried), "SqlError", toUnavailable)
+    const runIn = (lane: Lane.Lane, millis: number) =>
+      health.guard(
+        Effect.retry(lane.run<Row>(owner, text, params), {
+          ...retryLostRaces,
+          while: (error) => isSqlError(error) && isConflict(error),
+        }),
+        isLong ? longLimitMillis : millis,
+      )
+    const quick = runIn(quickLane, limitMillis)
+    const statement = isBrief
+      ? quick
+      : Effect.catchIf(quick, hasMetLock, () => runIn(waitingLane, lockLimitMillis))
+    return Effect.catch(statement, toUnavailable)
   }
 
   /** Runs a statement in the caller's context, which holds the open transaction. */
   const executeInTransaction = <Row extends object>(text: string, params: ReadonlyArray<unknown>) =>
     Effect.flatMap(Effect.context(), (context) =>
-      health.guard(Effect.provideContext(sql.unsafe<Row>(text, params), context)),
+      health.guard(Effect.provideContext(sql.unsafe<Row>(text, params), context), longLimitMillis),
     ).pipe(Effect.catchTag("SqlError", toUnavailable))
 
-  const execute: Execute = <Row extends object>(text: string, params: ReadonlyArray<unknown>) =>
+  const execute: Execute = <Row extends object>(
+    text: string,
+    params: ReadonlyArray<unknown>,
+    manner?: Manner,
+  ) =>
     Effect.flatMap(isInTransaction, (isJoined) =>
-      isJoined ? executeInTransaction<Row>(text, params) : executeApart<Row>(text, params),
+      isJoined ? executeInTransaction<Row>(text, params) : executeApart<Row>(text, params, manner),
     )
 
   const run: Executor["run"] = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
@@ -109,15 +155,15 @@ export const make = Effect.fnUntraced(function* (client: PgClient, schema: strin
         // If a connection breaks in a transaction, the rollback fails with a defect.
         Effect.catchDefect(toUnavailable),
       ),
+      longLimitMillis,
     )
   })
 
-  const ping = Effect.gen(function* () {
-    const [row] = yield* executeApart<{ readonly read_only: boolean }>(pingSql, [])
-    if (row?.read_only !== false) {
-      return yield* new StoreUnavailable({ cause: "the database is read-only" })
-    }
-  })
+  const ping = Effect.flatMap(health.isReadOnly, (isReadOnly) =>
+    isReadOnly
+      ? Effect.fail(new StoreUnavailable({ cause: "the database is read-only" }))
+      : Effect.void,
+  )
 
   const executor: Executor = {
     schema,
@@ -127,6 +173,7 @@ export const make = Effect.fnUntraced(function* (client: PgClient, schema: strin
     run,
     isInTransaction,
     afterCommit: client.afterCommit,
+    connect: connections.open(brief, Patience.mostMillis),
   }
   return executor
 })

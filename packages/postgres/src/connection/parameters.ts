@@ -26,6 +26,7 @@ export const texts = arrayOf<string>(PgTypes.OID.text)
 export const uuid = nullable<string>(PgTypes.uuid)
 export const uuids = arrayOf<string>(PgTypes.OID.uuid)
 export const integer = nullable<number>(PgTypes.int4)
+export const integers = arrayOf<number>(PgTypes.OID.int4)
 
 /** An integer of up to 64 bits. */
 export const bigint = (value: number): PgTypes.Parameter => PgTypes.int8(BigInt(value))

@@ -32,3 +32,12 @@ export const isLockTimeout = ({ reason }: SqlError): boolean => reason._tag === 
 
 /** Whether the server refused a connection because too many are open (SQLSTATE class 53). */
 export const isCrowded = (error: SqlError): boolean => sqlStateOf(error)?.startsWith("53") === true
+
+/**
+ * Whether whoever answered refused a setting of the session: a pooler, which has to give the session
+ * to others.
+ */
+export const isRefusedSetting = (error: SqlError): boolean => {
+  const state = sqlStateOf(error) ?? ""
+  return state.startsWith("08") || ["0A000", "22023", "42704"].includes(state)
+}

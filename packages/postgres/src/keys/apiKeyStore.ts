@@ -34,7 +34,9 @@ export const make = (executor: Executor): ApiKeyStore["Service"] => {
 
     // Authenticates requests, so it does not depend on the host's open transaction.
     find: Effect.fnUntraced(function* (digest) {
-      const [row] = yield* executor.executeApart<KeyRow>(sql.find, [text(digest)])
+      const [row] = yield* executor.executeApart<KeyRow>(sql.find, [text(digest)], {
+        owner: "keys",
+      })
       return row && toKey(row)
     }),
 

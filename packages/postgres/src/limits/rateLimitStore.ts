@@ -4,10 +4,13 @@ import type { Client, Policies, RateLimitStore, Take } from "@tenure/core/RateLi
 import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import { Micros } from "@tenure/core/Units"
 import * as Effect from "effect/Effect"
-import type { Executor } from "../connection/Executor.ts"
+import type { Executor, Manner } from "../connection/Executor.ts"
 import { regularly } from "../connection/housekeeping.ts"
 import { sweep } from "./sweep.sql.ts"
 import { type Bucket, take, takeParams, type TakeRow } from "./take.sql.ts"
+
+// A request does not wait for locks of buckets: it is limited without the store.
+const manner: Manner = { owner: "limits", isBrief: true }
 
 type Resume = (take: Effect.Effect<Take, StoreUnavailable>) => void
 
@@ -64,7 +67,11 @@ export const make = Effect.fnUntraced(function* (executor: Executor) {
 
   const takeMany = (buckets: ReadonlyArray<Bucket>, count: number) =>
     Effect.map(
-      executor.executeApart<TakeRow>(statementFor(buckets.length), takeParams(buckets, count)),
+      executor.executeApart<TakeRow>(
+        statementFor(buckets.length),
+        takeParams(buckets, count),
+        manner,
+      ),
       (rows) => outcomesOf(buckets, rows, count),
     )
 

@@ -1,12 +1,11 @@
 import type { Grant } from "@tenure/core/MembershipStore"
-import { instants, text, texts, uuids } from "../connection/parameters.ts"
+import { instants, texts, uuids } from "../connection/parameters.ts"
 import { publishing } from "../outbox/fragments.sql.ts"
 import { auditing, effectiveDate } from "./fragments.sql.ts"
 
 /**
- * Sets the end dates of memberships. Each array has one element for each membership, and `$10` is the
- * lock timeout or NULL. Returns the positions, from 1, of the memberships that exist, and the number
- * of deliveries.
+ * Sets the end dates of memberships. Each array has one element for each membership. Returns the
+ * positions, from 1, of the memberships that exist, and the number of deliveries.
  *
  * A membership keeps its own seq if that is greater than the project's. Otherwise a statement that
  * read the project before a bulk extension could undo a later extension of the same membership.
@@ -17,8 +16,6 @@ export const extend = (schema: string): string => `
                          $5::text[], $6::text[], $7::uuid[], $8::text[], $9::text[])
     WITH ORDINALITY
     AS a (project_id, user_id, to_date, at, request_id, key_id, event_id, event_type, body, n)
-    -- NULL inside the host's transaction, whose setting must not change.
-    WHERE $10::text IS NULL OR set_config('lock_timeout', $10::text, true) IS NOT NULL
     -- All statements lock memberships in the same order, which avoids deadlocks.
     ORDER BY project_id COLLATE "C", user_id COLLATE "C"
   ),
@@ -36,7 +33,7 @@ export const extend = (schema: string): string => `
 `
 
 /** The parameters of `extend`. */
-export const extendParams = (extensions: ReadonlyArray<Grant>, lockTimeout: string | undefined) => [
+export const extendParams = (extensions: ReadonlyArray<Grant>) => [
   texts(extensions.map(({ projectId }) => projectId)),
   texts(extensions.map(({ userId }) => userId)),
   instants(extensions.map(({ endDate }) => endDate)),
@@ -46,5 +43,4 @@ export const extendParams = (extensions: ReadonlyArray<Grant>, lockTimeout: stri
   uuids(extensions.map(({ event }) => event.id)),
   texts(extensions.map(({ event }) => event.type)),
   texts(extensions.map(({ event }) => event.body)),
-  text(lockTimeout),
 ]

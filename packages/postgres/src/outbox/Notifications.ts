@@ -1,13 +1,16 @@
 /** Notifications between processes that there is something to deliver. */
 
-import type { PgClient } from "@effect/sql-pg/PgClient"
-import * as PgConnection from "@effect/sql-pg/PgConnection"
+import type { PgClientConfig } from "@effect/sql-pg/PgClient"
 import type { Change } from "@tenure/core/Outbox"
 import { WebhookId } from "@tenure/core/Webhook"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Queue from "effect/Queue"
+import type { SqlError } from "effect/sql/SqlError"
+import { type Connection, openPooled, within } from "../connection/Connection.ts"
 import type { Executor } from "../connection/Executor.ts"
+import * as Patience from "../connection/Patience.ts"
+import { brief } from "../connection/session.sql.ts"
 
 // At most one notification is sent in this time. It has its own transaction, because a commit
 // that carries a notification holds up all others that do.
@@ -17,6 +20,9 @@ const pauseMillis = 20
 const pollMillis = 1000
 
 const reconnectMillis = 1000
+
+// How often the listening connection proves that it is alive, and how long that may take.
+const heartbeatMillis = 5000
 
 /** Notifications among the processes that use one schema. */
 export interface Notifications {
@@ -28,14 +34,40 @@ export interface Notifications {
   readonly next: Effect.Effect<Change>
 }
 
+/**
+ * Opens a connection that listens. Returns `undefined` if a pooler is in between, which may give the
+ * session to others: a session cannot tell.
+ *
+ * @param apart - where to listen instead, whatever is there
+ */
+export const listener = (
+  executor: Executor,
+  apart: PgClientConfig | undefined,
+): Effect.Effect<Connection | undefined, SqlError> =>
+  apart === undefined
+    ? Effect.map(executor.connect, (connection) => {
+        if (connection.processId !== undefined) return connection
+        connection.close()
+        return undefined
+      })
+    : openPooled(apart, brief, Patience.mostMillis)
+
 const due: Change = { _tag: "Due" }
 
-/** Sends and receives notifications for as long as the scope is open. */
-export const make = Effect.fnUntraced(function* (client: PgClient, executor: Executor) {
+/**
+ * Sends and receives notifications for as long as the scope is open.
+ *
+ * @param connect - opens the connection that listens, or returns `undefined` if there is none to be had
+ */
+export const make = Effect.fnUntraced(function* (
+  executor: Executor,
+  connect: Effect.Effect<Connection | undefined, SqlError>,
+) {
   const channel = `${executor.schema}.deliveries`
   const received = yield* Latch.make()
   const requested = yield* Latch.make()
   const removed: Array<WebhookId> = []
+  let listening: Connection | undefined
 
   const receive = (payload: string): void => {
     if (WebhookId.is(payload)) removed.push(payload)
@@ -55,21 +87,33 @@ export const make = Effect.fnUntraced(function* (client: PgClient, executor: Exe
     yield* Effect.sleep(pauseMillis)
   })
 
-  const listen = Effect.scoped(
-    Effect.gen(function* () {
-      // A connection outside the pool, which leaves all of the pool to the host.
-      const connection = yield* PgConnection.make(client.config)
-      const notifications = yield* connection.listen(channel)
-      yield* Effect.forever(
-        Effect.map(Queue.take(notifications), ({ payload }) => receive(payload)),
-      )
-    }),
-  )
+  const listenOn = Effect.fnUntraced(function* (connection: Connection) {
+    // Only the holder of the pin can ask while it listens.
+    const session = yield* connection.session.pin
+    const notifications = yield* within(heartbeatMillis, connection, session.listen(channel))
+    const heartbeat = within(heartbeatMillis, connection, session.query("SELECT 1")).pipe(
+      Effect.delay(heartbeatMillis),
+      Effect.forever,
+    )
+    const receiving = Effect.forever(
+      Effect.map(Queue.take(notifications), ({ payload }) => receive(payload)),
+    )
+    yield* Effect.raceFirst(heartbeat, receiving)
+  }, Effect.scoped)
+
+  const listen = Effect.gen(function* () {
+    const connection = yield* connect
+    if (connection === undefined) return yield* Effect.never
+    listening = connection
+    yield* Effect.ensuring(listenOn(connection), Effect.sync(connection.close))
+  })
 
   yield* Effect.forkScoped(Effect.forever(Effect.ignoreCause(send)))
   yield* Effect.forkScoped(
     Effect.forever(Effect.andThen(Effect.ignoreCause(listen), Effect.sleep(reconnectMillis))),
   )
+  // Before the others end: the driver waits for the answer to a goodbye, which may never come.
+  yield* Effect.addFinalizer(() => Effect.sync(() => listening?.destroy()))
 
   const notifications: Notifications = {
     channel,

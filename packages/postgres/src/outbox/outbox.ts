@@ -81,7 +81,9 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
 
   /** Publishes events. Returns for each whether its project exists. */
   const publishMany = Effect.fnUntraced(function* (events: ReadonlyArray<Event>) {
-    const rows = yield* executor.execute<AcceptedRow>(sql.publish, publishParams(events))
+    const rows = yield* executor.execute<AcceptedRow>(sql.publish, publishParams(events), {
+      owner: "events",
+    })
     if (hasDeliveries(rows)) yield* notifyAfterCommit
     return Gather.isAmong(events, rows)
   })
@@ -117,6 +119,7 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
       const [row] = yield* executor.execute<{ readonly is_disabled: boolean }>(
         sql.publishTo,
         params,
+        { owner: event.projectId },
       )
       if (row === undefined) return yield* new WebhookNotFound({ webhookId })
       if (row.is_disabled) return yield* new WebhookDisabled({ webhookId })
@@ -148,21 +151,25 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     nextChange: notifications.next,
 
     deliveries: Effect.fnUntraced(function* ({ projectId, webhookId }, page) {
-      const rows = yield* executor.execute<DeliveryRow>(sql.listDeliveries, [
+      const params = [
         text(projectId),
         uuid(webhookId),
         text(page.state),
         uuid(page.olderThan),
         integer(page.limit),
-      ])
+      ]
+      const rows = yield* executor.execute<DeliveryRow>(sql.listDeliveries, params, {
+        owner: projectId,
+      })
       return rows.map((row) => toDelivery(webhookId, row))
     }),
 
     replay: Effect.fnUntraced(function* ({ projectId, webhookId }, which) {
       const webhook = [text(projectId), uuid(webhookId)]
+      const manner = { owner: projectId }
       const [row] = yield* which._tag === "One"
-        ? executor.execute<ReplayRow>(sql.replayOne, [...webhook, uuid(which.eventId)])
-        : executor.execute<ReplayRow>(sql.replaySince, [...webhook, instant(which.at)])
+        ? executor.execute<ReplayRow>(sql.replayOne, [...webhook, uuid(which.eventId)], manner)
+        : executor.execute<ReplayRow>(sql.replaySince, [...webhook, instant(which.at)], manner)
       if (row === undefined) return yield* new WebhookNotFound({ webhookId })
       if (row.is_disabled) return yield* new WebhookDisabled({ webhookId })
       if (row.replayed > 0) yield* notifyAfterCommit

@@ -31,7 +31,8 @@ export const make = (executor: Executor, notifications: Notifications): WebhookS
 
     add: Effect.fnUntraced(function* (webhook, limit) {
       const { projectId } = webhook
-      const [row] = yield* executor.execute<AddedRow>(sql.add, addWebhookParams(webhook, limit))
+      const params = addWebhookParams(webhook, limit)
+      const [row] = yield* executor.execute<AddedRow>(sql.add, params, { owner: projectId })
       if (row?.added === true) return
       return yield* row?.project_exists === true
         ? new WebhookLimitReached({ limit })
@@ -39,43 +40,41 @@ export const make = (executor: Executor, notifications: Notifications): WebhookS
     }),
 
     list: Effect.fnUntraced(function* (projectId) {
-      const rows = yield* executor.execute<WebhookRow>(sql.list, [text(projectId)])
+      const rows = yield* executor.execute<WebhookRow>(sql.list, [text(projectId)], {
+        owner: projectId,
+      })
       if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
       return toWebhooks(projectId, rows)
     }),
 
     rotateSecret: Effect.fnUntraced(function* (projectId, webhookId, { previousUntil, secret }) {
-      const rows = yield* executor.execute(sql.rotateSecret, [
-        text(projectId),
-        uuid(webhookId),
-        text(secret),
-        instant(previousUntil),
-      ])
+      const params = [text(projectId), uuid(webhookId), text(secret), instant(previousUntil)]
+      const rows = yield* executor.execute(sql.rotateSecret, params, { owner: projectId })
       if (rows.length === 0) return yield* new WebhookNotFound({ webhookId })
     }),
 
     addSigningKey: Effect.fnUntraced(function* (projectId, webhookId, key) {
-      const [row] = yield* executor.execute<{ readonly signing_key: string }>(sql.addSigningKey, [
-        text(projectId),
-        uuid(webhookId),
-        text(key),
-      ])
+      const params = [text(projectId), uuid(webhookId), text(key)]
+      const [row] = yield* executor.execute<{ readonly signing_key: string }>(
+        sql.addSigningKey,
+        params,
+        { owner: projectId },
+      )
       return row === undefined
         ? yield* new WebhookNotFound({ webhookId })
         : StoredSecret(row.signing_key)
     }),
 
     enable: Effect.fnUntraced(function* (projectId, webhookId) {
-      const rows = yield* executor.execute(sql.enable, [text(projectId), uuid(webhookId)])
+      const rows = yield* executor.execute(sql.enable, [text(projectId), uuid(webhookId)], {
+        owner: projectId,
+      })
       if (rows.length === 0) return yield* new WebhookNotFound({ webhookId })
     }),
 
     remove: Effect.fnUntraced(function* (projectId, webhookId) {
-      const rows = yield* executor.execute(sql.remove, [
-        text(projectId),
-        uuid(webhookId),
-        text(notifications.channel),
-      ])
+      const params = [text(projectId), uuid(webhookId), text(notifications.channel)]
+      const rows = yield* executor.execute(sql.remove, params, { owner: projectId })
       if (rows.length === 0) return yield* new WebhookNotFound({ webhookId })
     }),
   }

@@ -1,0 +1,169 @@
+/** One connection to the database. */
+
+import * as Net from "node:net"
+import type { Duplex } from "node:stream"
+import type { PgClientConfig } from "@effect/sql-pg/PgClient"
+import * as PgConnection from "@effect/sql-pg/PgConnection"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import type { SqlError } from "effect/sql/SqlError"
+import { addressOf } from "./Address.ts"
+import { text } from "./parameters.ts"
+import { begin, inspect, type InspectRow, settings, setTerms, type Terms } from "./session.sql.ts"
+
+// The longest that the system waits before it asks a silent peer for a sign of life.
+const keepAliveMillis = 5000
+
+// How long a server has to answer our goodbye.
+const goodbyeMillis = 1000
+
+/** Runs a statement. */
+interface Run {
+  <Row extends object>(
+    sql: string,
+    params: ReadonlyArray<unknown>,
+  ): Effect.Effect<ReadonlyArray<Row>, SqlError>
+}
+
+/** A connection. */
+export interface Connection {
+  readonly run: Run
+  /** The session of the driver, to listen on. */
+  readonly session: PgConnection.PgConnection
+  /** The id of the server's process, or `undefined` if a pooler is in between. */
+  readonly processId: number | undefined
+  /** How many bytes have arrived. */
+  readonly bytesRead: () => number
+  readonly isOpen: () => boolean
+  /** Says goodbye. Waits for nothing. */
+  readonly close: () => void
+  /** Closes the connection as if the network had. The statement in flight fails. */
+  readonly destroy: () => void
+}
+
+/** A session, and the socket below it. */
+interface Link {
+  readonly session: PgConnection.PgConnection
+  readonly socket: Duplex
+  readonly scope: Scope.Closeable
+}
+
+const openSocket = (config: PgClientConfig): Duplex =>
+  config.stream?.() ??
+  Net.connect({
+    ...addressOf(config),
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: keepAliveMillis,
+  })
+
+/** Opens a session on a socket of our own, because the driver's cannot be closed from outside. */
+const link = Effect.fnUntraced(function* (config: PgClientConfig, millis: number) {
+  const scope = yield* Scope.make()
+  let socket: Duplex | undefined
+  const session = yield* PgConnection.make({
+    ...config,
+    multiplex: false,
+    connectTimeout: millis,
+    // The driver asks for further sockets to cancel statements.
+    stream: () => {
+      const opened = openSocket(config)
+      socket ??= opened
+      return opened
+    },
+  }).pipe(
+    Scope.provide(scope),
+    Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : Scope.close(scope, exit))),
+  )
+  if (socket === undefined) return yield* Effect.die("a session without a socket")
+  const linked: Link = { session, socket, scope }
+  return linked
+})
+
+const bytesReadOn = (socket: Duplex): number =>
+  socket instanceof Net.Socket ? socket.bytesRead : 0
+
+/** Ends a session. The process may end before the server answers. */
+const end = ({ scope, socket }: Link): void => {
+  Effect.runSync(Scope.close(scope, Exit.void))
+  if (socket instanceof Net.Socket) socket.unref()
+  setTimeout(() => socket.destroy(), goodbyeMillis).unref()
+}
+
+const connectionOn = (linked: Link, run: Run, processId: number | undefined): Connection => ({
+  run,
+  session: linked.session,
+  processId,
+  bytesRead: () => bytesReadOn(linked.socket),
+  isOpen: () => !linked.socket.destroyed && linked.socket.writable,
+  close: () => end(linked),
+  destroy: () => {
+    linked.socket.destroy()
+  },
+})
+
+/** Runs statements whose terms the session knows. */
+function runOn(session: PgConnection.PgConnection): Run
+function runOn(session: PgConnection.PgConnection) {
+  return (sql: string, params: ReadonlyArray<unknown>) =>
+    Effect.map(session.query(sql, params), ({ rows }) => rows)
+}
+
+/** Runs each statement in a transaction which sets the terms, because the next is another session's. */
+function runApart({ session, socket }: Link, terms: Terms): Run
+function runApart({ session, socket }: Link, { lockTimeout }: Terms) {
+  const query = (sql: string, params: ReadonlyArray<unknown> = []) =>
+    session.query(sql, params, false)
+  const rollback = Effect.catchCause(query("ROLLBACK"), () => Effect.sync(() => socket.destroy()))
+  return Effect.fnUntraced(function* (sql: string, params: ReadonlyArray<unknown>) {
+    yield* query(begin)
+    const statement = Effect.andThen(query(setTerms, [text(lockTimeout)]), query(sql, params))
+    const { rows } = yield* Effect.tapError(statement, () => rollback)
+    yield* query("COMMIT")
+    return rows
+  })
+}
+
+/** Destroys what gives no answer in time. */
+export const within = <A, E, R>(
+  millis: number,
+  { destroy }: { readonly destroy: () => void },
+  question: Effect.Effect<A, E, R>,
+): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => {
+    const timer = setTimeout(destroy, millis)
+    return Effect.ensuring(
+      question,
+      Effect.sync(() => clearTimeout(timer)),
+    )
+  })
+
+/**
+ * Opens a connection that leads straight to the server. Returns `undefined` if a pooler is in between,
+ * which does not pass the terms on.
+ */
+export const openDirect = Effect.fnUntraced(function* (
+  config: PgClientConfig,
+  terms: Terms,
+  millis: number,
+) {
+  const startupParameters = { ...config.startupParameters, ...settings(terms) }
+  const linked = yield* link({ ...config, startupParameters }, millis)
+  const { processId } = linked.session
+  const connection = connectionOn(linked, runOn(linked.session), processId)
+  const [row] = yield* within(millis, connection, connection.run<InspectRow>(inspect, []))
+  if (row?.process_id === processId && row.lock_timeout === terms.lockTimeout) return connection
+  connection.close()
+  return undefined
+})
+
+/** Opens a connection through a pooler, which may give each transaction another session. */
+export const openPooled = Effect.fnUntraced(function* (
+  config: PgClientConfig,
+  terms: Terms,
+  millis: number,
+) {
+  const linked = yield* link({ ...config, prepare: false }, millis)
+  return connectionOn(linked, runApart(linked, terms), undefined)
+})

@@ -1,0 +1,87 @@
+/** Some connections on the same terms, opened as they are needed and shared fairly. */
+
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Scope from "effect/Scope"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Connection } from "./Connection.ts"
+import type { Connections } from "./Connections.ts"
+import * as Patience from "./Patience.ts"
+import type { Terms } from "./session.sql.ts"
+import * as Turns from "./Turns.ts"
+
+// How long a connection is kept without use.
+const idleMillis = 60_000
+
+/** Runs statements on its connections. */
+export interface Lane {
+  readonly run: <Row extends object>(
+    owner: string,
+    sql: string,
+    params: ReadonlyArray<unknown>,
+  ) => Effect.Effect<ReadonlyArray<Row>, SqlError | "crowded">
+}
+
+interface Idle {
+  readonly connection: Connection
+  readonly since: number
+}
+
+/** Makes a lane that has up to `size` connections. */
+export const make = Effect.fnUntraced(function* (
+  connections: Connections,
+  terms: Terms,
+  size: number,
+): Effect.fn.Return<Lane, never, Scope.Scope> {
+  const turns = Turns.make(size)
+  // The last one used is the first one taken, so that those without use can close.
+  let idle: Array<Idle> = []
+
+  const open = Effect.suspend(
+    () => connections.open(terms, Patience.openMillis(connections.latency())),
+    // A connection can fall silent before it is open. The next one has more time.
+  ).pipe(Effect.retry({ times: 1 }))
+
+  const acquire = Effect.suspend(() => {
+    for (let last = idle.pop(); last !== undefined; last = idle.pop()) {
+      if (last.connection.isOpen()) return Effect.succeed(last.connection)
+    }
+    return open
+  })
+
+  const release = (connection: Connection, exit: Exit.Exit<unknown, unknown>): void => {
+    // A statement that was interrupted may still be cancelled, and the next one in its place.
+    if (Exit.hasInterrupts(exit)) connection.close()
+    else if (connection.isOpen()) idle.push({ connection, since: performance.now() })
+  }
+
+  const use = <A, E>(work: (connection: Connection) => Effect.Effect<A, E>) =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.flatMap(restore(acquire), (connection) =>
+        Effect.onExit(restore(connections.send(connection, work(connection))), (exit) =>
+          Effect.sync(() => release(connection, exit)),
+        ),
+      ),
+    )
+
+  const closeUnused = (): void => {
+    const now = performance.now()
+    const unused = idle.filter(({ since }) => now - since > idleMillis)
+    idle = idle.filter(({ since }) => now - since <= idleMillis)
+    for (const { connection } of unused) connection.close()
+  }
+
+  yield* Effect.sync(closeUnused).pipe(
+    Effect.delay(idleMillis / 4),
+    Effect.forever,
+    Effect.forkScoped,
+  )
+
+  return {
+    run: (owner, sql, params) =>
+      turns.take(
+        owner,
+        use((connection) => connection.run(sql, params)),
+      ),
+  }
+})

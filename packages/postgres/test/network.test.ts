@@ -1,0 +1,87 @@
+/** A healthy database behind a network that is slow, or forgets connections. */
+
+import * as Tenure from "@tenure/core/Tenure"
+import { postgres } from "@tenure/postgres"
+import { Fixture } from "@tenure/testing"
+import * as Effect from "effect/Effect"
+import { beforeAll, describe, inject, it } from "vitest"
+import { execute } from "./harness.ts"
+import { type Proxy, startProxy } from "./proxy.ts"
+
+const schema = "network"
+const member = { projectId: Fixture.p1, userId: Fixture.u1 }
+const endDate = "2099-01-01T00:00:00.000Z"
+
+beforeAll(async () => {
+  await Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`))
+  const stores = postgres({ url: inject("databaseUrl"), schema })
+  const { close, memberships } = await Tenure.make({ stores })
+  await memberships.createProject(Fixture.p1)
+  await memberships.grant({ ...member, endDate })
+  await close()
+})
+
+/** Runs a test on a Tenure behind a proxy. */
+const behindProxy = async (
+  delayMillis: number,
+  test: (tenure: Tenure.Tenure, proxy: Proxy) => Promise<void>,
+): Promise<void> => {
+  const proxy = await startProxy(inject("databaseUrl"))
+  proxy.delay(delayMillis)
+  const tenure = await Tenure.make({
+    stores: postgres({ url: proxy.url, schema, migrate: false }),
+  })
+  try {
+    await test(tenure, proxy)
+  } finally {
+    await tenure.close()
+    await proxy.stop()
+  }
+}
+
+const extend = ({ memberships }: Tenure.Tenure): Promise<boolean> =>
+  memberships.extend({ ...member, endDate }).then(
+    () => true,
+    () => false,
+  )
+
+/** Opens several connections, and returns whether all of them work. */
+const works = async (tenure: Tenure.Tenure): Promise<boolean> => {
+  const find = () => tenure.memberships.find(member).then(() => true)
+  const results = await Promise.all([extend(tenure), tenure.isReady(), find(), find(), find()])
+  return results.every((isGood) => isGood)
+}
+
+// Elapsed time is what these tests are about, so they run side by side.
+describe.concurrent("a network", () => {
+  it("that takes 200 ms for an answer is not taken for a database that is down", ({ expect }) =>
+    behindProxy(100, async (tenure) => {
+      expect(await works(tenure)).toBe(true)
+      expect(await works(tenure)).toBe(true)
+    }))
+
+  it("that becomes slower than statements usually are is put up with", ({ expect }) =>
+    behindProxy(0, async (tenure, proxy) => {
+      expect(await works(tenure)).toBe(true)
+      proxy.delay(260)
+      await expect.poll(tenure.isReady, { timeout: 20_000, interval: 20 }).toBe(true)
+      expect(await works(tenure)).toBe(true)
+    }))
+
+  it("that forgets its connections does not keep new ones from replacing them", ({ expect }) =>
+    behindProxy(0, async (tenure, proxy) => {
+      expect(await works(tenure)).toBe(true)
+      proxy.silence()
+      // This takes a second. The longest that a statement may take is ten.
+      await expect.poll(() => extend(tenure), { timeout: 8000, interval: 20 }).toBe(true)
+      // Also those that nobody has used in the meantime.
+      expect(await works(tenure)).toBe(true)
+    }))
+
+  it("that forgets its connections does not keep Tenure from closing", ({ expect }) =>
+    behindProxy(0, async (tenure, proxy) => {
+      expect(await works(tenure)).toBe(true)
+      proxy.silence()
+      await tenure.close()
+    }))
+})

@@ -1,0 +1,38 @@
+import { describe, expect, it } from "vitest"
+import * as Patience from "../src/connection/Patience.ts"
+
+const { learn, learnAtMost, unknown } = Patience
+
+describe("patience", () => {
+  it("is short with a database that is near", () => {
+    const near = learn(unknown, { roundTrip: 1, opening: 10 })
+    expect(Patience.overdueMillis(near)).toBe(500)
+    expect(Patience.answerMillis(near)).toBe(250)
+    expect(Patience.openMillis(near)).toBe(1000)
+  })
+
+  it("is as long as can be before anything is known", () => {
+    expect(Patience.answerMillis(unknown)).toBe(Patience.mostMillis)
+    expect(Patience.openMillis(unknown)).toBe(Patience.mostMillis)
+  })
+
+  it("is longer with a database that is far away, and has an end", () => {
+    const far = learn(unknown, { roundTrip: 400, opening: 2000 })
+    expect(Patience.overdueMillis(far)).toBe(1200)
+    expect(Patience.answerMillis(far)).toBe(1200)
+    expect(Patience.openMillis(far)).toBe(6000)
+    expect(Patience.openMillis(learn(far, { opening: 60_000 }))).toBe(Patience.mostMillis)
+  })
+
+  it("grows at once, and shrinks by and by", () => {
+    const slow = learn(learn(unknown, { opening: 100 }), { opening: 1000 })
+    expect(slow.opening).toBe(1000)
+    expect(learn(slow, { opening: 100 }).opening).toBe(550)
+  })
+
+  it("learns from any statement that a round trip takes no longer", () => {
+    const known = learn(unknown, { roundTrip: 400 })
+    expect(learnAtMost(known, 500)).toEqual(known)
+    expect(learnAtMost(known, 3).roundTrip).toBe(3)
+  })
+})
