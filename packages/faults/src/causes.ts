@@ -4,6 +4,7 @@ import type { Exit } from "./history.ts"
 import type { KindName } from "./kinds.ts"
 import { random } from "./random.ts"
 import type { Planned } from "./schedule.ts"
+import type { Database } from "./world/database.ts"
 import type { Link } from "./world/proxy.ts"
 import type { Server } from "./world/server.ts"
 import type { World } from "./world/World.ts"
@@ -47,7 +48,7 @@ const locking =
       // Others may hold the lock for longer than the fault lasts.
       session
         .query("BEGIN")
-        .then(() => session.query(statement, [target]))
+        .then(() => session.query(statement, target === undefined ? [] : [target]))
         .catch(() => {})
       return session.close
     } catch {
@@ -55,6 +56,12 @@ const locking =
       return nothing
     }
   }
+
+/** Does something with the database at once, unless it is down. */
+const onDatabase =
+  (act: (database: Database) => Promise<End>): Cause =>
+  ({ database }) =>
+    act(database).catch(() => nothing)
 
 /** The delay of a fault is one of its own, the same in every run of the seed. */
 const delayOf = ({ at, kind, millis }: Planned): number => random(at, kind, millis).between(20, 100)
@@ -88,6 +95,15 @@ export const causes: Readonly<Record<KindName, Cause>> = {
     await database.standStill()
     return database.proceed
   },
+  sessionKilled: onDatabase(async ({ killSession }) => {
+    await killSession()
+    return nothing
+  }),
+  sessionsEnded: onDatabase(async ({ endSessions }) => {
+    await endSessions()
+    return nothing
+  }),
+  databaseCrowded: onDatabase(({ crowd }) => crowd()),
   connectionsReset: onLinks((link) => link.reset()),
   connectionsSilent: onLinks((link) => link.silence()),
   linkRefused: onLinks(
@@ -109,4 +125,5 @@ export const causes: Readonly<Record<KindName, Cause>> = {
   ),
   projectLocked: locking("SELECT 1 FROM tenure.projects WHERE id = $1 FOR UPDATE"),
   membersLocked: locking("SELECT 1 FROM tenure.memberships WHERE project_id = $1 FOR UPDATE"),
+  tableLocked: locking("LOCK TABLE tenure.memberships IN ACCESS EXCLUSIVE MODE"),
 }

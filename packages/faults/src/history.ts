@@ -13,6 +13,7 @@ export type Action =
   | "createWebhook"
   | "deleteWebhook"
   | "listWebhooks"
+  | "ready"
   | "invalid"
 
 /** A request of a client, and its answer. Instants are in milliseconds since the epoch. */
@@ -20,6 +21,7 @@ export interface Operation {
   readonly action: Action
   /** The process that was asked: the name of a server, or `host` for a call in process. */
   readonly process: string
+  /** Empty if a server is asked whether it is ready. */
   readonly projectId: string
   readonly userId?: string | undefined
   /** The end date asked for, which no other operation asks for, or the one that was found. */

@@ -61,6 +61,27 @@ const table = {
     healsFrom: "end",
     takesDown: true,
   },
+  sessionKilled: {
+    title: "a process of the database is killed (`kill -9`), and all others begin anew",
+    hits: "database",
+    seconds: [0, 0],
+    healsFrom: "start",
+    takesDown: false,
+  },
+  sessionsEnded: {
+    title: "an administrator ends all sessions of the database",
+    hits: "database",
+    seconds: [0, 0],
+    healsFrom: "start",
+    takesDown: false,
+  },
+  databaseCrowded: {
+    title: "other programs take all connections that the database allows",
+    hits: "database",
+    seconds: [0.5, 3],
+    healsFrom: "end",
+    takesDown: false,
+  },
   connectionsReset: {
     title: "all connections to the database are reset once",
     hits: "link",
@@ -113,6 +134,13 @@ const table = {
   membersLocked: {
     title: "another program locks the memberships of a project",
     hits: "project",
+    seconds: [0.5, 6],
+    healsFrom: "end",
+    takesDown: false,
+  },
+  tableLocked: {
+    title: "another program locks the table of memberships",
+    hits: "database",
     seconds: [0.5, 6],
     healsFrom: "end",
     takesDown: false,

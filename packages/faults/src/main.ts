@@ -12,7 +12,7 @@ import { figures, markdown, sum, type Table } from "./figures.ts"
 import type { Holding } from "./history.ts"
 import { explain, line } from "./report.ts"
 import { perform } from "./run.ts"
-import { uncaught } from "./sabotage.ts"
+import { sabotage, uncaught } from "./sabotage.ts"
 import { describe, schedule } from "./schedule.ts"
 import { parseSeeds } from "./seeds.ts"
 import { holdingOf } from "./world/server.ts"
@@ -44,6 +44,7 @@ const ownHolding = async (): Promise<Holding> => {
 const settledAfter = 3
 
 let table: Table = new Map()
+const outcomes: Array<ReturnType<typeof sabotage>> = []
 let failures = 0
 let settled: Holding | undefined
 try {
@@ -56,11 +57,7 @@ try {
     failures += violations.length
     table = sum(table, figures(run))
     if (seeds.indexOf(seed) === settledAfter) settled = await ownHolding()
-    if (values.sabotage) {
-      const missed = uncaught(run)
-      for (const name of missed) console.log(`  not caught: ${name}`)
-      failures += missed.length
-    }
+    if (values.sabotage) outcomes.push(sabotage(run))
   }
 } finally {
   await server.stop()
@@ -70,6 +67,12 @@ if (settled !== undefined) {
   const found = grown("the harness", settled, await ownHolding())
   for (const { text } of found) console.log(text)
   failures += found.length
+}
+
+if (values.sabotage) {
+  const missed = uncaught(outcomes)
+  for (const name of missed) console.log(`not caught: ${name}`)
+  failures += missed.length
 }
 
 console.log(`\n${markdown(table)}\n`)

@@ -11,6 +11,7 @@ import { random } from "./random.ts"
 import { calmMillis, type Episode, type Planned, type Schedule } from "./schedule.ts"
 import { countOpen, endHolds, readState } from "./state.ts"
 import { createWebhook, runHost } from "./workload/local.ts"
+import { runProbes } from "./workload/probes.ts"
 import { makeRecorder, type Recorder } from "./workload/recorder.ts"
 import { runClient, runGreedyClient } from "./workload/remote.ts"
 import { host, limits, makeWorld, places, retrySchedule, type World } from "./world/World.ts"
@@ -125,6 +126,7 @@ const work = async (
     ...clientKeys.map((key) => runClient(world, recorder, seed, key, isOver)),
     runGreedyClient(world, recorder, seed, greedyKeys, isOver),
     runHost(world, recorder, seed, isOver),
+    runProbes(world, recorder, isOver),
   ]
   try {
     return await runFaults(world, schedule, onExit)

@@ -6,20 +6,30 @@ import { kinds } from "./kinds.ts"
 /** Within this time after a fault, everything works again. */
 export const healMillis = 3000
 
+/** How long a server that is asked to end takes requests as before: less than its `DRAIN_DELAY`. */
+export const drainMillis = 300
+
 /** A time in which a process, a project or everything may be disturbed. */
 export interface Trouble {
   readonly from: number
   readonly to: number
+  /** Whether it disturbs only what begins in this time. */
+  readonly isForLater: boolean
   readonly process?: string | undefined
   readonly projectId?: string | undefined
 }
 
-/** What a fault may disturb, and when it has healed at the latest. */
+/**
+ * What a fault may disturb, and when it has healed at the latest. A server that is asked to end answers
+ * what it is asked until its port closes.
+ */
 export const troubleOf = ({ end, kind, start, target }: Fault): Trouble => {
   const { healsFrom, hits } = kinds[kind]
+  const isOrderly = kind === "serverTerminated"
   return {
-    from: start,
+    from: isOrderly ? start + drainMillis : start,
     to: (healsFrom === "start" ? start : end) + healMillis,
+    isForLater: isOrderly,
     process: hits === "server" || hits === "link" ? target : undefined,
     projectId: hits === "project" ? target : undefined,
   }
@@ -46,7 +56,10 @@ export const isExcused = (
   faults
     .map(troubleOf)
     .some(
-      (trouble) => concerns(trouble, place) && from <= trouble.to + lagMillis && to >= trouble.from,
+      (trouble) =>
+        concerns(trouble, place) &&
+        from <= trouble.to + lagMillis &&
+        (trouble.isForLater ? from : to) >= trouble.from,
     )
 
 /**

@@ -5,7 +5,7 @@ import { deletions } from "../src/checks/deletions.ts"
 import { endDates } from "../src/checks/endDates.ts"
 import { limits } from "../src/checks/limits.ts"
 import type { Check, Fault, Operation, Run } from "../src/history.ts"
-import { isCaught, sabotages, uncaught } from "../src/sabotage.ts"
+import { outcomeOf, sabotage, sabotages, uncaught } from "../src/sabotage.ts"
 import { begin, soundRun } from "./soundRun.ts"
 
 const textsOf = (check: Check, run: Run): ReadonlyArray<string> =>
@@ -34,12 +34,12 @@ it("nothing is wrong in a sound run", () => {
 })
 
 describe("what is falsified is caught:", () => {
-  it.each(sabotages.map((sabotage) => [sabotage.name, sabotage] as const))("%s", (_, sabotage) => {
-    expect(isCaught(sabotage, soundRun)).toBe(true)
+  it.each(sabotages.map((one) => [one.name, one] as const))("%s", (_, one) => {
+    expect(outcomeOf(one, soundRun)).toBe("caught")
   })
 
   it("every check has a falsification", () => {
-    expect(uncaught(soundRun)).toEqual([])
+    expect(uncaught([sabotage(soundRun)])).toEqual([])
     expect(checks.map(({ name }) => name)).toHaveLength(12)
   })
 })
@@ -64,6 +64,15 @@ describe("a fault excuses", () => {
     const late = { start: begin + 16_000, end: begin + 30_000 }
     expect(textsOf(healing, withFault({ ...late, kind: "linkStalled" }))).toEqual([])
     expect(textsOf(healing, withFault({ ...late, kind: "linkDelayed" }))).toHaveLength(1)
+  })
+
+  it("what begins after the port of a server that is asked to end has closed", () => {
+    const run = withFault({ kind: "serverTerminated", end: begin + 21_000 })
+    const early = operation(20.1, { action: "ready", status: 503 })
+    const late = operation(20.5, { status: 0 })
+    expect(textsOf(healing, { ...run, operations: [early, late] })).toEqual([])
+    const taken = operation(20.2, { status: 0, end: begin + 20_900 })
+    expect(textsOf(healing, { ...run, operations: [taken] })).toHaveLength(1)
   })
 
   it("the time in which a server stands still", () => {

@@ -51,6 +51,17 @@ const slowMillis = 2000
 const isDisturbed = ({ lagMillis }: Run, { end, start, status }: Operation): boolean =>
   status === 0 || status === unavailable || end - start > slowMillis + lagMillis
 
+/** Whether a server says that it is not ready because it is about to end. */
+const isDraining = ({ faults }: Run, { action, end, process, start }: Operation): boolean =>
+  action === "ready" &&
+  faults.some(
+    (fault) =>
+      fault.kind === "serverTerminated" &&
+      fault.target === process &&
+      fault.start <= end &&
+      fault.end >= start,
+  )
+
 /** Checks that faults disturb only what they hit, and that everything heals within 3 seconds. */
 export const healing: Check = {
   name: "all is well again 3 seconds after a fault",
@@ -58,7 +69,9 @@ export const healing: Check = {
     run.operations
       .filter(
         (operation) =>
-          isDisturbed(run, operation) && !isExcused(run, operation, operation.start, operation.end),
+          isDisturbed(run, operation) &&
+          !isDraining(run, operation) &&
+          !isExcused(run, operation, operation.start, operation.end),
       )
       .map((operation) => ({ text: describe(operation), at: operation.end })),
 }

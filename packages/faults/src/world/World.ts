@@ -12,6 +12,7 @@ import { postgres } from "@tenure/postgres"
 import type { PostgresServer } from "@tenure/testing/PostgresServer"
 import type { Limit } from "../history.ts"
 import type { Places } from "../schedule.ts"
+import { drainMillis } from "../trouble.ts"
 import { captureConsole } from "./captureConsole.ts"
 import { type Database, makeDatabase } from "./database.ts"
 import { freePort } from "./ports.ts"
@@ -82,7 +83,7 @@ const environmentOf = (url: string, seedFile: string, offset: number) => ({
   SUSPENSION: "false",
   WEBHOOK_ALLOWED_NETWORKS: allowedNetworks,
   WEBHOOK_RETRY_SCHEDULE: retrySchedule.join(","),
-  DRAIN_DELAY: "0.3",
+  DRAIN_DELAY: String((drainMillis + 200) / 1000),
   NODE_COMPILE_CACHE: compileCache,
 })
 

@@ -28,6 +28,12 @@ export interface Database {
   /** Stops all its processes until `proceed`. */
   readonly standStill: () => Promise<void>
   readonly proceed: () => Promise<void>
+  /** Kills the process of one of the sessions of the account. */
+  readonly killSession: () => Promise<void>
+  /** Ends all sessions of the account. */
+  readonly endSessions: () => Promise<void>
+  /** Takes all connections that the account may have. Returns what gives them back. */
+  readonly crowd: () => Promise<() => Promise<void>>
   readonly drop: () => Promise<void>
 }
 
@@ -79,6 +85,21 @@ const waitUntilGone = async (id: number): Promise<void> => {
   while (!isGone(id)) await sleep(20)
 }
 
+/** Opens sessions until no more are allowed. Returns what closes them. */
+const takeAll = async (open: () => Promise<Session>): Promise<() => Promise<void>> => {
+  const sessions: Array<Session> = []
+  const take = async (): Promise<void> => {
+    const session = await open().catch(() => undefined)
+    if (session === undefined) return
+    sessions.push(session)
+    return take()
+  }
+  await take()
+  return async () => {
+    await Promise.all(sessions.map((session) => session.close()))
+  }
+}
+
 /** The role and the password with which processes connect. */
 export interface Account {
   readonly user: string
@@ -91,6 +112,7 @@ export const makeDatabase = async (
   name: string,
   { password, user }: Account,
 ): Promise<Database> => {
+  const urlThrough = (port: number) => `postgres://${user}:${password}@127.0.0.1:${port}/${name}`
   const withAdmin = async (statements: ReadonlyArray<string>) => {
     const session = await connectTo(server.url)
     for (const statement of statements) await session.query(statement)
@@ -106,7 +128,7 @@ export const makeDatabase = async (
   own.pathname = `/${name}`
   return {
     port: Number(own.port),
-    urlThrough: (port) => `postgres://${user}:${password}@127.0.0.1:${port}/${name}`,
+    urlThrough,
     connect: () => connectTo(own.href),
     crash: async () => {
       const id = await leader(server)
@@ -126,6 +148,20 @@ export const makeDatabase = async (
       for (const child of await childrenOf(id)) signal(child, "SIGCONT")
       signal(id, "SIGCONT")
     },
+    killSession: async () => {
+      const session = await connectTo(own.href)
+      const [victim] = await session.query<{ readonly pid: number }>(
+        "SELECT pid FROM pg_stat_activity WHERE usename = $1 ORDER BY backend_start LIMIT 1",
+        [user],
+      )
+      if (victim !== undefined) signal(victim.pid, "SIGKILL")
+      await session.close()
+    },
+    endSessions: () =>
+      withAdmin([
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${user}'`,
+      ]),
+    crowd: () => takeAll(() => connectTo(urlThrough(Number(own.port)))),
     drop: () => withAdmin([`DROP DATABASE ${name} WITH (FORCE)`, `DROP ROLE ${user}`]),
   }
 }
