@@ -16,7 +16,7 @@ import { migrations } from "../src/migrations/migrations.ts"
 import { clientLayer, execute } from "./harness.ts"
 
 const schema = "contention"
-const { in2027, in2028, p1, p2, u1, u2 } = Fixture
+const { in2027, in2028, in2029, p1, p2, u1, u2 } = Fixture
 
 beforeEach(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)))
 
@@ -85,6 +85,33 @@ describe("an extension of a locked membership", () => {
       )
       yield* Effect.forEach(waiting, Fiber.join)
       expect((yield* find()).endDate).toBe(in2028)
+    }),
+  )
+
+  onStores(
+    "is overridden by a bulk extension meanwhile, and comes before it in the audit trail",
+    Effect.gen(function* () {
+      const store = yield* MembershipStore
+      const sql = yield* PgClient.PgClient
+      const waits = sql`
+        SELECT 1 FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND query LIKE ${`%${schema}"%`}
+      `
+      const extension = yield* holding(
+        `SELECT 1 FROM ${schema}.memberships WHERE project_id = 'p1' AND user_id = '1001' FOR UPDATE`,
+        Effect.gen(function* () {
+          const waiting = yield* Effect.forkDetach(extend())
+          yield* Effect.repeat(waits, { until: (rows) => rows.length > 0 })
+          yield* store.extendAll({ ...Fixture.change(p1), endDate: in2029, mode: "set" })
+          return waiting
+        }),
+      )
+      yield* Fiber.join(extension)
+      expect((yield* find()).endDate).toBe(in2029)
+      expect(yield* store.history(p1, { userId: undefined, limit: 2 })).toMatchObject([
+        { action: "bulk_extended", to: in2029 },
+        { action: "extended", from: in2027, to: in2028 },
+      ])
     }),
   )
 })

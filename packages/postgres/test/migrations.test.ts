@@ -93,7 +93,10 @@ describe("migrations", () => {
 
 describe("the tables", () => {
   it.live.each([
-    ["an action", "INSERT INTO audit (project_id, action, at) VALUES ('p1', 'erased', now())"],
+    [
+      "an action",
+      "INSERT INTO audit (project_id, seq, action, at) VALUES ('p1', 0, 'erased', now())",
+    ],
     [
       "a state",
       `INSERT INTO deliveries (event_id, webhook_id, due_at, state)

@@ -8,13 +8,13 @@ export const end = (schema: string): string => `
   ended AS (
     DELETE FROM ${schema}.memberships m USING project p
     WHERE m.project_id = p.id AND m.user_id = $2
-    RETURNING ${effectiveDate} AS from_date
+    RETURNING p.bulk_seq AS seq, ${effectiveDate} AS from_date
   ),
   counted AS (
     UPDATE ${schema}.projects SET members = members - 1
     WHERE id = $1 AND EXISTS (SELECT FROM ended)
   ),
-  changed AS (SELECT a.*, e.from_date FROM asked a, ended e),
+  changed AS (SELECT a.*, e.seq, e.from_date FROM asked a, ended e),
   ${auditing(schema, "changed", "ended")},${publishing(schema, "changed")}
   SELECT (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `

@@ -27,7 +27,7 @@ export const extend = (schema: string): string => `
     FROM asked a
     JOIN ${schema}.projects p ON p.id = a.project_id
     WHERE m.project_id = a.project_id AND m.user_id = a.user_id
-    RETURNING a.*, m.previous_end_date AS from_date
+    RETURNING a.*, m.seq, m.previous_end_date AS from_date
   ),${auditing(schema, "changed", "extended")},${publishing(schema, "changed")}
   SELECT n::integer, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `

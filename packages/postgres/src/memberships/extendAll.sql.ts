@@ -9,9 +9,12 @@ export const extendAll = (schema: string): string => `
   WITH ${asked},
   project AS (
     UPDATE ${schema}.projects SET bulk_end_date = $3, bulk_seq = bulk_seq + 1 WHERE id = $1
-    RETURNING members
+    RETURNING members, bulk_seq
   ),
-  changed AS (SELECT a.*, NULL::timestamptz AS from_date, p.members AS total FROM asked a, project p),
+  changed AS (
+    SELECT a.*, p.bulk_seq AS seq, NULL::timestamptz AS from_date, p.members AS total
+    FROM asked a, project p
+  ),
   ${auditing(schema, "changed", "bulk_extended")},${publishing(schema, "changed")}
   SELECT total, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `

@@ -25,7 +25,8 @@ export const extendShorter = (schema: string): string => `
     RETURNING m.user_id
   ),
   changed AS (
-    SELECT a.*, NULL::timestamptz AS from_date, (SELECT count(*) FROM extended) AS total
+    SELECT a.*, p.bulk_seq AS seq, NULL::timestamptz AS from_date,
+           (SELECT count(*) FROM extended) AS total
     FROM asked a, project p
   ),
   ${auditing(schema, "changed", "bulk_extended")},${publishing(schema, "changed")}

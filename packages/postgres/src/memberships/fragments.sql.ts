@@ -49,14 +49,14 @@ export const effectiveDate =
 
 /**
  * The common table expression `audited`, which adds an audit row for each row of `source`. That has
- * the columns `project_id`, `user_id`, `from_date`, `to_date`, `at`, `request_id`, `key_id` and `n`,
- * which gives the order.
+ * the columns `project_id`, `user_id`, `seq`, `from_date`, `to_date`, `at`, `request_id`, `key_id` and
+ * `n`, which gives the order.
  */
 export const auditing = (schema: string, source: string, action: Action): string => `
   audited AS (
     INSERT INTO ${schema}.audit
-      (project_id, user_id, action, from_date, to_date, at, request_id, key_id)
-    SELECT project_id, user_id, '${action}', from_date, to_date, at, request_id, key_id
+      (project_id, user_id, seq, action, from_date, to_date, at, request_id, key_id)
+    SELECT project_id, user_id, seq, '${action}', from_date, to_date, at, request_id, key_id
     FROM ${source}
     ORDER BY n
   )`

@@ -17,13 +17,13 @@ export const grant = (schema: string): string => `
         previous_end_date =
           CASE WHEN m.seq >= excluded.seq THEN m.end_date
           ELSE (SELECT bulk_end_date FROM project) END
-    RETURNING (xmax = 0) AS is_new, previous_end_date AS from_date
+    RETURNING (xmax = 0) AS is_new, seq, previous_end_date AS from_date
   ),
   counted AS (
     UPDATE ${schema}.projects SET members = members + 1
     WHERE id = $1 AND (SELECT is_new FROM granted)
   ),
-  changed AS (SELECT a.*, g.from_date FROM asked a, granted g),
+  changed AS (SELECT a.*, g.seq, g.from_date FROM asked a, granted g),
   ${auditing(schema, "changed", "granted")},${publishing(schema, "changed")}
   SELECT (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `

@@ -3,28 +3,29 @@ import { EndDate } from "@tenure/core/EndDate"
 import { type Action, type AuditRow, UserId } from "@tenure/core/Membership"
 import type { ProjectId } from "@tenure/core/Project"
 
-const auditRows = (schema: string, condition: string): string => `
+const auditRows = (schema: string, condition: string, order: string): string => `
   SELECT a.user_id, a.action, a.from_date, a.to_date, a.at, a.request_id, a.key_id
   FROM ${schema}.projects p
   LEFT JOIN LATERAL (
-    SELECT * FROM ${schema}.audit
+    SELECT * FROM ${schema}.audit a
     WHERE ${condition}
-    ORDER BY id DESC
+    ORDER BY ${order}
     LIMIT $2::integer
   ) a ON true
   WHERE p.id = $1::text
-  ORDER BY a.id DESC
+  ORDER BY ${order}
 `
 
 /**
  * Returns the audit rows of a project, newest first. Returns one empty row if there are none, and no
  * row if the project does not exist.
  */
-export const projectHistory = (schema: string): string => auditRows(schema, "project_id = p.id")
+export const projectHistory = (schema: string): string =>
+  auditRows(schema, "a.project_id = p.id", "a.seq DESC, a.id DESC")
 
 /** Returns the audit rows of the user `$3` in a project, in the same way. */
 export const userHistory = (schema: string): string =>
-  auditRows(schema, "project_id = p.id AND user_id = $3::text")
+  auditRows(schema, "a.project_id = p.id AND a.user_id = $3::text", "a.id DESC")
 
 /** A row of both statements, which may be empty. */
 export interface HistoryRow {

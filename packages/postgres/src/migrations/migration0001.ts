@@ -37,6 +37,9 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   CREATE TABLE ${schema}.audit (
     id         bigint GENERATED ALWAYS AS IDENTITY,
     project_id text COLLATE "C" NOT NULL,
+    -- The seq of what was changed. It puts an extension that a bulk extension overrode before that,
+    -- whichever of them was recorded first.
+    seq        bigint NOT NULL,
     -- NULL for a change of all memberships of the project.
     user_id    text COLLATE "C",
     action     text NOT NULL
@@ -46,7 +49,7 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     at         timestamptz NOT NULL,
     request_id text,
     key_id     text,
-    PRIMARY KEY (project_id, id)
+    PRIMARY KEY (project_id, seq, id)
   )
   `,
   `CREATE INDEX audit_of_user ON ${schema}.audit (project_id, user_id, id)`,

@@ -35,6 +35,16 @@ const bucketTests = ({ test }: StoreTests): void => {
       expect((yield* take(client("1", "a"), mixed)).admitted).toBe(false)
     }))
 
+  test("admits as many takes at once as a bucket has capacity, whatever its limit", () =>
+    Effect.gen(function* () {
+      for (const capacity of [2, 8]) {
+        const mixed = { ...policies, burst: { ...five, capacity } }
+        const one = take(client("1", `of ${capacity}`), mixed)
+        const takes = yield* Effect.all(Array.from({ length: capacity + 1 }, () => one))
+        expect(takes.filter(({ admitted }) => admitted)).toHaveLength(capacity)
+      }
+    }))
+
   test("takes from all buckets or from none", () =>
     Effect.gen(function* () {
       for (const small of ["address", "key", "burst"] as const) {
