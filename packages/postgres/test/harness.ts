@@ -14,6 +14,7 @@ export const clientLayer = (options: Partial<PgClient.PgPoolConfig> = {}) =>
 
 const tables = [
   "deliveries",
+  "dispatchers",
   "events",
   "webhooks",
   "api_key_projects",

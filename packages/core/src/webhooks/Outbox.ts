@@ -143,7 +143,8 @@ export class Outbox extends Context.Service<
     ) => Effect.Effect<void, WebhookNotFound | WebhookDisabled | StoreUnavailable>
 
     /**
-     * Claims deliveries that are due, for `leaseMillis` on the store's clock. Projects take turns, and
+     * Claims deliveries that are due, for `leaseMillis` on the store's clock; less if the store learns
+     * that the process is gone. Projects take turns, and
      * so do the webhooks of each project, so that the backlog of one does not delay another. Of one
      * webhook, the delivery that was due first is claimed first, and of those due at the same time the
      * one that was published first. Nothing is claimed for a webhook that is held, and one delivery at

@@ -29,7 +29,7 @@ export const integer = nullable<number>(PgTypes.int4)
 export const integers = arrayOf<number>(PgTypes.OID.int4)
 
 /** An integer of up to 64 bits. */
-export const bigint = (value: number): PgTypes.Parameter => PgTypes.int8(BigInt(value))
+export const bigint = (value: number | bigint): PgTypes.Parameter => PgTypes.int8(BigInt(value))
 export const bigints = arrayOf<bigint>(PgTypes.OID.int8)
 
 /** An instant, in milliseconds since the epoch. */

@@ -106,6 +106,24 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   `,
   `CREATE INDEX events_by_age ON ${schema}.events (at)`,
   `
+  CREATE TABLE ${schema}.dispatchers (
+    id      uuid PRIMARY KEY,
+    -- When it last reported that it is alive, and since when it has done so every second.
+    seen_at timestamptz NOT NULL,
+    since   timestamptz NOT NULL
+  ) WITH (fillfactor = 50)
+  `,
+  // The silence of a dispatcher counts only while the one that notices it could report itself: if the
+  // database stands still, all are silent.
+  `
+  CREATE VIEW ${schema}.dispatchers_gone AS
+  SELECT me.id AS noticed_by, other.id
+  FROM ${schema}.dispatchers me
+  JOIN ${schema}.dispatchers other ON other.id <> me.id
+  WHERE me.seen_at > clock_timestamp() - interval '1 second'
+    AND greatest(other.seen_at, me.since) < clock_timestamp() - interval '1.5 seconds'
+  `,
+  `
   CREATE TABLE ${schema}.deliveries (
     event_id   uuid NOT NULL,
     webhook_id uuid NOT NULL,
@@ -116,7 +134,9 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
                ),
     -- The time of the next attempt, or of the end of the lease.
     due_at     timestamptz NOT NULL,
+    -- The claim, and the dispatcher that has it.
     lease      bigint,
+    dispatcher uuid,
     claims     integer NOT NULL DEFAULT 0,
     attempts   jsonb NOT NULL DEFAULT '[]',
     PRIMARY KEY (event_id, webhook_id)
@@ -135,7 +155,10 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   CREATE INDEX deliveries_ready ON ${schema}.deliveries (webhook_id, due_at, position)
   WHERE state = 'ready'
   `,
-  `CREATE INDEX deliveries_leased ON ${schema}.deliveries (webhook_id) WHERE state = 'leased'`,
+  `
+  CREATE INDEX deliveries_leased ON ${schema}.deliveries (dispatcher, lease, webhook_id)
+  WHERE state = 'leased'
+  `,
   `
   CREATE INDEX deliveries_due ON ${schema}.deliveries (due_at)
   WHERE state = 'later' OR state = 'leased'

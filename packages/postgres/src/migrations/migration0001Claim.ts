@@ -16,6 +16,9 @@ const mostWebhooks = 512
  * count the attempts that a webhook has in flight. Its statements are planned once for a connection,
  * for tables of any size: joins follow indexes.
  *
+ * First, it gives back the claims of dispatchers that are gone, and those of `claimer` itself after
+ * `last_lease`, the last one that it knows of.
+ *
  * It looks at `first_webhooks`, and steps through the webhooks with ready deliveries in the order of
  * their ids, after `last_webhook`.
  * Among those that can take another attempt, the next delivery is always one of the project with the
@@ -26,8 +29,8 @@ const mostWebhooks = 512
  */
 export const createClaim = (schema: string): string => `
   CREATE OR REPLACE FUNCTION ${schema}.claim(
-    asked integer, asked_failing integer, per_webhook integer, per_project integer,
-    lease_millis integer, last_webhook uuid, first_webhooks uuid[]
+    claimer uuid, last_lease bigint, asked integer, asked_failing integer, per_webhook integer,
+    per_project integer, lease_millis integer, last_webhook uuid, first_webhooks uuid[]
   ) RETURNS TABLE (
     event_id uuid, body text, project_id text, webhook_id uuid, url text, secrets text[],
     signing_key text, failures integer, failing_since timestamptz, claims integer, lease bigint,
@@ -45,6 +48,7 @@ export const createClaim = (schema: string): string => `
     steps integer;
     next uuid;
     wait double precision;
+    gone_ids uuid[];
     closed_ids uuid[];
     -- One element for each webhook that can take another attempt.
     lane_ids uuid[];
@@ -56,8 +60,30 @@ export const createClaim = (schema: string): string => `
     PERFORM set_config('synchronous_commit', 'off', true);
     now := clock_timestamp();
 
+    IF NOT EXISTS (SELECT FROM ${schema}.dispatchers d WHERE d.id = claimer) THEN
+      INSERT INTO ${schema}.dispatchers (id, seen_at, since) VALUES (claimer, now, now);
+    END IF;
+    SELECT array_agg(g.id) INTO gone_ids
+    FROM ${schema}.dispatchers_gone g WHERE g.noticed_by = claimer;
+    IF gone_ids IS NOT NULL THEN
+      UPDATE ${schema}.deliveries d
+      SET state = 'ready', due_at = now, lease = NULL, dispatcher = NULL
+      FROM (
+        SELECT e.event_id, e.webhook_id FROM ${schema}.deliveries e
+        WHERE e.state = 'leased' AND e.dispatcher = ANY (gone_ids)
+        FOR UPDATE SKIP LOCKED
+      ) left_over
+      WHERE d.event_id = left_over.event_id AND d.webhook_id = left_over.webhook_id;
+      DELETE FROM ${schema}.dispatchers d WHERE d.id = ANY (gone_ids);
+    END IF;
+
+    -- The answer to an earlier claim was lost on its way: nobody makes these attempts.
+    UPDATE ${schema}.deliveries d
+    SET state = 'ready', due_at = now, lease = NULL, dispatcher = NULL, claims = d.claims - 1
+    WHERE d.state = 'leased' AND d.dispatcher = claimer AND d.lease > last_lease;
+
     -- Make ready the retries that are due and the deliveries whose lease has expired.
-    UPDATE ${schema}.deliveries d SET state = 'ready', lease = NULL
+    UPDATE ${schema}.deliveries d SET state = 'ready', lease = NULL, dispatcher = NULL
     FROM (
       SELECT e.event_id, e.webhook_id FROM ${schema}.deliveries e
       WHERE (e.state = 'later' OR e.state = 'leased') AND e.due_at <= now
@@ -162,7 +188,7 @@ export const createClaim = (schema: string): string => `
       ), claimed AS (
         UPDATE ${schema}.deliveries d
         SET state = 'leased', due_at = now + lease_millis * interval '1 millisecond',
-            claims = d.claims + 1, lease = nextval('${schema}.leases')
+            claims = d.claims + 1, lease = nextval('${schema}.leases'), dispatcher = claimer
         FROM picked p
         WHERE d.event_id = p.event_id AND d.webhook_id = p.id
         RETURNING d.event_id, d.webhook_id, d.claims, d.lease, p.turn, p.chance

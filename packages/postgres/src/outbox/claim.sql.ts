@@ -3,20 +3,32 @@ import type { Claim, Outbox } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
 import { StoredSecret } from "@tenure/core/StoredSecret"
 import { WebhookId } from "@tenure/core/Webhook"
-import { integer, uuid, uuids } from "../connection/parameters.ts"
+import { bigint, integer, uuid, uuids } from "../connection/parameters.ts"
 
 /** Claims deliveries, by calling the function `claim` of the migrations, where it is described. */
 export const claim = (schema: string): string =>
-  `SELECT * FROM ${schema}.claim($1, $2, $3, $4, $5, $6, $7)`
+  `SELECT * FROM ${schema}.claim($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
 type ClaimOptions = Parameters<Outbox["Service"]["claim"]>[0]
 
-/** The parameters of `claim`. It looks at `firstWebhooks`, and at those after `lastWebhook`. */
+/** Where a claim continues. */
+export interface Position {
+  /** The id of the dispatcher. */
+  readonly dispatcher: string
+  /** The last lease that it has received. */
+  readonly lastLease: bigint
+  /** The last webhook that it has looked at. */
+  readonly lastWebhook: string
+}
+
+/** The parameters of `claim`. It looks at `firstWebhooks`, and at those after the last one. */
 export const claimParams = (
   { failing, leaseMillis, limit, perProject, perWebhook }: ClaimOptions,
-  lastWebhook: string,
+  { dispatcher, lastLease, lastWebhook }: Position,
   firstWebhooks: ReadonlyArray<string>,
 ) => [
+  uuid(dispatcher),
+  bigint(lastLease),
   integer(limit),
   integer(failing),
   integer(perWebhook),
@@ -38,7 +50,7 @@ export interface ClaimRow {
   readonly secrets: ReadonlyArray<string> | null
   readonly signing_key: string | null
   readonly claims: number
-  readonly lease: bigint
+  readonly lease: bigint | null
   readonly looked_at: string
   readonly due_in: number | null
 }
@@ -83,8 +95,18 @@ const hasEvent = <Row extends ClaimRow>(row: Row): row is Row & { readonly event
 export const toClaimedAll = (rows: ReadonlyArray<ClaimRow>): ReadonlyArray<Claimed> =>
   rows.filter(hasEvent).map(toClaimed)
 
-/** Where the next claim starts: after the last webhook that this claim looked at. */
-export const nextStart = (rows: ReadonlyArray<ClaimRow>): string | undefined => rows[0]?.looked_at
+/** Where the next claim continues. */
+export const nextPosition = (
+  { dispatcher, lastLease, lastWebhook }: Position,
+  rows: ReadonlyArray<ClaimRow>,
+): Position => {
+  const leases = rows.map(({ lease }) => lease ?? 0n)
+  return {
+    dispatcher,
+    lastLease: leases.reduce((last, lease) => (lease > last ? lease : last), lastLease),
+    lastWebhook: rows[0]?.looked_at ?? lastWebhook,
+  }
+}
 
 /** In how many milliseconds there may be more to claim, if it is known. */
 export const nextDueMillis = (

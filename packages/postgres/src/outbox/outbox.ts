@@ -3,32 +3,20 @@
 import type { Event } from "@tenure/core/Event"
 import type { Outbox } from "@tenure/core/Outbox"
 import { ProjectNotFound } from "@tenure/core/Project"
-import { WebhookDisabled, type WebhookId, WebhookNotFound } from "@tenure/core/Webhook"
-import * as Clock from "effect/Clock"
+import { WebhookDisabled, WebhookNotFound } from "@tenure/core/Webhook"
 import * as Effect from "effect/Effect"
 import type { Executor } from "../connection/Executor.ts"
 import * as Gather from "../connection/Gather.ts"
-import { instant, integer, nilUuid, text, uuid, uuids } from "../connection/parameters.ts"
-import {
-  claim,
-  claimParams,
-  type ClaimRow,
-  type Lease,
-  nextDueMillis,
-  nextStart,
-  toClaimedAll,
-} from "./claim.sql.ts"
+import { instant, integer, text, uuid, uuids } from "../connection/parameters.ts"
+import * as Claiming from "./Claiming.ts"
 import { endDisabled } from "./endDisabled.sql.ts"
 import { type AcceptedRow, hasDeliveries } from "./fragments.sql.ts"
-import { giveUp, giveUpParams } from "./giveUp.sql.ts"
 import { type DeliveryRow, listDeliveries, toDelivery } from "./listDeliveries.sql.ts"
 import type { Notifications } from "./Notifications.ts"
 import { publish, publishParams } from "./publish.sql.ts"
 import { publishTo, publishToParams } from "./publishTo.sql.ts"
 import { replay, type ReplayRow } from "./replay.sql.ts"
 import { settle, settleParams, type Settling } from "./settle.sql.ts"
-
-const maxServed = 256
 
 /** Makes the outbox. */
 export const make = Effect.fnUntraced(function* (executor: Executor, notifications: Notifications) {
@@ -39,14 +27,10 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     listDeliveries: listDeliveries(schema),
     replayOne: replay(schema, "One"),
     replaySince: replay(schema, "FailedSince"),
-    claim: claim(schema),
-    giveUp: giveUp(schema),
     settle: settle(schema),
     endDisabled: endDisabled(schema),
   }
-  let claimAfter = nilUuid
-  // Webhooks that have just received something: the next claim looks at them first.
-  const served = new Set<WebhookId>()
+  const claiming = yield* Claiming.make(executor, notifications)
 
   const notifyAfterCommit = executor.afterCommit(notifications.notify)
 
@@ -61,23 +45,6 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     }
     return Gather.isAmong(all, rows)
   })
-
-  /** Ends deliveries that cannot be read. What fails here is repeated when the leases have passed. */
-  const giveUpOn = Effect.fnUntraced(
-    function* (leases: ReadonlyArray<Lease>) {
-      if (leases.length === 0) return
-      for (const { event, webhook } of leases) {
-        yield* Effect.logWarning(
-          `The event ${event.id} cannot be delivered to the webhook ${webhook.webhookId}: one of them cannot be read`,
-        )
-      }
-      const at = yield* Clock.currentTimeMillis
-      yield* executor.executeApart(sql.giveUp, giveUpParams(leases, at))
-      // Their webhooks may have others.
-      yield* notifications.notify
-    },
-    Effect.catchCause((cause) => Effect.logWarning("Deliveries cannot be ended", cause)),
-  )
 
   /** Publishes events. Returns for each whether its project exists. */
   const publishMany = Effect.fnUntraced(function* (events: ReadonlyArray<Event>) {
@@ -126,25 +93,12 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
       yield* notifyAfterCommit
     }),
 
-    claim: Effect.fnUntraced(function* (options) {
-      const params = claimParams(options, claimAfter, [...served])
-      served.clear()
-      const rows = yield* executor.executeApart<ClaimRow>(sql.claim, params)
-      claimAfter = nextStart(rows) ?? claimAfter
-      const claimed = toClaimedAll(rows)
-      yield* giveUpOn(claimed.flatMap((one) => (one.claim === undefined ? [one.lease] : [])))
-      return {
-        claims: claimed.flatMap((one) => one.claim ?? []),
-        nextDueMillis: nextDueMillis(rows, options),
-      }
-    }),
+    claim: claiming.claim,
 
     settle: Effect.fnUntraced(function* (claimed, settlement) {
       const isSettled = yield* settleGathered({ claim: claimed, settlement })
       if (isSettled && settlement._tag === "Released") yield* notifications.notify
-      if (settlement._tag === "Delivered" && served.size < maxServed) {
-        served.add(claimed.webhook.webhookId)
-      }
+      if (settlement._tag === "Delivered") claiming.served(claimed.webhook.webhookId)
       return isSettled
     }),
 

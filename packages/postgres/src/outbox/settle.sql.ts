@@ -35,7 +35,7 @@ export const settle = (schema: string): string => `
         attempts = CASE WHEN a.attempt IS NULL THEN d.attempts
                    ELSE d.attempts || a.attempt::jsonb END,
         claims = CASE WHEN a.outcome = 'released' THEN d.claims - 1 ELSE d.claims END,
-        lease = NULL
+        lease = NULL, dispatcher = NULL
     FROM asked a
     -- A deleted webhook has no deliveries to settle.
     JOIN ${schema}.webhooks w ON w.id = a.webhook_id

@@ -1,0 +1,81 @@
+/** The claims of this process. */
+
+import type { Outbox } from "@tenure/core/Outbox"
+import type { WebhookId } from "@tenure/core/Webhook"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
+import type { Executor } from "../connection/Executor.ts"
+import { nilUuid } from "../connection/parameters.ts"
+import {
+  claim as claimSql,
+  claimParams,
+  type ClaimRow,
+  type Lease,
+  nextDueMillis,
+  nextPosition,
+  type Position,
+  toClaimedAll,
+} from "./claim.sql.ts"
+import { giveUp, giveUpParams } from "./giveUp.sql.ts"
+import type { Notifications } from "./Notifications.ts"
+import * as Presence from "./Presence.ts"
+
+/** Claims deliveries. */
+interface Claiming {
+  readonly claim: Outbox["Service"]["claim"]
+  /** Has the next claim look first at a webhook that has just received something. */
+  readonly served: (webhookId: WebhookId) => void
+}
+
+const maxServed = 256
+
+/** Starts without claims. */
+export const make = Effect.fnUntraced(function* (executor: Executor, notifications: Notifications) {
+  const { schema } = executor
+  const sql = { claim: claimSql(schema), giveUp: giveUp(schema) }
+  const presence = yield* Presence.make(executor, notifications)
+  // One claim at a time: an answer is lost only if the next claim does not know of its leases.
+  const turn = yield* Semaphore.make(1)
+  const served = new Set<WebhookId>()
+  let position: Position = { dispatcher: presence.id, lastLease: 0n, lastWebhook: nilUuid }
+
+  /** Ends deliveries that cannot be read. What fails here is repeated when the leases have passed. */
+  const giveUpOn = Effect.fnUntraced(
+    function* (leases: ReadonlyArray<Lease>) {
+      if (leases.length === 0) return
+      for (const { event, webhook } of leases) {
+        yield* Effect.logWarning(
+          `The event ${event.id} cannot be delivered to the webhook ${webhook.webhookId}: one of them cannot be read`,
+        )
+      }
+      const at = yield* Clock.currentTimeMillis
+      yield* executor.executeApart(sql.giveUp, giveUpParams(leases, at))
+      // Their webhooks may have others.
+      yield* notifications.notify
+    },
+    Effect.catchCause((cause) => Effect.logWarning("Deliveries cannot be ended", cause)),
+  )
+
+  const claim: Claiming["claim"] = Effect.fnUntraced(function* (options) {
+    yield* presence.begin
+    const params = claimParams(options, position, [...served])
+    served.clear()
+    const rows = yield* executor.executeApart<ClaimRow>(sql.claim, params)
+    position = nextPosition(position, rows)
+    const claimed = toClaimedAll(rows)
+    yield* giveUpOn(claimed.flatMap((one) => (one.claim === undefined ? [one.lease] : [])))
+    return {
+      claims: claimed.flatMap((one) => one.claim ?? []),
+      nextDueMillis: nextDueMillis(rows, options),
+    }
+  }, turn.withPermit)
+
+  const claiming: Claiming = {
+    claim,
+    served: (webhookId) => {
+      if (served.size < maxServed) served.add(webhookId)
+    },
+  }
+  return claiming
+})

@@ -1,0 +1,45 @@
+/** The presence of this process among those that dispatch deliveries. */
+
+import { WebCrypto } from "effect/crypto/WebCrypto"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import type { Executor } from "../connection/Executor.ts"
+import { uuid } from "../connection/parameters.ts"
+import type { Notifications } from "./Notifications.ts"
+import { report, type ReportRow } from "./report.sql.ts"
+
+// Several reports fit into the silence after which a process counts as gone.
+const reportMillis = 300
+
+/** A dispatcher that the others know of. */
+interface Presence {
+  /** The id of the dispatcher: a new one in each process. */
+  readonly id: string
+  /** Starts to report that the dispatcher is alive. Does nothing if it reports already. */
+  readonly begin: Effect.Effect<void>
+}
+
+/**
+ * Makes a dispatcher that reports for as long as the scope is open. If another one is gone, it wakes those
+ * that claim: the next claim takes over what that one had claimed.
+ */
+export const make = Effect.fnUntraced(function* (executor: Executor, notifications: Notifications) {
+  const id = (yield* WebCrypto).randomUUID()
+  const begun = yield* Latch.make()
+  const sql = report(executor.schema)
+
+  const reportOnce = Effect.gen(function* () {
+    const [row] = yield* executor.executeApart<ReportRow>(sql, [uuid(id)])
+    if (row?.is_any_gone === true) yield* notifications.notify
+  })
+
+  yield* Effect.forkScoped(
+    Effect.andThen(
+      begun.await,
+      Effect.forever(Effect.andThen(Effect.ignoreCause(reportOnce), Effect.sleep(reportMillis))),
+    ),
+  )
+
+  const presence: Presence = { id, begin: begun.open }
+  return presence
+})

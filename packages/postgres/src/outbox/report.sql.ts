@@ -1,0 +1,24 @@
+/**
+ * Reports that the dispatcher `$1` is alive. Returns one row, with whether it has noticed that another
+ * is gone.
+ */
+export const report = (schema: string): string => `
+  -- A report that is lost in a crash of the server is made again.
+  WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
+  reported AS (
+    INSERT INTO ${schema}.dispatchers AS d (id, seen_at, since)
+    SELECT $1::uuid, clock_timestamp(), clock_timestamp() FROM quick
+    ON CONFLICT (id) DO UPDATE
+    SET seen_at = clock_timestamp(),
+        since = CASE WHEN d.seen_at < clock_timestamp() - interval '1 second'
+                THEN clock_timestamp() ELSE d.since END
+  )
+  SELECT EXISTS (
+    SELECT FROM ${schema}.dispatchers_gone WHERE noticed_by = $1::uuid
+  ) AS is_any_gone
+`
+
+/** A row of `report`. */
+export interface ReportRow {
+  readonly is_any_gone: boolean
+}

@@ -1,0 +1,161 @@
+/** Dispatchers that are gone, or that seem to be. */
+
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import type { ServerResponse } from "node:http"
+import { fileURLToPath } from "node:url"
+import { PgClient } from "@effect/sql-pg"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { type Claim, Outbox } from "@tenure/core/Outbox"
+import type { Stores } from "@tenure/core/Tenure"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import { layer } from "@tenure/postgres"
+import { Fixture, type Receiver, startReceiver } from "@tenure/testing"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as ManagedRuntime from "effect/ManagedRuntime"
+import { afterEach, beforeEach, describe, expect, inject, it } from "vitest"
+import { clientLayer, execute } from "./harness.ts"
+
+const schema = "presence"
+const { p1 } = Fixture
+const webhook = Fixture.webhook(p1)
+const ref = { projectId: p1, webhookId: webhook.id }
+
+const delivered = {
+  _tag: "Delivered",
+  attempt: { at: 0, durationMillis: 1, result: { _tag: "Answered", status: 200, body: "" } },
+} as const
+
+const closing: Array<() => unknown> = []
+
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close()
+})
+
+/** Stores that dispatch when they are told to, with an id of their own. */
+const startStores = () => {
+  const runtime = ManagedRuntime.make(
+    Layer.provideMerge(Layer.fresh(layer({ schema })), clientLayer({ maxConnections: 3 })),
+  )
+  closing.push(() => runtime.dispose())
+  const run = <A, E>(work: Effect.Effect<A, E, Stores | PgClient.PgClient>): Promise<A> =>
+    runtime.runPromise(work)
+  const claim = () =>
+    run(
+      Effect.flatMap(Outbox, (outbox) =>
+        outbox.claim({
+          limit: 10,
+          failing: 10,
+          perWebhook: 4,
+          perProject: 100,
+          leaseMillis: 60_000,
+        }),
+      ),
+    ).then(({ claims }) => claims)
+  const sql = (statement: string) =>
+    run(Effect.flatMap(PgClient.PgClient, (client) => client.unsafe(statement)))
+  return { run, claim, sql }
+}
+
+type Dispatcher = ReturnType<typeof startStores>
+
+let here: Dispatcher
+beforeEach(async () => {
+  await Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`))
+  here = startStores()
+})
+
+/** Adds the webhook, and one delivery to it. */
+const publish = (url = webhook.url) =>
+  here.run(
+    Effect.gen(function* () {
+      yield* (yield* MembershipStore).createProject(p1)
+      yield* (yield* WebhookStore).add({ ...webhook, url }, 50)
+      yield* (yield* Outbox).publish(Fixture.event(p1))
+    }),
+  )
+
+const theDelivery = () =>
+  here.run(
+    Effect.map(
+      Effect.flatMap(Outbox, (outbox) => outbox.deliveries(ref, { limit: 10 })),
+      ([delivery]) => delivery,
+    ),
+  )
+
+/** Moves everything that dispatchers have reported into the past, except that this one is alive. */
+const letTimePass = () =>
+  here.sql(`
+    UPDATE ${schema}.dispatchers d
+    SET since = d.since - interval '1 minute', seen_at = CASE
+      WHEN (SELECT count(*) FROM ${schema}.deliveries e WHERE e.dispatcher = d.id) = 0
+      THEN clock_timestamp() ELSE d.seen_at - interval '1 minute' END`)
+
+/** Claims what the others have claimed, once they are silent. */
+const takeOver = async () => {
+  const claims: Array<Claim> = []
+  const take = async () => {
+    await letTimePass()
+    claims.push(...(await here.claim()))
+    return claims.length
+  }
+  await expect.poll(take, { timeout: 10_000, interval: 20 }).toBe(1)
+  return claims
+}
+
+/** A process with a dispatcher whose attempt is in flight, and the response that it waits for. */
+const startProcess = async () => {
+  const waiting: Array<ServerResponse> = []
+  const receiver: Receiver = await startReceiver((response) => void waiting.push(response))
+  closing.push(() => receiver.close())
+  await publish(receiver.url)
+  const program = fileURLToPath(new URL("dispatching.ts", import.meta.url))
+  const args = ["-C", "@tenure/source", program, inject("databaseUrl"), schema]
+  const child: ChildProcess = spawn(process.execPath, args, { stdio: "inherit" })
+  closing.push(() => child.kill("SIGKILL"))
+  await receiver.until(1)
+  return { child, answer: () => waiting[0]?.writeHead(204).end() }
+}
+
+describe("the claims of a process that has fallen silent", () => {
+  it("are given back long before their leases pass, and cannot be settled if it comes back", async () => {
+    const { answer, child } = await startProcess()
+    expect(await here.claim()).toEqual([])
+    child.kill("SIGSTOP")
+    const claims = await takeOver()
+    expect(claims).toMatchObject([{ attemptNumber: 2 }])
+    answer()
+    child.kill("SIGCONT")
+    child.kill("SIGTERM")
+    await once(child, "exit")
+    expect(await theDelivery()).toMatchObject({ state: "waiting", attempts: [] })
+    for (const claim of claims) {
+      const settling = Effect.flatMap(Outbox, (outbox) => outbox.settle(claim, delivered))
+      expect(await here.run(settling)).toBe(true)
+    }
+    expect(await theDelivery()).toMatchObject({ state: "delivered", attempts: [{}] })
+  })
+})
+
+describe("the claims of another dispatcher", () => {
+  it("are left alone while it lives, and when the database stood still for both", async () => {
+    const there = startStores()
+    await publish()
+    expect(await there.claim()).toHaveLength(1)
+    expect(await here.claim()).toEqual([])
+    await here.sql(`UPDATE ${schema}.dispatchers SET seen_at = seen_at - interval '1 minute'`)
+    for (let count = 0; count < 5; count++) expect(await here.claim()).toEqual([])
+  })
+})
+
+describe("a claim whose answer was lost", () => {
+  it("is made again by the next one, and does not count as an attempt", async () => {
+    await publish()
+    expect(await here.claim()).toHaveLength(1)
+    expect(await here.claim()).toEqual([])
+    // The database has made a claim of which this dispatcher knows nothing.
+    await here.sql(`UPDATE ${schema}.deliveries SET lease = nextval('${schema}.leases')`)
+    expect(await here.claim()).toMatchObject([{ attemptNumber: 1 }])
+  })
+})
