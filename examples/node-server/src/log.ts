@@ -1,10 +1,13 @@
 /** The log: one line of JSON for each entry, or a readable line on a terminal. */
 
 import { createWriteStream } from "node:fs"
+import type { Fault } from "@tenure/core/Faults"
 import type { AccessRecord } from "@tenure/core/Handler"
 import * as Cause from "effect/Cause"
 import * as Logger from "effect/Logger"
+import { CurrentLogAnnotations } from "effect/References"
 import { printable } from "./printable.ts"
+import { reasonsOf } from "./reasons.ts"
 
 // Requests do not wait for a slow reader of the log. If more bytes than this wait to be read, further
 // lines are dropped.
@@ -31,6 +34,14 @@ export const flush = (): Promise<void> =>
 
 const now = (): string => new Date().toISOString()
 
+type Level = "info" | "warn" | "error"
+
+const levelOf = (status: number): Level => {
+  if (status < 500) return "info"
+  // The database is away for the moment.
+  return status === 503 ? "warn" : "error"
+}
+
 /** Logs a response. */
 export const access = (record: AccessRecord): void => {
   const { durationMillis, keyId, method, path, requestId, status } = record
@@ -40,7 +51,7 @@ export const access = (record: AccessRecord): void => {
       ? `${now()} ${status} ${method} ${path} ${duration} ms  key ${keyId ?? "-"}  request ${requestId}`
       : JSON.stringify({
           time: now(),
-          level: "info",
+          level: levelOf(status),
           request_id: requestId,
           method,
           path,
@@ -51,16 +62,33 @@ export const access = (record: AccessRecord): void => {
   )
 }
 
+/** Logs a message with fields that can be searched for. */
+const log = (level: string, message: string, fields: Readonly<Record<string, unknown>>): void => {
+  const known = Object.entries(fields).filter(([, value]) => value !== undefined)
+  print(
+    isTerminal
+      ? [now(), level, message, ...known.map(([name, value]) => `${name}: ${String(value)}`)].join(
+          "  ",
+        )
+      : JSON.stringify({ time: now(), level, message, ...fields }),
+  )
+}
+
+/** Logs why a request has failed for the moment. Defects are in the log anyway. */
+export const fault = ({ cause, isDefect, message, requestId }: Fault): void => {
+  if (isDefect || requestId === undefined) return
+  log("warn", message, { request_id: requestId, cause: reasonsOf(cause) })
+}
+
 const words = (message: unknown): string =>
   (Array.isArray(message) ? message : [message]).map(String).join(" ")
 
-/** Logs the messages of Tenure, for example failures and deliveries that ended as failed. */
-export const logger = Logger.make(({ cause, logLevel, message }) => {
-  const level = logLevel.toLowerCase()
-  const fault = cause.reasons.length === 0 ? undefined : Cause.pretty(cause)
-  print(
-    isTerminal
-      ? [now(), level, words(message), fault].join(" ")
-      : JSON.stringify({ time: now(), level, message: words(message), cause: fault }),
-  )
+/** Logs the messages of Tenure: failures, and deliveries and webhooks that get no further attempts. */
+export const logger = Logger.make(({ cause, fiber, logLevel, message }) => {
+  const isDefect = Cause.hasDies(cause)
+  const reasons = isDefect ? Cause.pretty(cause) : reasonsOf(Cause.squash(cause))
+  log(logLevel.toLowerCase(), words(message), {
+    ...fiber.getRef(CurrentLogAnnotations),
+    cause: cause.reasons.length === 0 ? undefined : reasons,
+  })
 })

@@ -43,6 +43,7 @@ const tenureLayer = (settings: Settings) =>
     },
     transport: nodeTransport,
     onResponse: Log.access,
+    onError: Log.fault,
   }).pipe(Layer.provide(storesOf(settings)))
 
 const storesOf = ({ databaseUrl, maxConnections, migrate, retention, schema }: Settings) =>

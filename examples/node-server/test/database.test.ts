@@ -124,7 +124,29 @@ describe("a server that is starting", () => {
   })
 })
 
+/** The entry of a request in the log. */
+const entryOf = async (server: Server, requestId: string): Promise<unknown> => {
+  const [line] = await server.line(new RegExp(`.*${requestId}.*"status".*`))
+  return JSON.parse(line)
+}
+
 describe("a server with a database", () => {
+  it("logs the cause of a 500 with its request_id, and tells the client no more", async () => {
+    const server = await startServer({ ...environment, DATABASE_SCHEMA: "broken" })
+    await withSql((query) => query("ALTER TABLE broken.audit RENAME TO gone"))
+    const { body, status, text } = await extendOne(server, "1001")
+    const { request_id } = Object(body)
+    expect(status).toBe(500)
+    expect(text).not.toContain("audit")
+    const [defect] = await server.line(new RegExp(`.*"message".*${request_id}.*`))
+    expect(JSON.parse(defect)).toMatchObject({
+      level: "error",
+      request_id,
+      cause: expect.stringContaining('relation "broken.audit" does not exist'),
+    })
+    expect(await entryOf(server, request_id)).toMatchObject({ level: "error", status: 500 })
+  })
+
   it("keeps acknowledged changes when it is killed, and delivers their events after a restart", async () => {
     let isHealthy = false
     const receiver = await startReceiver((response) => {
@@ -168,6 +190,14 @@ describe("a server with a database", () => {
     // An answer holds for a second.
     await expect.poll(readiness).toBe(503)
     expect((await fetch(`${server.url}/healthz`)).status).toBe(200)
+    const { request_id } = Object((await extendOne(server, "1003")).body)
+    const [fault] = await server.line(new RegExp(`.*The store does not answer.*${request_id}.*`))
+    expect(JSON.parse(fault)).toMatchObject({
+      level: "warn",
+      request_id,
+      cause: expect.stringMatching(/\w/),
+    })
+    expect(await entryOf(server, request_id)).toMatchObject({ level: "warn", status: 503 })
     await database.resume()
     await expect.poll(readiness).toBe(200)
   })

@@ -204,13 +204,25 @@ describe("the settings", () => {
     const environment = { SEED_FILE: await seedFile(seed), WEBHOOK_RETRY_SCHEDULE: "0.05,0.1" }
     const closed = await startServer(environment)
     const path = "/v2/projects/p1/integrations/webhooks"
-    const receiver = await startReceiver((response) => response.writeHead(500).end())
+    const receiver = await startReceiver((response) =>
+      response.writeHead(response.req.url === "/gone" ? 410 : 500).end(),
+    )
     const webhook = { url: receiver.url }
     expect((await call(closed.url, "token-1", "POST", path, webhook)).status).toBe(422)
     const open = await startServer({ ...environment, WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8" })
     expect((await call(open.url, "token-1", "POST", path, webhook)).status).toBe(200)
+    const gone = await call(open.url, "token-1", "POST", path, {
+      url: new URL("/gone", receiver.url).href,
+    })
     await call(open.url, "token-1", "PATCH", "/v2/projects/p1/memberships/extend", { extend })
-    await receiver.until(3)
+    await receiver.until(4)
+    const [givenUp] = await open.line(/.*A delivery was given up.*/)
+    const lost = JSON.parse(givenUp)
+    expect(lost).toMatchObject({ level: "warn", project_id: "p1", attempts: 3, status: 500 })
+    expect(receiver.received.map(({ headers }) => headers["webhook-id"])).toContain(lost.event_id)
+    const [disabled] = await open.line(/.*A webhook was disabled.*/)
+    const { id: webhook_id } = Object(gone.body).data
+    expect(JSON.parse(disabled)).toMatchObject({ level: "warn", webhook_id, status: 410 })
     receiver.close()
   })
 })

@@ -13,6 +13,10 @@ export interface Fault {
   readonly message: string
   /** Why, usually an `Error`. */
   readonly cause: unknown
+  /** The id of the request that it has failed, if it has failed one. */
+  readonly requestId: string | undefined
+  /** Whether it is a defect, which is logged as well, rather than a temporary failure. */
+  readonly isDefect: boolean
 }
 
 /** The options for reporting faults. */
@@ -33,18 +37,33 @@ export interface Settings extends Setting.Output<typeof options> {}
 /** Reports faults to the host. */
 export interface Faults {
   /** Reports a temporary failure. */
-  readonly failure: (message: string, cause: unknown) => Effect.Effect<void>
+  readonly failure: (message: string, cause: unknown, requestId?: string) => Effect.Effect<void>
   /** Logs and reports a defect. */
-  readonly defect: (message: string, cause: Cause.Cause<unknown>) => Effect.Effect<void>
+  readonly defect: (
+    message: string,
+    cause: Cause.Cause<unknown>,
+    requestId?: string,
+  ) => Effect.Effect<void>
+}
+
+const logged = (
+  message: string,
+  cause: Cause.Cause<unknown>,
+  requestId: string | undefined,
+): Effect.Effect<void> => {
+  const entry = Effect.logError(message, cause)
+  return requestId === undefined ? entry : Effect.annotateLogs(entry, "request_id", requestId)
 }
 
 const reporter = (onError: Settings["onError"]): Faults => {
-  const failure: Faults["failure"] = (message, cause) =>
-    Callback.call("onError", onError, { message, cause })
+  const report = (fault: Fault) => Callback.call("onError", onError, fault)
   return {
-    failure,
-    defect: (message, cause) =>
-      Effect.andThen(Effect.logError(message, cause), failure(message, Cause.squash(cause))),
+    failure: (message, cause, requestId) => report({ message, cause, requestId, isDefect: false }),
+    defect: (message, cause, requestId) =>
+      Effect.andThen(
+        logged(message, cause, requestId),
+        report({ message, cause: Cause.squash(cause), requestId, isDefect: true }),
+      ),
   }
 }
 

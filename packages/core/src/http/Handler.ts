@@ -145,9 +145,12 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     ...(yield* WebhookOperations.make(maxBodyBytes)),
   }
 
-  const perform = (routed: Outcome<Routed>): Effect.Effect<Outcome<Envelope.Success>> =>
+  const perform = (
+    requestId: string,
+    routed: Outcome<Routed>,
+  ): Effect.Effect<Outcome<Envelope.Success>> =>
     Result.isSuccess(routed)
-      ? settle(faults, operations[routed.success.operation](routed.success))
+      ? settle(faults, requestId, operations[routed.success.operation](routed.success))
       : Effect.succeed(Result.fail(routed.failure))
 
   /** Decides on the answer to a request. */
@@ -161,6 +164,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     const { identify, recall } = authentication
     const principal = yield* settle(
       faults,
+      requestId,
       early === undefined ? identify(request) : recall(request),
     )
     const keyId = Result.isSuccess(principal) ? principal.success.keyId : undefined
@@ -169,7 +173,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     const refusal = refusalOf(decision)
     const outcome =
       refusal === undefined
-        ? yield* perform(route(request, requestId, principal, basePath))
+        ? yield* perform(requestId, route(request, requestId, principal, basePath))
         : Result.fail(refusal)
     return { keyId, report: decision.report, outcome }
   })
@@ -200,7 +204,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   const answerDefect = (defect: unknown): Effect.Effect<Envelope.ApiResponse> => {
     const subject = { requestId: crypto.randomUUID(), method: "", path: "" }
     return Effect.as(
-      faults.defect("A request ended in a defect", Cause.die(defect)),
+      faults.defect("A request ended in a defect", Cause.die(defect), subject.requestId),
       Envelope.respond(subject, unknownLimits, Result.fail({ _tag: "InternalError" })),
     )
   }

@@ -17,24 +17,29 @@ const errorIn = (cause: Cause.Cause<ApiError>): ApiError | undefined =>
   Cause.hasDies(cause) ? undefined : Result.getOrUndefined(Cause.findError(cause))
 
 /** Reports what is not the client's fault, and returns what the client is told. */
-const report = (faults: Faults, cause: Cause.Cause<ApiError>): Effect.Effect<Outcome<never>> => {
+const report = (
+  faults: Faults,
+  requestId: string,
+  cause: Cause.Cause<ApiError>,
+): Effect.Effect<Outcome<never>> => {
   const error = errorIn(cause)
   if (error === undefined) {
-    const reported = faults.defect("A request ended in a defect", cause)
+    const reported = faults.defect("A request ended in a defect", cause, requestId)
     return Effect.as(reported, fail({ _tag: "InternalError" }))
   }
   const outcome = fail(error)
   return error._tag === "StoreUnavailable"
-    ? Effect.as(faults.failure("The store does not answer", error.cause), outcome)
+    ? Effect.as(faults.failure("The store does not answer", error.cause, requestId), outcome)
     : Effect.succeed(outcome)
 }
 
 /** Runs a step to its outcome. The client learns of a defect only that there is one. */
 export const settle = <A>(
   faults: Faults,
+  requestId: string,
   step: Effect.Effect<A, ApiError>,
 ): Effect.Effect<Outcome<A>> =>
   Effect.matchCauseEffect(step, {
     onSuccess: (value) => Effect.succeed(Result.succeed(value)),
-    onFailure: (cause) => report(faults, cause),
+    onFailure: (cause) => report(faults, requestId, cause),
   })

@@ -100,6 +100,29 @@ const makeAttempt = Effect.fnUntraced(function* (claim: Claim, rules: Rules) {
   return { _tag: "Disabled", attempt: made, announcement } satisfies Settlement
 })
 
+const lastWords = ({ result }: Attempt) =>
+  result._tag === "Answered" ? { status: result.status } : { reason: result.reason }
+
+/** Logs what an operator wants to know: that a delivery or a webhook gets no further attempts. */
+const logEnd = (
+  { attemptNumber, event, webhook: { projectId, webhookId } }: Claim,
+  settlement: Settlement,
+): Effect.Effect<void> =>
+  settlement._tag === "Failed" || settlement._tag === "Disabled"
+    ? Effect.annotateLogs(
+        Effect.logWarning(
+          settlement._tag === "Failed" ? "A delivery was given up" : "A webhook was disabled",
+        ),
+        {
+          project_id: projectId,
+          webhook_id: webhookId,
+          event_id: event.id,
+          attempts: attemptNumber,
+          ...lastWords(settlement.attempt),
+        },
+      )
+    : Effect.void
+
 /**
  * Records an attempt. Repeats this while the store is unavailable, until the lease has expired and
  * the delivery is claimed again anyway.
@@ -112,7 +135,9 @@ const settle = Effect.fnUntraced(
       times: settleMillis / settleRetryMillis,
       while: () => !isStopping(),
     })
-    if (!isSettled || settlement._tag !== "Disabled") return
+    if (!isSettled) return
+    yield* logEnd(claim, settlement)
+    if (settlement._tag !== "Disabled") return
     yield* (yield* Hooks).event(settlement.announcement)
   },
   Effect.catch((error) => Effect.logWarning("An attempt cannot be recorded", error.cause)),

@@ -99,7 +99,8 @@ describe("onError", () => {
       remoteAddress: undefined,
     })
     expect(status).toBe(503)
-    expect(faults).toEqual([{ message: "The store of rate limits does not answer", cause }])
+    const message = "The store of rate limits does not answer"
+    expect(faults).toEqual([{ message, cause, requestId: undefined, isDefect: false }])
     await tenure.close()
   })
 })

@@ -123,7 +123,8 @@ describe("a host's own authentication", () => {
       const response = await tenure.handle(request())
       expect(response.status).toBe(500)
       expect(response.body).not.toContain("database")
-      expect(faults).toMatchObject([{ cause: expect.any(Error) }])
+      const { request_id: requestId } = JSON.parse(String(response.body))
+      expect(faults).toMatchObject([{ cause: expect.any(Error), requestId, isDefect: true }])
       await tenure.close()
     },
   )
