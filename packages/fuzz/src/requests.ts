@@ -229,6 +229,7 @@ const framing = (content: Buffer): fc.Arbitrary<Framing> =>
 /** A request as bytes. */
 interface Request {
   readonly method: string
+  readonly target: string
   readonly bytes: Buffer
   readonly isCut: boolean
   readonly isValid: boolean
@@ -247,6 +248,7 @@ const assemble = (
   const head = [`${method} ${target} HTTP/${version}`, ...lines, ...frame.fields, "", ""]
   return {
     method,
+    target,
     bytes: Buffer.concat([Buffer.from(head.join("\r\n"), "latin1"), frame.sent]),
     isCut: frame.isCut ?? false,
     isValid: isValid && frame.isValid && version === "1.1" && isPlain(method, target),
@@ -301,6 +303,7 @@ export const exchange: fc.Arbitrary<Exchange> = fc
   .map(([requests, offsets]) => ({
     packets: split(Buffer.concat(requests.map(({ bytes }) => bytes)), offsets),
     methods: requests.map(({ method }) => method),
+    targets: requests.map(({ target }) => target),
     isCut: requests.some(({ isCut }) => isCut),
     isValid: requests.every(({ isValid }) => isValid),
   }))
