@@ -46,10 +46,12 @@ const tenureLayer = (settings: Settings) =>
     onError: Log.fault,
   }).pipe(Layer.provide(storesOf(settings)))
 
-const storesOf = ({ databaseUrl, maxConnections, migrate, retention, schema }: Settings) =>
-  databaseUrl === undefined
+const storesOf = (settings: Settings) => {
+  const { databaseUrl, listenUrl, maxConnections, migrate, retention, schema } = settings
+  return databaseUrl === undefined
     ? memory()
-    : postgres({ url: databaseUrl, maxConnections, migrate, retention, schema })
+    : postgres({ url: databaseUrl, listenUrl, maxConnections, migrate, retention, schema })
+}
 
 /** Creates what the server starts with. A database gets no demo, whose key would be valid there. */
 const seed = ({ databaseUrl, seedFile }: Settings) => {

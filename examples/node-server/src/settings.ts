@@ -68,6 +68,7 @@ export const variables = {
   schema: Variable.text("DATABASE_SCHEMA", database.schema),
   migrate: Variable.flag("DATABASE_MIGRATE", database.migrate),
   maxConnections: Variable.number("DATABASE_MAX_CONNECTIONS", database.maxConnections),
+  listenUrl: Variable.text("DATABASE_LISTEN_URL", database.listenUrl),
   retention: Variable.duration("DATABASE_RETENTION", database.retention),
   encryption: Variable.text("TENURE_ENCRYPTION_KEY", own.encryption),
   seedFile: Variable.text("SEED_FILE", own.seedFile),
@@ -95,6 +96,7 @@ export type Settings = Variable.Values<typeof variables>
 
 // They say nothing of a store in memory.
 const ofDatabase = [
+  variables.listenUrl,
   variables.schema,
   variables.migrate,
   variables.maxConnections,

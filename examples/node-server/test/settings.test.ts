@@ -41,6 +41,7 @@ describe("a variable", () => {
     ["SHUTDOWN_TIMEOUT", "long"],
     ["DATABASE_URL", "hidden"],
     ["DATABASE_URL", "mysql://user:hidden@host/database"],
+    ["DATABASE_LISTEN_URL", "hidden"],
     ["DATABASE_SCHEMA", "a b"],
     ["DATABASE_MIGRATE", "no"],
     ["DATABASE_MAX_CONNECTIONS", "0"],
@@ -60,7 +61,7 @@ describe("a variable", () => {
     },
   )
 
-  it.each(["SCHEMA", "MIGRATE", "MAX_CONNECTIONS", "RETENTION"])(
+  it.each(["SCHEMA", "MIGRATE", "MAX_CONNECTIONS", "LISTEN_URL", "RETENTION"])(
     "of the database needs one: DATABASE_%s",
     (name) => {
       expect(messageOf({ [`DATABASE_${name}`]: "1" })).toBe(`DATABASE_${name} needs DATABASE_URL`)

@@ -1,0 +1,150 @@
+/** The roles of the documentation: one that owns the tables, and one that owns nothing. */
+
+import { readFile } from "node:fs/promises"
+import { PgClient } from "@effect/sql-pg"
+import type { Fault } from "@tenure/core/Faults"
+import * as Tenure from "@tenure/core/Tenure"
+import { WebhookTransport } from "@tenure/core/WebhookTransport"
+import { migrate, postgres, rewriteSecrets } from "@tenure/postgres"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest"
+import { forgetEvents } from "../src/outbox/forgetEvents.sql.ts"
+
+const name = "tenure_roles"
+
+const urlOf = (user?: string, password?: string): string => {
+  const url = new URL(inject("databaseUrl"))
+  url.pathname = name
+  if (user !== undefined) url.username = user
+  if (password !== undefined) url.password = password
+  return String(url)
+}
+
+const owner = urlOf("tenure_owner", "change me")
+const app = urlOf("tenure_app", "change me, too")
+
+const on = <A, E>(url: string, work: Effect.Effect<A, E, PgClient.PgClient>): Promise<A> =>
+  work.pipe(
+    Effect.provide(PgClient.layer({ url: Redacted.make(url), maxConnections: 1 })),
+    Effect.runPromise,
+  )
+
+const execute = (url: string, ...statements: ReadonlyArray<string>) =>
+  on(
+    url,
+    PgClient.PgClient.use((sql) =>
+      Effect.forEach(statements, (statement) => sql.unsafe<object>(statement)),
+    ),
+  )
+
+/** The statements of the page, by its blocks. */
+const documented = async (): Promise<ReadonlyArray<ReadonlyArray<string>>> => {
+  const page = await readFile(new URL("../../../docs/postgres.md", import.meta.url), "utf8")
+  const [, section = ""] = page.split("## A role that owns nothing\n")
+  return [...section.matchAll(/^```sql\n(.*?)^```$/gms)].map(([, block = ""]) =>
+    block.split(";\n").filter((statement) => statement.trim() !== ""),
+  )
+}
+
+const drop = [
+  `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`,
+  "DROP ROLE IF EXISTS tenure_app",
+  "DROP ROLE IF EXISTS tenure_owner",
+]
+
+beforeAll(async () => {
+  await execute(inject("databaseUrl"), ...drop, `CREATE DATABASE ${name}`)
+  const [create = [], restrict = []] = await documented()
+  await execute(urlOf(), ...create)
+  expect(await on(owner, migrate())).not.toEqual([])
+  await execute(owner, ...restrict)
+})
+afterAll(() => execute(inject("databaseUrl"), ...drop))
+
+const transport = Layer.succeed(WebhookTransport, {
+  sendsHttpToNames: true,
+  send: ({ url }) =>
+    Effect.succeed({ status: url.endsWith("/gone") ? 410 : 204, retryAfter: undefined, body: "" }),
+})
+
+describe("a role that owns nothing", () => {
+  it("serves everything", async () => {
+    const faults: Array<Fault> = []
+    const tenure = await Tenure.make({
+      stores: postgres({ url: app, migrate: false }),
+      transport,
+      onError: (fault) => void faults.push(fault),
+    })
+    const { apiKeys, events, memberships, webhooks } = tenure
+    const projectId = "p1"
+    const membership = { projectId, userId: "1001", endDate: "2099-01-01T00:00:00.000Z" }
+    await memberships.createProject(projectId)
+    await memberships.grant(membership)
+    await memberships.extend(membership)
+    await memberships.extendAll(membership)
+    await memberships.end(membership)
+    expect(await memberships.history(membership)).not.toEqual([])
+    const { id, token } = await apiKeys.issue({ projects: [projectId] })
+    const { status } = await tenure.handle({
+      method: "GET",
+      path: `/v2/projects/${projectId}/integrations/webhooks`,
+      headers: { authorization: `Bearer ${token}` },
+      body: { _tag: "Bytes", bytes: new Uint8Array() },
+      remoteAddress: "127.0.0.1",
+    })
+    expect(status).toBe(200)
+    await apiKeys.revoke(id)
+    const created = await webhooks.create({ projectId, url: "https://receiver.example/a" })
+    const gone = await webhooks.create({ projectId, url: "https://receiver.example/gone" })
+    const webhook = { projectId, webhookId: created.id }
+    await webhooks.rotateSecret(webhook)
+    await webhooks.addSigningKey(webhook)
+    await webhooks.ping(webhook)
+    await events.publish({ projectId, type: "a.b", data: {} })
+    const states = async () => (await webhooks.deliveries(webhook)).map(({ state }) => state)
+    // The ping, the event, and the end of the other webhook.
+    await expect.poll(states, { timeout: 20_000 }).toEqual(["delivered", "delivered", "delivered"])
+    await webhooks.enable({ projectId, webhookId: gone.id })
+    await webhooks.replayFailed({ projectId, webhookId: gone.id, since: 0 })
+    await webhooks.delete({ projectId, webhookId: gone.id })
+    expect(await tenure.isReady()).toBe(true)
+    await tenure.close()
+    expect(faults).toEqual([])
+  })
+
+  it("deletes what is old, and encrypts secrets", async () => {
+    await execute(owner, "UPDATE tenure.events SET at = 'epoch'")
+    await on(
+      app,
+      PgClient.PgClient.use((sql) => sql.unsafe(forgetEvents('"tenure"'), [1])),
+    )
+    expect(await execute(owner, "SELECT FROM tenure.events")).toEqual([[]])
+    const encryption = { current: "k1", keys: { k1: new Uint8Array(32) } }
+    expect(await on(app, rewriteSecrets({ encryption }))).toEqual({ changed: 1, problems: [] })
+  })
+
+  it("owns nothing indeed, and cannot change the past or the tables", async () => {
+    const owned = `SELECT FROM pg_class WHERE relowner = 'tenure_app'::regrole`
+    expect(await execute(owner, owned)).toEqual([[]])
+    for (const statement of [
+      "UPDATE tenure.audit SET at = 'epoch'",
+      "DELETE FROM tenure.audit",
+      "DELETE FROM tenure.migrations",
+      "TRUNCATE tenure.events",
+      "CREATE TABLE tenure.mine ()",
+      "DROP TABLE tenure.events",
+    ]) {
+      await expect(execute(app, statement)).rejects.toMatchObject({
+        reason: { cause: { code: "42501" } },
+      })
+    }
+  })
+
+  it("is told to leave migrations to the owner", async () => {
+    await execute(owner, "UPDATE tenure.migrations SET version = version - 1")
+    const refusal = await Tenure.make({ stores: postgres({ url: app }) }).catch(String)
+    expect(refusal).toMatch(/permission denied.*run tenure-migrate as the owner/)
+  })
+})
