@@ -238,6 +238,8 @@ export const postgres = (given: ConnectionOptions): Layer.Layer<Stores, Failure>
         maxConnections: 1,
         idleTimeout: "1 second",
         connectTimeout: "10 seconds",
+        // A pooler would keep the statements.
+        prepare: false,
       })
       return Layer.provide(onClient(settings), client)
     }),
