@@ -78,10 +78,14 @@ describe.concurrent("a network", () => {
       expect(await works(tenure)).toBe(true)
     }))
 
-  it("that forgets its connections does not keep Tenure from closing", ({ expect }) =>
-    behindProxy(0, async (tenure, proxy) => {
-      expect(await works(tenure)).toBe(true)
-      proxy.silence()
-      await tenure.close()
-    }))
+  it(
+    "that forgets its connections does not keep Tenure from closing",
+    ({ expect }) =>
+      behindProxy(0, async (tenure, proxy) => {
+        expect(await works(tenure)).toBe(true)
+        proxy.silence()
+        await tenure.close()
+      }),
+    20_000,
+  )
 })
