@@ -18,6 +18,8 @@ export default {
   testRunner: "vitest",
   vitest: { configFile: "packages/core/test/mutants/vitest.config.ts" },
   coverageAnalysis: "perTest",
+  // A test that is slow on a busy machine must not count as one that notices a fault.
+  timeoutMS: 30_000,
   concurrency: 2,
   reporters: ["clear-text", "progress-append-only"],
   clearTextReporter: { allowColor: false, logTests: false, reportTests: false },

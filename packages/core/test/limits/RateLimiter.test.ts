@@ -13,7 +13,7 @@ import {
 import { RateLimitStore } from "@tenure/core/RateLimitStore"
 import * as Setting from "@tenure/core/Setting"
 import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import { toMicros } from "@tenure/core/Units"
+import { Micros, toMicros } from "@tenure/core/Units"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -390,6 +390,20 @@ describe("if the store is down", () => {
       }),
     ),
   )
+})
+
+it.effect("a request that only the store refuses is refused", () => {
+  // Other processes have emptied the bucket of bursts.
+  const second = 1_000_000
+  const [now, address, key, burst] = [Micros(0), Micros(0), Micros(0), Micros(second)]
+  const store = Layer.succeed(RateLimitStore, {
+    ping: Effect.void,
+    take: () => Effect.succeed({ admitted: false, now, address, key, burst }),
+  })
+  return Effect.gen(function* () {
+    const { take } = yield* RateLimiter
+    expect(yield* take(known)).toMatchObject({ _tag: "Refused", report: { limit: 20 } })
+  }).pipe(Effect.provide(Layer.provide(RateLimiter.layer(), store)))
 })
 
 describe("a store that fails", () => {

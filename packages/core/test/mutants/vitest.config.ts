@@ -16,5 +16,7 @@ export default defineConfig({
       "test/webhooks/WebhookSignature.test.ts",
     ],
     setupFiles: ["test/mutants/setup.ts"],
+    // A property takes its time where others are at work.
+    testTimeout: 30_000,
   },
 })
