@@ -28,7 +28,10 @@ export interface Reply extends Parsed {
 
 /** A client of one server. */
 export interface Client {
+  /** Sends an exchange, and once more if the server has closed the connection without an answer. */
   readonly send: (exchange: Exchange) => Promise<Reply>
+  /** Sends an exchange that would be answered differently if it were sent again. */
+  readonly sendOnce: (exchange: Exchange) => Promise<Reply>
   readonly close: () => void
 }
 
@@ -104,18 +107,21 @@ export const makeClient = (port: number, deadline = deadlineMillis): Client => {
     return { ...reply, previous }
   }
 
+  const sendOnce = async (exchange: Exchange): Promise<Reply> =>
+    sendOver({ socket: await open(port) }, exchange)
+
   const send = async (exchange: Exchange): Promise<Reply> => {
     const used = idle.pop()
-    if (used === undefined || used.socket.readableEnded)
-      return sendOver({ socket: await open(port) }, exchange)
+    if (used === undefined || used.socket.readableEnded) return sendOnce(exchange)
     const reply = await sendOver(used, exchange)
     // The server may have closed a connection that was idle.
     const isStale = reply.end === "closed" && reply.answers.length === 0
-    return isStale ? sendOver({ socket: await open(port) }, exchange) : reply
+    return isStale ? sendOnce(exchange) : reply
   }
 
   return {
     send,
+    sendOnce,
     close: () => {
       for (const { socket } of idle) socket.destroy()
     },

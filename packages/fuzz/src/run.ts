@@ -47,7 +47,7 @@ const ask = async (one: Exchange, { client, createWebhook, name }: Target): Prom
     return { host: name, reply: await client.send(one) }
   }
   const id = await createWebhook()
-  const reply = await client.send({ ...one, packets: replaceAll(one.packets, id) })
+  const reply = await client.sendOnce({ ...one, packets: replaceAll(one.packets, id) })
   const answers = reply.answers.map((answer) => ({
     ...answer,
     body: answer.body.replaceAll(id, webhookPlaceholder),

@@ -394,11 +394,11 @@ describe("if the store is down", () => {
 
 it.effect("a request that only the store refuses is refused", () => {
   // Other processes have emptied the bucket of bursts.
-  const second = 1_000_000
-  const [now, address, key, burst] = [Micros(0), Micros(0), Micros(0), Micros(second)]
+  const now = Micros(0)
+  const burst = Micros(1_000_000)
   const store = Layer.succeed(RateLimitStore, {
     ping: Effect.void,
-    take: () => Effect.succeed({ admitted: false, now, address, key, burst }),
+    take: () => Effect.succeed({ admitted: false, now, address: now, key: now, burst }),
   })
   return Effect.gen(function* () {
     const { take } = yield* RateLimiter
