@@ -5,6 +5,7 @@ import * as Data from "effect/Data"
 import * as Predicate from "effect/Predicate"
 import type * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
+import { variables } from "./settings.ts"
 
 /** The server cannot start. */
 export class StartError extends Data.TaggedError("StartError")<{ readonly message: string }> {}
@@ -29,6 +30,12 @@ export const fromListening = (fault: unknown): StartError => {
 export const fromDatabase = (error: Error): StartError =>
   new StartError({ message: `DATABASE_URL: ${error.message}` })
 
-/** An option that only the database could judge is invalid. */
+// The options that are judged only when they are used, such as a URL that names a file.
+const judgedLate: Readonly<Record<string, string>> = {
+  url: variables.databaseUrl.name,
+  listenUrl: variables.listenUrl.name,
+}
+
+/** An option is invalid. The message names its variable. */
 export const fromInvalidInput = ({ field, problem }: InvalidInput): StartError =>
-  new StartError({ message: `${field === "url" ? "DATABASE_URL" : field} ${problem}` })
+  new StartError({ message: `${judgedLate[field] ?? field} ${problem}` })

@@ -5,6 +5,7 @@ import { ApiKeys } from "@tenure/core/ApiKeys"
 import { Memberships } from "@tenure/core/Memberships"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { reasonsOf } from "./reasons.ts"
 import { fromSchema, StartError } from "./StartError.ts"
 
 const Seed = Schema.fromJsonString(
@@ -23,7 +24,7 @@ const Seed = Schema.fromJsonString(
 
 /** Adds the name of the setting to an error in the seed file. */
 const blame = (fault: Error): StartError => {
-  const { message } = Schema.isSchemaError(fault) ? fromSchema(fault) : fault
+  const message = Schema.isSchemaError(fault) ? fromSchema(fault).message : reasonsOf(fault)
   return new StartError({ message: `SEED_FILE: ${message}` })
 }
 

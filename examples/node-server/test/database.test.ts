@@ -204,12 +204,17 @@ describe("a server with a database", () => {
 
   it.each([
     ["does not answer", "postgres://user:hidden@127.0.0.1:1/a", "connect ECONNREFUSED 127.0.0.1:1"],
+    [
+      "has certificates that cannot be read",
+      "postgres://user:hidden@127.0.0.1/a?sslrootcert=/no/such.pem",
+      "ENOENT",
+    ],
     ["has no such user", () => database.url.replace(/\/\/.*@/, "//user:hidden@"), 'user "user"'],
   ])("that %s stops with a message that says so, and exit code 1", async (_name, url, cause) => {
     const DATABASE_URL = typeof url === "string" ? url : url()
     const { code, stderr, stdout } = await start("node-server", { PORT: "0", DATABASE_URL }).ended
     expect([code, stdout]).toEqual([1, ""])
-    expect(stderr).toMatch(/^DATABASE_URL: The database cannot be used: .*\n$/)
+    expect(stderr).toMatch(/^DATABASE_URL(: The database cannot be used: | has ).*\n$/)
     expect(stderr).toContain(cause)
     expect(stderr).not.toContain("hidden")
   })

@@ -188,6 +188,29 @@ describe("the settings", () => {
     ])
   })
 
+  it("say how bulk extensions work, that webhooks need https, and when a key is suspended", async () => {
+    const { url } = await startServer({
+      SEED_FILE: await seedFile(seed),
+      BULK_MODE: "neverShorten",
+      WEBHOOK_REQUIRE_HTTPS: "true",
+      RATE_LIMIT_PER_KEY: "3",
+      SUSPENSION_REFUSALS: "1",
+      SUSPENSION_DURATION: "1 hour",
+    })
+    const project = "/v2/projects/p1"
+    const bulk = (date: string) =>
+      call(url, "token-1", "PATCH", `${project}/memberships/extend`, { extend: date })
+    expect((await bulk(extend)).body).toMatchObject({ total: 1 })
+    expect((await bulk("2098-01-01T00:00:00.000Z")).body).toMatchObject({ total: 0 })
+    const webhook = { url: "http://receiver.example/" }
+    const path = `${project}/integrations/webhooks`
+    expect((await call(url, "token-1", "POST", path, webhook)).status).toBe(422)
+    const { headers, status } = await call(url, "token-1", "GET", path)
+    expect(status).toBe(429)
+    // Without a suspension, it is a minute at most.
+    expect(Number(headers["retry-after"])).toBeGreaterThan(60)
+  })
+
   it("name the trusted proxies", async () => {
     const { url } = await startServer({
       RATE_LIMIT_PER_IP: "1",
