@@ -115,12 +115,15 @@ describe("a role that owns nothing", () => {
   })
 
   it("deletes what is old, and encrypts secrets", async () => {
+    const events = async () => (await execute(owner, "SELECT FROM tenure.events"))[0]?.length
     await execute(owner, "UPDATE tenure.events SET at = 'epoch'")
+    const before = Number(await events())
     await on(
       app,
       PgClient.PgClient.use((sql) => sql.unsafe(forgetEvents('"tenure"'), [1])),
     )
-    expect(await execute(owner, "SELECT FROM tenure.events")).toEqual([[]])
+    // Those that are still to be delivered stay.
+    expect(await events()).toBeLessThan(before)
     const encryption = { current: "k1", keys: { k1: new Uint8Array(32) } }
     expect(await on(app, rewriteSecrets({ encryption }))).toEqual({ changed: 1, problems: [] })
   })
