@@ -39,10 +39,11 @@ const endOf = (fault: Fault): number =>
 
 const figuresOf = (run: Run, fault: Fault): Figures => {
   const trouble = troubleOf(fault)
-  const to = fault.end + calmMillis
+  const next = run.faults.map(({ start }) => start).filter((start) => start > fault.end)
+  const to = Math.min(fault.end + calmMillis, ...next)
   const touched = run.operations.filter(
     (operation) =>
-      concerns(trouble, operation) && operation.end >= fault.start && operation.start <= to,
+      concerns(trouble, operation) && operation.end >= fault.start && operation.end <= to,
   )
   const bad = touched.filter(isBad)
   const deliveries = delays(run).filter(

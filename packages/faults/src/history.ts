@@ -137,6 +137,7 @@ export interface Delivery {
   readonly eventId: string
   readonly webhookId: string
   readonly state: string
+  /** How often it was attempted, also by processes that could not record it any more. */
   readonly attempts: number
 }
 

@@ -37,7 +37,7 @@ const describe = (
     `    ${secondsOf(start - begin)} to ${secondsOf(end - begin)}`,
     process,
     action,
-    projectId,
+    projectId === "" ? undefined : projectId,
     userId,
     endDate,
     subject,

@@ -13,7 +13,7 @@ import { countOpen, endHolds, readState } from "./state.ts"
 import { createWebhook, runHost } from "./workload/local.ts"
 import { runProbes } from "./workload/probes.ts"
 import { makeRecorder, type Recorder } from "./workload/recorder.ts"
-import { runClient, runGreedyClient } from "./workload/remote.ts"
+import { runClient, runGreedyClient, warmUp } from "./workload/remote.ts"
 import { host, limits, makeWorld, places, retrySchedule, type World } from "./world/World.ts"
 
 const clientKeys = ["c1", "c2", "c3", "c4"]
@@ -172,6 +172,7 @@ export const perform = async (
     const exits: Array<Exit> = []
     const onExit = (exit: Exit) => void exits.push(exit)
     await createWebhooks(world, recorder, seed)
+    await warmUp(world)
     lag.enable()
     const before = await holdings(world)
     const faults = await work(world, recorder, seed, schedule, onExit)

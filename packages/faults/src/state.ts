@@ -50,12 +50,11 @@ export const readState = async ({ query }: Session): Promise<State> => {
   )
   const audit = await query<Audit>(
     `SELECT project_id, user_id, action, ${millis("from_date")}, ${millis("to_date")}, request_id
-     FROM tenure.audit ORDER BY id`,
+     FROM tenure.audit ORDER BY seq, id`,
   )
   const events = await query<Event>("SELECT id, project_id, type, body FROM tenure.events")
   const deliveries = await query<Delivery>(
-    `SELECT event_id, webhook_id, state, jsonb_array_length(attempts) AS attempts
-     FROM tenure.deliveries`,
+    "SELECT event_id, webhook_id, state, claims AS attempts FROM tenure.deliveries",
   )
   const webhooks = await query<Webhook>(
     `SELECT id, project_id, url, secret, disabled_at IS NOT NULL AS is_disabled

@@ -7,7 +7,7 @@ const unavailable = 503
 const limited = 429
 
 const describe = ({ action, end, problem, process, projectId, start, status }: Operation): string =>
-  `${action} in ${projectId} at ${process} was ${status === 0 ? "not answered" : `answered ${status}`}` +
+  `${action} ${projectId} at ${process} was ${status === 0 ? "not answered" : `answered ${status}`}` +
   ` after ${(end - start).toFixed(0)} ms${problem === undefined ? "" : ` (${problem})`}`
 
 /** Checks statuses. */

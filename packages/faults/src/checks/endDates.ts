@@ -1,7 +1,7 @@
 /**
  * End dates are linearizable: each change took effect at one instant between its request and its
- * answer. The audit trail is the witness. It says which changes were made, and what each of them
- * found, which leaves exactly one order.
+ * answer. The audit trail is the witness: it says which changes were made, in which order, and what each
+ * of them found.
  */
 
 import type { AuditRow, Check, Operation, Run } from "../history.ts"
@@ -63,24 +63,20 @@ const findMissing = (run: Run, writes: ReadonlyArray<Write>): ReadonlyArray<Find
   })
 }
 
-/** The changes of a member, each after the one that it found; those without one come first. */
-const chains = (singles: ReadonlyArray<Write>) => {
-  const after = new Map<number | undefined, Array<Write>>()
-  for (const write of singles) {
-    const followers = after.get(write.row.from) ?? []
-    after.set(write.row.from, [...followers, write])
-  }
-  const forks = [...after.values()].filter((followers) => followers.length > 1)
-  const follow = (from: number | undefined): ReadonlyArray<Write> => {
-    const chain: Array<Write> = []
-    let next = after.get(from)?.[0]
-    while (next !== undefined && chain.length < singles.length) {
-      chain.push(next)
-      next = next.row.to === undefined ? undefined : after.get(next.row.to)?.[0]
-    }
-    return chain
-  }
-  return { follow, forks }
+/** Finds changes that did not find what the one before them had set. */
+const findUnseen = (order: ReadonlyArray<Write>): ReadonlyArray<Finding> => {
+  let isMember = false
+  let date: number | undefined
+  return order.flatMap((write) => {
+    const { action, from, to, userId } = write.row
+    const expected = date
+    if (userId !== undefined) isMember = action !== "ended"
+    if (isMember) date = to
+    else date = undefined
+    if (userId === undefined || from === expected) return []
+    const text = `${describe(write)} found ${dateText(from)} in place of ${dateText(expected)}`
+    return [{ text, at: write.operation?.end }]
+  })
 }
 
 /** Finds a change that had been answered before another that precedes it was requested. */
@@ -98,22 +94,6 @@ const findReversed = (order: ReadonlyArray<Write>): ReadonlyArray<Finding> => {
     if (latest?.operation === undefined || operation.start > latest.operation.start) latest = write
   }
   return []
-}
-
-/** All orders that the trail allows: bulk extensions before a grant, or after all of the member. */
-const ordersOf = (
-  bulks: ReadonlyArray<Write>,
-  follow: (from: number | undefined) => ReadonlyArray<Write>,
-): ReadonlyArray<ReadonlyArray<Write>> => {
-  const head = follow(undefined)
-  const places = bulks.map((bulk) => [bulk, ...follow(bulk.row.to)])
-  const firstUsed = places.findIndex((place) => place.length > 1)
-  const most = firstUsed === -1 ? bulks.length : firstUsed
-  return Array.from({ length: most + 1 }, (_, before) => [
-    ...places.slice(0, before).flat(),
-    ...head,
-    ...places.slice(before).flat(),
-  ])
 }
 
 /** Finds what was read at a time when it had not been written yet, or had been overwritten. */
@@ -149,69 +129,32 @@ const findWrongEnd = (
   return expected === last ? [] : [{ text }]
 }
 
-const groupBy = <A>(items: ReadonlyArray<A>, key: (item: A) => string): Map<string, Array<A>> => {
-  const groups = new Map<string, Array<A>>()
-  for (const item of items) {
-    const group = groups.get(key(item))
-    if (group === undefined) groups.set(key(item), [item])
-    else group.push(item)
-  }
-  return groups
-}
-
 const memberOf = (item: { readonly projectId: string; readonly userId?: string | undefined }) =>
   `${item.projectId} ${item.userId}`
 
-/** Checks the changes of one member. */
-const checkMember = (
-  member: string,
-  singles: ReadonlyArray<Write>,
-  bulks: ReadonlyArray<Write>,
-  reads: ReadonlyArray<Operation>,
-  last: number | undefined,
-): ReadonlyArray<Finding> => {
-  const { follow, forks } = chains(singles)
-  const lost = forks.flatMap(([first, second]) =>
-    first === undefined || second === undefined
-      ? []
-      : [{ text: `two changes found the same: ${describe(first)}, ${describe(second)}` }],
-  )
-  if (lost.length > 0) return lost
-  const orders = ordersOf(bulks, follow)
-  const complete = orders.filter((order) => order.length === singles.length + bulks.length)
-  if (complete.length === 0) return [{ text: `${member}: a change found what nobody set` }]
-  const sound = complete.filter((order) => findReversed(order).length === 0)
-  const findings = sound.map((order) => [
-    ...findStale(reads, order),
-    ...findWrongEnd(member, order, last),
-  ])
-  return (
-    findings.find((found) => found.length === 0) ??
-    findings[0] ??
-    complete.slice(0, 1).flatMap(findReversed)
-  )
-}
-
 const find = (run: Run): ReadonlyArray<Finding> => {
   const writes = join(run)
-  const singles = groupBy(
-    writes.filter(({ row }) => row.userId !== undefined),
-    ({ row }) => memberOf(row),
-  )
-  const bulks = groupBy(
-    writes.filter(({ row }) => row.userId === undefined),
-    ({ row }) => row.projectId,
-  )
-  const reads = groupBy(
-    run.operations.filter(({ action, status }) => action === "find" && status === 200),
-    memberOf,
-  )
+  const reads = run.operations.filter(({ action, status }) => action === "find" && status === 200)
   const final = new Map(run.state.memberships.map((row) => [memberOf(row), row.endDate]))
+  const members = new Map(
+    writes.flatMap(({ row }) => (row.userId === undefined ? [] : [[memberOf(row), row] as const])),
+  )
   return [
     ...findMissing(run, writes),
-    ...[...singles].flatMap(([member, own]) => {
-      const all = bulks.get(own[0]?.row.projectId ?? "") ?? []
-      return checkMember(member, own, all, reads.get(member) ?? [], final.get(member))
+    ...[...members].flatMap(([member, { projectId, userId }]) => {
+      const order = writes.filter(
+        ({ row }) =>
+          row.projectId === projectId && (row.userId === undefined || row.userId === userId),
+      )
+      return [
+        ...findUnseen(order),
+        ...findReversed(order),
+        ...findStale(
+          reads.filter((read) => memberOf(read) === member),
+          order,
+        ),
+        ...findWrongEnd(member, order, final.get(member)),
+      ]
     }),
   ]
 }
