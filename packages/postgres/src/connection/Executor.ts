@@ -21,7 +21,7 @@ const limitMillis = 10_000
 // The same for a statement that writes many rows, and for work of the host.
 const longLimitMillis = 30_000
 
-// How long a statement waits for its turn and for a lock, after it has met one.
+// The same for a statement that meets a lock.
 const lockLimitMillis = 5000
 
 /** How a statement runs outside of the host's transactions. */
@@ -65,6 +65,9 @@ const retryLostRaces = {
   times: 8,
   schedule: Schedule.exponential("2 millis").pipe(Schedule.jittered),
 }
+
+/** The owner of statements that read a project. They do not wait behind those that meet locks. */
+export const readsOf = (projectId: string): string => `reads of ${projectId}`
 
 /** Whether an error comes from the host's work rather than from the database. */
 const isOwn = <E>(error: E): error is Exclude<E, SqlError> => !isSqlError(error)
@@ -116,13 +119,18 @@ export const make = Effect.fnUntraced(function* (
           ...retryLostRaces,
           while: (error) => isSqlError(error) && isConflict(error),
         }),
-        isLong ? longLimitMillis : millis,
+        millis,
       )
-    const quick = runIn(quickLane, limitMillis)
-    const statement = isBrief
-      ? quick
-      : Effect.catchIf(quick, hasMetLock, () => runIn(waitingLane, lockLimitMillis))
-    return Effect.catch(statement, toUnavailable)
+    return Effect.suspend(() => {
+      const began = performance.now()
+      const quick = runIn(quickLane, isLong ? longLimitMillis : limitMillis)
+      if (isBrief) return quick
+      return Effect.catchIf(quick, hasMetLock, (error) => {
+        const limit = isLong ? longLimitMillis : lockLimitMillis
+        const millis = limit - (performance.now() - began)
+        return millis > 0 ? runIn(waitingLane, millis) : Effect.fail(error)
+      })
+    }).pipe(Effect.catch(toUnavailable))
   }
 
   /** Runs a statement in the caller's context, which holds the open transaction. */

@@ -6,7 +6,7 @@ import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Effect from "effect/Effect"
 import { isSqlError } from "effect/sql/SqlError"
-import type { Executor, Manner } from "../connection/Executor.ts"
+import { type Executor, type Manner, readsOf } from "../connection/Executor.ts"
 import * as Gather from "../connection/Gather.ts"
 import { integer, text } from "../connection/parameters.ts"
 import { isLockTimeout } from "../connection/sqlErrors.ts"
@@ -137,20 +137,22 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
 
     find: Effect.fnUntraced(function* (projectId, userId) {
       const params = [text(projectId), text(userId)]
-      const rows = yield* executor.execute<MembershipRow>(sql.find, params, { owner: projectId })
+      const manner = { owner: readsOf(projectId) }
+      const rows = yield* executor.execute<MembershipRow>(sql.find, params, manner)
       const [membership] = rows.flatMap((row) => toMembership(projectId, row))
       return membership ?? (yield* new MembershipNotFound({ projectId, userId }))
     }),
 
     list: Effect.fnUntraced(function* (projectId, { after, limit }) {
       const params = [text(projectId), text(after ?? ""), integer(limit)]
-      const rows = yield* executor.execute<MembershipRow>(sql.list, params, { owner: projectId })
+      const manner = { owner: readsOf(projectId) }
+      const rows = yield* executor.execute<MembershipRow>(sql.list, params, manner)
       return (yield* rowsOfProject(projectId, rows)).flatMap((row) => toMembership(projectId, row))
     }),
 
     history: Effect.fnUntraced(function* (projectId, { limit, userId }) {
       const params = [text(projectId), integer(limit)]
-      const manner = { owner: projectId }
+      const manner = { owner: readsOf(projectId) }
       const rows = yield* userId === undefined
         ? executor.execute<HistoryRow>(sql.projectHistory, params, manner)
         : executor.execute<HistoryRow>(sql.userHistory, [...params, text(userId)], manner)

@@ -5,7 +5,7 @@ import type { Outbox } from "@tenure/core/Outbox"
 import { ProjectNotFound } from "@tenure/core/Project"
 import { WebhookDisabled, WebhookNotFound } from "@tenure/core/Webhook"
 import * as Effect from "effect/Effect"
-import type { Executor } from "../connection/Executor.ts"
+import { type Executor, readsOf } from "../connection/Executor.ts"
 import * as Gather from "../connection/Gather.ts"
 import { instant, integer, text, uuid, uuids } from "../connection/parameters.ts"
 import * as Claiming from "./Claiming.ts"
@@ -113,7 +113,7 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
         integer(page.limit),
       ]
       const rows = yield* executor.execute<DeliveryRow>(sql.listDeliveries, params, {
-        owner: projectId,
+        owner: readsOf(projectId),
       })
       return rows.map((row) => toDelivery(webhookId, row))
     }),

@@ -5,7 +5,7 @@ import { StoredSecret } from "@tenure/core/StoredSecret"
 import { WebhookLimitReached, WebhookNotFound } from "@tenure/core/Webhook"
 import type { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
-import type { Executor } from "../connection/Executor.ts"
+import { type Executor, readsOf } from "../connection/Executor.ts"
 import { instant, text, uuid } from "../connection/parameters.ts"
 import type { Notifications } from "../outbox/Notifications.ts"
 import { addSigningKey } from "./addSigningKey.sql.ts"
@@ -41,7 +41,7 @@ export const make = (executor: Executor, notifications: Notifications): WebhookS
 
     list: Effect.fnUntraced(function* (projectId) {
       const rows = yield* executor.execute<WebhookRow>(sql.list, [text(projectId)], {
-        owner: projectId,
+        owner: readsOf(projectId),
       })
       if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
       return toWebhooks(projectId, rows)
