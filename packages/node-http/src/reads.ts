@@ -10,15 +10,20 @@ const pieceLength = 1024
 // What to do if a connection sends too much. Not known for connections of servers that are not guarded.
 const alarms = new WeakMap<Duplex, () => void>()
 
+/** The only reader of a connection: Node's parser, unless the connection was upgraded. */
+const readerOf = (socket: Duplex): Function | undefined => {
+  const [reader, ...others] = socket.listeners("data")
+  return others.length === 0 ? reader : undefined
+}
+
 /**
  * Has a connection parsed piece by piece.
  *
  * @param isBusy - whether requests wait, so that the next piece must wait too
  */
 const readInPieces = (socket: Duplex, isBusy: (socket: Duplex) => boolean): void => {
-  const [parse, ...others] = socket.listeners("data")
-  // Somebody else reads the connection, such as after an upgrade.
-  if (parse === undefined || others.length > 0) return
+  const parse = readerOf(socket)
+  if (parse === undefined) return
   const onData = (chunk: Buffer): void => {
     parse(chunk.subarray(0, pieceLength))
     if (chunk.length <= pieceLength) return
@@ -34,18 +39,22 @@ const readInPieces = (socket: Duplex, isBusy: (socket: Duplex) => boolean): void
 
 /** Has all connections of a server read in pieces as soon as one of them sends too much. */
 export const guardReads = (server: EventEmitter, isBusy: (socket: Duplex) => boolean): void => {
-  const open = new Set<Duplex>()
+  // The open connections, each with its parser.
+  const open = new Map<Duplex, ReturnType<typeof readerOf>>()
   let isWary = false
 
   const alarm = (): void => {
     isWary = true
-    for (const socket of open) readInPieces(socket, isBusy)
+    for (const [socket, parser] of open) {
+      // An upgraded connection is no longer parsed. Who reads it now may depend on whole chunks.
+      if (readerOf(socket) === parser) readInPieces(socket, isBusy)
+    }
     open.clear()
   }
   const onConnection = (socket: Duplex): void => {
     if (isWary) return readInPieces(socket, isBusy)
     alarms.set(socket, alarm)
-    open.add(socket)
+    open.set(socket, readerOf(socket))
     socket.once("close", () => open.delete(socket))
   }
   // The connections of a server with TLS are parsed once they are secure.

@@ -11,7 +11,7 @@ import { trackConnections } from "./connections.ts"
 import { expectContinue, takeExpectation } from "./expectations.ts"
 import { answerFaults } from "./faults.ts"
 import { toNodeHandler } from "./handler.ts"
-import { guard, inOrder } from "./pipelines.ts"
+import { guard, inOrder, limitRefusals } from "./pipelines.ts"
 import { send } from "./send.ts"
 
 // Node's timers take no more than 24 days.
@@ -131,7 +131,9 @@ export const serve = async (tenure: Mountable, given: ServerOptions = {}): Promi
       const fault = faultOf(request) ?? (hasHost(request) ? undefined : hostFault)
       if (fault !== undefined) {
         const apiRequest = toApiRequest(request, fault)
-        return void answer(tenure, apiRequest, (reply) => send(response, reply))
+        return void answer(tenure, apiRequest, (reply) =>
+          send(response, limitRefusals(request, reply, tenure.maxRefusals)),
+        )
       }
       listener(request, response)
       // What the API has not taken is for the listener, which reads the body without asking for it.

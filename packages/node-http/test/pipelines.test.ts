@@ -3,7 +3,7 @@ import { once } from "node:events"
 import { createServer, type Server } from "node:http"
 import type { Socket } from "node:net"
 import type { ApiResponse } from "@tenure/core/Envelope"
-import { orderRequests, toNodeHandler } from "@tenure/node-http"
+import { orderRequests, serve, toNodeHandler } from "@tenure/node-http"
 import { parseResponses } from "@tenure/testing"
 import { describe, expect, it } from "vitest"
 import { answering, body, connect, extendOne, gated, lines, ok } from "./support.ts"
@@ -131,6 +131,19 @@ describe("a connection", () => {
     })
     expect(statuses).toEqual([200])
   })
+
+  it("closes after so many refusals of requests without a Host header", async () => {
+    const tenure = answering(async () => ({ ...ok, status: 429 }))
+    const server = await serve({ ...tenure, maxRefusals: 3 }, { shutdownTimeout: 0 })
+    const client = await connect(server.url)
+    const chunks: Array<unknown> = []
+    client.on("data", (data) => chunks.push(data))
+    client.write(lines("GET / HTTP/1.1").repeat(7))
+    await once(client, "end")
+    expect(parseResponses(chunks.join(""))).toHaveLength(3)
+    client.destroy()
+    await server.close()
+  })
 })
 
 /** Counts the requests that Node has made of what it has read, while a test runs. */
@@ -219,6 +232,28 @@ describe("once a connection has sent many requests at once", () => {
       await ended
       second.destroy()
     })
+  })
+})
+
+it("a connection that was upgraded stays as it is when another one sends many requests at once", () => {
+  const server = orderRequests(createServer((_request, response) => response.end()))
+  server.on("upgrade", (_request, socket: Socket) => {
+    socket.write("HTTP/1.1 101 Switching Protocols\r\n\r\n")
+    socket.on("data", function (this: Socket, data: Buffer) {
+      this.write(data)
+    })
+  })
+  return connected(server, async (first, _served, url) => {
+    first.write(lines("GET / HTTP/1.1", "Host: a", "Connection: upgrade", "Upgrade: echo"))
+    await once(first, "data")
+    const second = await connect(url)
+    const answers = received(second, "HTTP/1.1 200", 500)
+    second.write(get.repeat(500))
+    await answers
+    const echoed = received(first, "over", 1)
+    first.write(`${"x".repeat(3000)}over`)
+    expect(await echoed).toHaveLength(3004)
+    second.destroy()
   })
 })
 
