@@ -76,16 +76,22 @@ const readFailed = (error: ParserError, before: Http.IncomingMessage | undefined
     : partsOf(unknown, tooLong)
 }
 
+/** Closes a connection once the client has had time to read what was sent. */
+const linger = (socket: Duplex): void => {
+  socket.end()
+  // Closing while the client still sends would discard the response.
+  socket.resume()
+  const timer = setTimeout(() => socket.destroy(), lingerMillis)
+  socket.once("close", () => clearTimeout(timer))
+}
+
 /** Writes a response to the socket, and closes the connection. */
 const writeRaw = (socket: Duplex, { body, headers, status }: ApiResponse): void => {
   if (!socket.writable) return
   const fields = { ...headers, "Content-Length": Buffer.byteLength(body), Connection: "close" }
   const head = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.end(`HTTP/1.1 ${status} ${Http.STATUS_CODES[status]}\r\n${head.join("")}\r\n${body}`)
-  // Closing while the client still sends would discard the response.
-  socket.resume()
-  const timer = setTimeout(() => socket.destroy(), lingerMillis)
-  socket.once("close", () => clearTimeout(timer))
+  socket.write(`HTTP/1.1 ${status} ${Http.STATUS_CODES[status]}\r\n${head.join("")}\r\n${body}`)
+  linger(socket)
 }
 
 /** Answers requests that the parser rejects, and CONNECT. */
@@ -123,8 +129,9 @@ export const answerFaults = (
     if (isPending(response) && socket.writable) {
       // The fault comes after a complete request, which is answered first, or in its body.
       if (response.req.complete) return void response.once("finish", answerFailed)
-      response.once("finish", () => socket.destroy())
-      if (response.headersSent) return
+      if (response.headersSent) return void response.once("finish", () => linger(socket))
+      // Node closes the connection by this method after its last response.
+      Object.assign(socket, { destroySoon: () => linger(socket) })
       response.setHeader("Connection", "close")
       const fault = unreadable(error)
       // Whoever has the request answers it. Another answer would count it twice.

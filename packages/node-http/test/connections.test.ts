@@ -167,6 +167,15 @@ describe("a connection", () => {
     await server.close()
   })
 
+  it("is not reset while the client still sends behind an invalid body", async () => {
+    const server = await serve(answering(async () => ok))
+    const socket = await connect(server.url)
+    socket.write(`${chunked}zz\r\n`)
+    socket.write("x".repeat(1_000_000))
+    expect(parseResponses(await text(socket))).toHaveLength(1)
+    await server.close()
+  })
+
   it("gets no second response after the first has started", async () => {
     const { seen, tenure } = gated()
     const finishers: Array<() => void> = []
