@@ -124,17 +124,22 @@ const logEnd = (
     : Effect.void
 
 /**
- * Records an attempt. Repeats this while the store is unavailable, until the lease has expired and
- * the delivery is claimed again anyway.
+ * Settles a claim. Repeats this while the store is unavailable, until the lease has expired and the
+ * delivery is claimed again anyway. Returns whether the claim still held.
  */
-const settle = Effect.fnUntraced(
-  function* (claim: Claim, settlement: Settlement, { isStopping }: Rules) {
-    const outbox = yield* Outbox
-    const isSettled = yield* Effect.retry(outbox.settle(claim, settlement), {
+const settleRepeatedly = (claim: Claim, settlement: Settlement, { isStopping }: Rules) =>
+  Effect.flatMap(Outbox, (outbox) =>
+    Effect.retry(outbox.settle(claim, settlement), {
       schedule: Schedule.spaced(settleRetryMillis),
       times: settleMillis / settleRetryMillis,
       while: () => !isStopping(),
-    })
+    }),
+  )
+
+/** Records an attempt. */
+const settle = Effect.fnUntraced(
+  function* (claim: Claim, settlement: Settlement, rules: Rules) {
+    const isSettled = yield* settleRepeatedly(claim, settlement, rules)
     if (!isSettled) return
     yield* logEnd(claim, settlement)
     if (settlement._tag !== "Disabled") return
@@ -144,10 +149,8 @@ const settle = Effect.fnUntraced(
 )
 
 /** Releases a claim, so that the delivery can be claimed again before the lease expires. */
-export const release = Effect.fnUntraced(function* (claim: Claim) {
-  const outbox = yield* Outbox
-  yield* Effect.ignoreCause(outbox.settle(claim, { _tag: "Released" }))
-})
+export const release = (claim: Claim, rules: Rules): Effect.Effect<void, never, Outbox> =>
+  Effect.ignoreCause(settleRepeatedly(claim, { _tag: "Released" }, rules))
 
 /**
  * Attempts a delivery and settles it. If it is interrupted during the attempt, it releases the claim;
@@ -159,7 +162,7 @@ export const deliver = (
 ): Effect.Effect<void, never, Outbox | WebhookTransport> =>
   Effect.uninterruptibleMask((restore) =>
     restore(makeAttempt(claim, rules)).pipe(
-      Effect.onInterrupt(() => release(claim)),
+      Effect.onInterrupt(() => release(claim, rules)),
       Effect.flatMap((settlement) => settle(claim, settlement, rules)),
       Effect.catchDefect((defect) =>
         Effect.flatMap(Faults, (faults) =>

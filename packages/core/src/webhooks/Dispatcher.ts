@@ -113,7 +113,10 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     const { claims, nextDueMillis } = yield* outbox.claim({ ...room, leaseMillis })
     claiming.succeeded()
     if (isStopping) {
-      yield* Effect.forEach(claims, Claims.release, { concurrency: "unbounded", discard: true })
+      yield* Effect.forEach(claims, (claim) => Claims.release(claim, rules), {
+        concurrency: "unbounded",
+        discard: true,
+      })
       return undefined
     }
     for (const claim of claims) start(claim)

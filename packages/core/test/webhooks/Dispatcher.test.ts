@@ -1,10 +1,13 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Outbox } from "@tenure/core/Outbox"
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import { Webhooks } from "@tenure/core/Webhooks"
 import * as WebhookSignature from "@tenure/core/WebhookSignature"
+import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import {
   projectId,
@@ -227,6 +230,33 @@ describe("deleting a webhook", () => {
       }),
     ),
   )
+
+  it.effect("that fails because the store is unavailable holds up no delivery", () => {
+    const disruptions = noDisruptions()
+    const unavailable = Effect.fail(new StoreUnavailable({ cause: "a test" }))
+    const stores = Layer.effect(
+      WebhookStore,
+      Effect.map(WebhookStore, (store) => ({ ...store, remove: () => unavailable })),
+    ).pipe(Layer.provideMerge(storesWith(disruptions)))
+    return dispatching(
+      { [url]: (n) => (n === 1 ? Effect.never : status(200)) },
+      ({ aborted, sent }) =>
+        Effect.gen(function* () {
+          const webhook = yield* addWebhook()
+          yield* publish
+          yield* settled
+          disruptions.settle = unavailable
+          yield* Effect.flip((yield* Webhooks).delete({ projectId, webhookId: webhook.id }))
+          yield* pass("3 seconds")
+          expect(aborted).toEqual([url])
+          disruptions.settle = Effect.void
+          yield* pass("1 second")
+          expect(sent).toHaveLength(2)
+        }),
+      {},
+      stores,
+    )
+  })
 
   it.effect("cancels deliveries that are being claimed", () => {
     const disruptions = noDisruptions()
