@@ -237,10 +237,12 @@ describe("once a connection has sent many requests at once", () => {
 
 it("a connection that was upgraded stays as it is when another one sends many requests at once", () => {
   const server = orderRequests(createServer((_request, response) => response.end()))
+  const readers: Array<unknown> = []
   server.on("upgrade", (_request, socket: Socket) => {
     socket.write("HTTP/1.1 101 Switching Protocols\r\n\r\n")
-    socket.on("data", function (this: Socket, data: Buffer) {
-      this.write(data)
+    socket.on("data", function (this: unknown, data: Buffer) {
+      readers.push(this)
+      socket.write(data)
     })
   })
   return connected(server, async (first, _served, url) => {
@@ -253,6 +255,7 @@ it("a connection that was upgraded stays as it is when another one sends many re
     const echoed = received(first, "over", 1)
     first.write(`${"x".repeat(3000)}over`)
     expect(await echoed).toHaveLength(3004)
+    expect(readers).not.toContain(undefined)
     second.destroy()
   })
 })

@@ -51,7 +51,8 @@ const logged = (
   cause: Cause.Cause<unknown>,
   requestId: string | undefined,
 ): Effect.Effect<void> => {
-  const entry = Effect.logError(message, cause)
+  // Some values cannot be printed, such as an error whose message throws.
+  const entry = Effect.catchDefect(Effect.logError(message, cause), () => Effect.logError(message))
   return requestId === undefined ? entry : Effect.annotateLogs(entry, "request_id", requestId)
 }
 

@@ -48,6 +48,15 @@ const isLonger = (text: string, bytes: number): boolean =>
 
 const invalidData = (problem: string): InvalidInput => new InvalidInput({ field: "data", problem })
 
+/** Describes what was thrown. Data with code of its own may throw what is no text either. */
+const textOf = (thrown: unknown): string => {
+  try {
+    return String(thrown)
+  } catch {
+    return "it throws"
+  }
+}
+
 /** Makes the event, or fails if its data is not JSON or too long. */
 const makeEvent = (
   fields: Parameters<typeof Event.make>[0],
@@ -56,8 +65,8 @@ const makeEvent = (
   Effect.filterOrFail(
     Effect.try({
       try: () => Event.make(fields),
-      catch: (cause) =>
-        invalidData(`must be a value that can be written as JSON: ${String(cause)}`),
+      catch: (thrown) =>
+        invalidData(`must be a value that can be written as JSON: ${textOf(thrown)}`),
     }),
     ({ body }) => !isLonger(body, maxEventBytes),
     () => invalidData(`must be short enough for an event of ${maxEventBytes} bytes of JSON`),

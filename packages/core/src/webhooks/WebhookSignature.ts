@@ -13,6 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Base64 from "../base/Base64.ts"
 import { type HeaderFields, single } from "../base/HeaderFields.ts"
+import { owned } from "../base/Own.ts"
 import { refined } from "../base/Refined.ts"
 import { hmac } from "../base/Sha256.ts"
 import { hasSmallOrder } from "./SmallOrder.ts"
@@ -268,39 +269,38 @@ export const checkSecrets = (
 
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null
 
-/** Returns the tolerance, or `undefined` if it is invalid. A prototype sets no tolerance. */
-const toleranceOf = (notification: Notification): number | undefined => {
-  const given = Object.hasOwn(notification, "toleranceSeconds")
-    ? notification.toleranceSeconds
-    : undefined
-  const seconds = given === undefined ? 300 : given
-  return Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined
+/** A time, and how far from it a timestamp may be. */
+interface Span {
+  readonly now: number
+  readonly tolerance: number
 }
 
-/** Checks what only a caller without types can get wrong. Returns the tolerance in seconds. */
-const checkNotification = (
-  notification: Notification,
-): Result.Result<number, VerificationError> => {
+/**
+ * Checks what only a caller without types can get wrong. Returns the span of valid timestamps, which a
+ * prototype cannot change.
+ */
+const checkNotification = (notification: Notification): Result.Result<Span, VerificationError> => {
   if (!isObject(notification) || !isObject(notification.headers)) {
     return failure("InvalidNotification", "headers must be an object of header fields")
   }
   if (!isBody(notification.body)) {
     return failure("InvalidNotification", "body must be the raw body, as text or as a Uint8Array")
   }
-  const tolerance = toleranceOf(notification)
-  if (!Number.isFinite(notification.now)) {
+  const { now, toleranceSeconds: tolerance = 300 } = owned(notification)
+  if (!Number.isFinite(now)) {
     return failure("InvalidOptions", "now must be the current time in milliseconds")
   }
-  return tolerance === undefined
-    ? failure("InvalidOptions", "toleranceSeconds must be a number of seconds, at least 0")
-    : Result.succeed(tolerance)
+  return Number.isFinite(tolerance) && tolerance >= 0
+    ? Result.succeed({ now, tolerance })
+    : failure("InvalidOptions", "toleranceSeconds must be a number of seconds, at least 0")
 }
 
 /** Checks what needs no key: that the headers are present and the timestamp is recent. */
 const read = (notification: Notification): Result.Result<Signed, VerificationError> => {
-  const tolerance = checkNotification(notification)
-  if (Result.isFailure(tolerance)) return Result.fail(tolerance.failure)
-  const { body, headers, now } = notification
+  const span = checkNotification(notification)
+  if (Result.isFailure(span)) return Result.fail(span.failure)
+  const { now, tolerance } = span.success
+  const { body, headers } = notification
   const id = required(headers, "webhook-id")
   if (Result.isFailure(id)) return Result.fail(id.failure)
   const time = required(headers, "webhook-timestamp")
@@ -312,9 +312,8 @@ const read = (notification: Notification): Result.Result<Signed, VerificationErr
   }
   const timestamp = Number(time.success)
   const age = Math.floor(now / 1000) - timestamp
-  if (age > tolerance.success) return failure("TimestampTooOld", `the message is ${age} s old`)
-  if (-age > tolerance.success)
-    return failure("TimestampTooNew", `the message is ${-age} s in the future`)
+  if (age > tolerance) return failure("TimestampTooOld", `the message is ${age} s old`)
+  if (-age > tolerance) return failure("TimestampTooNew", `the message is ${-age} s in the future`)
   const entries = signature.success.split(" ")
   return Result.succeed({
     message: { id: id.success, timestamp, body },

@@ -29,6 +29,14 @@ const throwing = (name: string): object =>
     },
   })
 
+/** An object that throws something whenever anybody reads a property. */
+const throwingAlways = (thrown: object): object => {
+  const trap = (): never => {
+    throw thrown
+  }
+  return new Proxy({}, { get: trap, getOwnPropertyDescriptor: trap })
+}
+
 const empty = { _tag: "Bytes", bytes: new Uint8Array(0) }
 const whole = { method: "GET", path: webhooks, headers: {}, body: empty }
 
@@ -61,6 +69,10 @@ describe("handle", () => {
       { ...whole, remoteAddress: "127.0.0.1", headers: { "x-forwarded-for": 1 } },
     ],
     ["objects for addresses", { ...whole, remoteAddress: {}, originalPath: 1n }],
+    [
+      "an error that throws what cannot be printed",
+      { ...whole, body: { _tag: "Unreadable", error: throwingAlways(throwing("message")) } },
+    ],
     ["text for a function", { ...whole, authenticate: "yes" }],
   ])("answers with an envelope, given %s", async (_, request) => {
     const response = await Reflect.apply(tenure.handle, undefined, [request])
@@ -99,6 +111,15 @@ describe("a call in process without its argument", () => {
       await expect(Reflect.apply(call, undefined, args)).rejects.toMatchObject({ _tag: tag })
     }
   })
+})
+
+it("an event whose data throws what is no text is refused with a typed error", async () => {
+  const event = {
+    projectId: "p1",
+    type: "payment.completed",
+    data: throwingAlways(Object.create(null)),
+  }
+  await expect(tenure.events.publish(event)).rejects.toMatchObject({ _tag: "InvalidInput" })
 })
 
 const utf8 = new TextEncoder()

@@ -410,6 +410,17 @@ describe("a polluted prototype", () => {
     })
     expect(reasons).toEqual(["TimestampTooOld"])
   })
+
+  it("is not asked for the time", () => {
+    const reasons: Array<string> = []
+    const timeless = { headers: headers(v1), body: message.body }
+    polluted({ now }, () => {
+      reasons.push(
+        reasonOf(Reflect.apply(WebhookSignature.verify, undefined, [timeless, [secret]])),
+      )
+    })
+    expect(reasons).toEqual(["InvalidOptions"])
+  })
 })
 
 describe("v1a", () => {
