@@ -180,8 +180,11 @@ export interface Run {
   readonly limits: ReadonlyArray<Limit>
   /** How often a delivery is attempted before it is given up. */
   readonly mostAttempts: number
-  /** The longest time that the harness itself was held up, in milliseconds. */
-  readonly lagMillis: number
+  /**
+   * How much later than documented things may happen, in milliseconds: at least the longest time that
+   * the harness itself was held up.
+   */
+  readonly slackMillis: number
   /** How long deliveries were under way after the last request, in milliseconds. */
   readonly drainedMillis: number
   readonly state: State

@@ -1,6 +1,7 @@
 /**
  * Breaks servers, database and network by seed, and checks what clients and receivers see. Fails if
- * anything is wrong. With `--sabotage` it falsifies what it has recorded instead, to prove that every
+ * anything is wrong. With `--slack`, things may happen that many seconds later than documented, because
+ * others keep the machine busy. With `--sabotage` it falsifies what it has recorded instead, to prove that every
  * check can fail.
  */
 
@@ -22,12 +23,15 @@ const { values } = parseArgs({
   options: {
     seeds: { type: "string", default: "1-5" },
     seconds: { type: "string", default: "20" },
+    slack: { type: "string", default: "0" },
     sabotage: { type: "boolean", default: false },
   },
 })
 
 const seeds = parseSeeds(values.seeds)
 const seconds = Number(values.seconds)
+const slack = Number(values.slack)
+if (!(slack >= 0)) throw new Error("--slack takes a number of seconds")
 if (!(seconds >= 1 && seconds <= 3600)) throw new Error("--seconds takes a number from 1 to 3600")
 
 // The processes of a crashed server lose nothing, with or without fsync.
@@ -50,7 +54,7 @@ let settled: Holding | undefined
 try {
   for (const seed of seeds) {
     const planned = schedule(seed, seconds, places)
-    const run = await perform(server, seed, planned)
+    const run = await perform(server, seed, planned, 1000 * slack)
     const violations = violationsOf(run)
     console.log(line(run, describe(planned), violations))
     if (violations.length > 0) console.log(explain(run, violations))

@@ -158,11 +158,12 @@ const leave = async (world: World) => {
   return { exits, state, logs }
 }
 
-/** Performs the run of a seed. */
+/** Performs the run of a seed. `slackMillis` is how much later than documented things may happen. */
 export const perform = async (
   server: PostgresServer,
   seed: number,
   schedule: Schedule,
+  slackMillis: number,
 ): Promise<Run> => {
   const lag = monitorEventLoopDelay()
   const keys = [...clientKeys, ...greedyKeys]
@@ -197,7 +198,7 @@ export const perform = async (
       sizes: sizesOf(before, after),
       limits,
       mostAttempts: retrySchedule.length + 1,
-      lagMillis: lag.max / 1e6,
+      slackMillis: lag.max / 1e6 + slackMillis,
       drainedMillis,
       state: left.state,
     }

@@ -48,7 +48,7 @@ export const concerns = (trouble: Trouble, place: Place): boolean =>
 
 /** Tells whether a fault excuses what happened at a place from one instant to another. */
 export const isExcused = (
-  { faults, lagMillis }: Run,
+  { faults, slackMillis }: Run,
   place: Place,
   from: number,
   to: number,
@@ -58,7 +58,7 @@ export const isExcused = (
     .some(
       (trouble) =>
         concerns(trouble, place) &&
-        from <= trouble.to + lagMillis &&
+        from <= trouble.to + slackMillis &&
         (trouble.isForLater ? from : to) >= trouble.from,
     )
 

@@ -127,7 +127,7 @@ export const soundRun: Run = {
   ],
   limits: [{ capacity: 20, perSecond: 20 }],
   mostAttempts: 5,
-  lagMillis: 0,
+  slackMillis: 0,
   drainedMillis: 100,
   state: {
     memberships: [{ projectId, userId: "1001", endDate: dateOf(4) }],

@@ -40,7 +40,7 @@ export const waits: Check = {
       .filter(
         (operation) =>
           operation.end - operation.start >
-          longestMillis + run.lagMillis + stoppedFor(run, operation),
+          longestMillis + run.slackMillis + stoppedFor(run, operation),
       )
       .map((operation) => ({ text: describe(operation), at: operation.end })),
 }
@@ -48,8 +48,8 @@ export const waits: Check = {
 /** From here on, an answer is so late that somebody notices. */
 const slowMillis = 2000
 
-const isDisturbed = ({ lagMillis }: Run, { end, start, status }: Operation): boolean =>
-  status === 0 || status === unavailable || end - start > slowMillis + lagMillis
+const isDisturbed = ({ slackMillis }: Run, { end, start, status }: Operation): boolean =>
+  status === 0 || status === unavailable || end - start > slowMillis + slackMillis
 
 /** Whether a server says that it is not ready because it is about to end. */
 const isDraining = ({ faults }: Run, { action, end, process, start }: Operation): boolean =>

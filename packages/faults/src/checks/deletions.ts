@@ -26,7 +26,7 @@ export const deletions: Check = {
     )
     return run.arrivals.flatMap(({ at, headers, url }) => {
       const end = deletedAt.get(url)
-      if (end === undefined || at <= calmAfter(run, end) + newsMillis + run.lagMillis) return []
+      if (end === undefined || at <= calmAfter(run, end) + newsMillis + run.slackMillis) return []
       const late = (at - end).toFixed(0)
       const text = `${headers["webhook-id"]} was sent to ${url} ${late} ms after its deletion was answered`
       return [{ text, at }]

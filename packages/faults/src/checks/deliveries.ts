@@ -156,7 +156,7 @@ const findLate = (
   changes: ReadonlyArray<Happened>,
 ): ReadonlyArray<Finding> =>
   delays(run, webhooks, changes)
-    .filter(({ arrived, calm }) => arrived > calm + healMillis + run.lagMillis)
+    .filter(({ arrived, calm }) => arrived > calm + healMillis + run.slackMillis)
     .map(({ answered, arrived, calm, event, url }) => ({
       text:
         `${event.id} of ${event.projectId} reached ${url} ${(arrived - answered).toFixed(0)} ms ` +
@@ -168,8 +168,8 @@ const findLate = (
 const longestDrainMillis = 10_000
 
 /** Finds that deliveries waited for nothing after the last request, when all receivers were well. */
-const findSlow = ({ drainedMillis, lagMillis }: Run): ReadonlyArray<Finding> =>
-  drainedMillis > longestDrainMillis + lagMillis
+const findSlow = ({ drainedMillis, slackMillis }: Run): ReadonlyArray<Finding> =>
+  drainedMillis > longestDrainMillis + slackMillis
     ? [
         {
           text: `deliveries were under way for ${drainedMillis.toFixed(0)} ms after the last request`,

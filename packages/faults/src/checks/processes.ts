@@ -8,9 +8,9 @@ const longestExitMillis = 20_000
 /** Checks exits. */
 export const exits: Check = {
   name: "servers end cleanly",
-  find: ({ exits: all, lagMillis }) =>
+  find: ({ exits: all, slackMillis }) =>
     all
-      .filter(({ code, millis }) => code !== 0 || millis > longestExitMillis + lagMillis)
+      .filter(({ code, millis }) => code !== 0 || millis > longestExitMillis + slackMillis)
       .map(({ code, millis, process, signal }) => ({
         text: `${process} ended with ${signal ?? code} after ${millis.toFixed(0)} ms`,
       })),
