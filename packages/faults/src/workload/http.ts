@@ -56,31 +56,42 @@ const read = (status: number, body: string): Answer => {
   return { status, requestId: String(envelope.request_id), data, problem: undefined }
 }
 
+// Connections that are used once.
+const fresh = new Agent({ keepAlive: false })
+
+/** Sends a request over a connection of an agent. */
+const sendOnce = (url: string, question: Request, agent: Agent): Promise<Answer> =>
+  new Promise((resolve) => {
+    const { body, method, path, token } = question
+    const { hostname, port } = new URL(url)
+    const headers = {
+      Authorization: `Bearer ${token}`,
+      ...(body !== undefined && { "Content-Type": "application/json" }),
+    }
+    const request = send({ hostname, port, path, method, headers, agent }, (response) => {
+      text(response).then(
+        (content) => resolve(read(response.statusCode ?? 0, content)),
+        (fault: unknown) => resolve(unanswered(String(fault))),
+      )
+    })
+    const timer = setTimeout(
+      () => request.destroy(new Error(`no answer in ${longestMillis} ms`)),
+      longestMillis,
+    )
+    request.on("close", () => clearTimeout(timer))
+    request.on("error", (fault) => {
+      // The server may close a connection that was idle just as it is used again.
+      if (request.reusedSocket && method === "GET") resolve(sendOnce(url, question, fresh))
+      else resolve(unanswered(fault.message))
+    })
+    request.end(body === undefined ? undefined : JSON.stringify(body))
+  })
+
 /** Makes a client that keeps its connections. */
 export const makeSend = (): { readonly send: Send; readonly close: () => void } => {
   const agent = new Agent({ keepAlive: true })
   return {
     close: () => agent.destroy(),
-    send: (url, { body, method, path, token }) =>
-      new Promise((resolve) => {
-        const { hostname, port } = new URL(url)
-        const headers = {
-          Authorization: `Bearer ${token}`,
-          ...(body !== undefined && { "Content-Type": "application/json" }),
-        }
-        const request = send({ hostname, port, path, method, headers, agent }, (response) => {
-          text(response).then(
-            (content) => resolve(read(response.statusCode ?? 0, content)),
-            (fault: unknown) => resolve(unanswered(String(fault))),
-          )
-        })
-        const timer = setTimeout(
-          () => request.destroy(new Error(`no answer in ${longestMillis} ms`)),
-          longestMillis,
-        )
-        request.on("close", () => clearTimeout(timer))
-        request.on("error", (fault) => resolve(unanswered(fault.message)))
-        request.end(body === undefined ? undefined : JSON.stringify(body))
-      }),
+    send: (url, question) => sendOnce(url, question, agent),
   }
 }
