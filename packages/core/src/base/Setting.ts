@@ -252,7 +252,11 @@ export function struct(fields: Fields): Setting<object, object> {
     expected,
     fields,
     read: (given, name) => {
-      if (!Predicate.isObject(given)) return refuse(name || "options", expected, shown(given))
+      if (!Predicate.isObject(given)) {
+        // Text may be the secret that belongs into the object.
+        const received = typeof given === "string" ? "text" : shown(given)
+        return refuse(name || "options", expected, received)
+      }
       const nameOf = (field: string) => (name === "" ? field : `${name}.${field}`)
       const stranger = Object.keys(given).find((field) => !Object.hasOwn(fields, field))
       if (stranger !== undefined) {

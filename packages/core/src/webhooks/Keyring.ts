@@ -52,12 +52,21 @@ const readKeys = (given: unknown): Found | undefined => {
   return { ids: new Set(keys.keys()), find: async (id) => keys.get(id) }
 }
 
+// What is invalid may still be a key.
+const showNothing = (): string => "another value"
+
 const fields = Setting.struct({
   /**
    * The id of the key that encrypts: 1 to 32 letters, digits and hyphens. Without it, the keys only
    * decrypt, and new secrets are kept as they are.
    */
-  current: Setting.optional(Setting.text("1 to 32 letters, digits and hyphens", isKeyId)),
+  current: Setting.optional(
+    Setting.make<string>(
+      "1 to 32 letters, digits and hyphens",
+      (given) => (typeof given === "string" && isKeyId(given) ? given : undefined),
+      showNothing,
+    ),
+  ),
   /**
    * The keys by id, each 32 random bytes or their base64. Keep a key for as long as anything is
    * encrypted with it. In place of an object, a function may return the key with an id, for example
@@ -66,8 +75,7 @@ const fields = Setting.struct({
   keys: Setting.make<Keys, Found>(
     "an object of keys by id, each 32 bytes or their base64, or a function that returns a key",
     readKeys,
-    // What is invalid may still be a key.
-    () => "another value",
+    showNothing,
   ),
 })
 

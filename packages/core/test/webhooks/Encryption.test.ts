@@ -196,6 +196,8 @@ describe("the option", () => {
     [{ current: "k2", keys: { k1 } }, "encryption.current"],
     [{ current: "toString", keys: { k1 } }, "encryption.current"],
     [{ current: "", keys: {} }, "encryption.current"],
+    [{ current: base64(k1), keys: { k1 } }, "encryption.current"],
+    [base64(k1), "encryption"],
   ])("is refused without showing a key: %#", (encryption, field) => {
     const given: unknown = { encryption }
     const verdict = options.read(given, "")
