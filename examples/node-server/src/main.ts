@@ -47,10 +47,19 @@ const tenureLayer = (settings: Settings) =>
   }).pipe(Layer.provide(storesOf(settings)))
 
 const storesOf = (settings: Settings) => {
-  const { databaseUrl, listenUrl, maxConnections, migrate, retention, schema } = settings
+  const { databaseUrl, deliveredRetention, failedRetention, listenUrl } = settings
+  const { maxConnections, migrate, schema } = settings
   return databaseUrl === undefined
     ? memory()
-    : postgres({ url: databaseUrl, listenUrl, maxConnections, migrate, retention, schema })
+    : postgres({
+        url: databaseUrl,
+        schema,
+        migrate,
+        deliveredRetention,
+        failedRetention,
+        maxConnections,
+        listenUrl,
+      })
 }
 
 /** Creates what the server starts with. A database gets no demo, whose key would be valid there. */

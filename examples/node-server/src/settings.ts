@@ -69,7 +69,11 @@ export const variables = {
   migrate: Variable.flag("DATABASE_MIGRATE", database.migrate),
   maxConnections: Variable.number("DATABASE_MAX_CONNECTIONS", database.maxConnections),
   listenUrl: Variable.text("DATABASE_LISTEN_URL", database.listenUrl),
-  retention: Variable.duration("DATABASE_RETENTION", database.retention),
+  deliveredRetention: Variable.duration(
+    "DATABASE_DELIVERED_RETENTION",
+    database.deliveredRetention,
+  ),
+  failedRetention: Variable.duration("DATABASE_FAILED_RETENTION", database.failedRetention),
   encryption: Variable.text("TENURE_ENCRYPTION_KEY", own.encryption),
   seedFile: Variable.text("SEED_FILE", own.seedFile),
   drainDelay: Variable.duration("DRAIN_DELAY", own.drainDelay),
@@ -100,7 +104,8 @@ const ofDatabase = [
   variables.schema,
   variables.migrate,
   variables.maxConnections,
-  variables.retention,
+  variables.deliveredRetention,
+  variables.failedRetention,
 ]
 
 /** Reads the settings from an environment. Errors name the variable. */

@@ -61,12 +61,16 @@ describe("a variable", () => {
     },
   )
 
-  it.each(["SCHEMA", "MIGRATE", "MAX_CONNECTIONS", "LISTEN_URL", "RETENTION"])(
-    "of the database needs one: DATABASE_%s",
-    (name) => {
-      expect(messageOf({ [`DATABASE_${name}`]: "1" })).toBe(`DATABASE_${name} needs DATABASE_URL`)
-    },
-  )
+  it.each([
+    "SCHEMA",
+    "MIGRATE",
+    "MAX_CONNECTIONS",
+    "LISTEN_URL",
+    "DELIVERED_RETENTION",
+    "FAILED_RETENTION",
+  ])("of the database needs one: DATABASE_%s", (name) => {
+    expect(messageOf({ [`DATABASE_${name}`]: "1" })).toBe(`DATABASE_${name} needs DATABASE_URL`)
+  })
 
   it("that is missing leaves an option at its default", () => {
     expect(valuesOf({ OTHER: "variables" })).toMatchObject({
@@ -93,7 +97,8 @@ describe("a variable", () => {
       DATABASE_SCHEMA: "members",
       DATABASE_MIGRATE: "false",
       DATABASE_MAX_CONNECTIONS: "3",
-      DATABASE_RETENTION: "2 days",
+      DATABASE_DELIVERED_RETENTION: "2 days",
+      DATABASE_FAILED_RETENTION: "4 days",
       BULK_MODE: "neverShorten",
       RATE_LIMIT_PER_IP: "7",
       RATE_LIMIT_BURST: "3",
@@ -111,7 +116,8 @@ describe("a variable", () => {
       schema: "members",
       migrate: false,
       maxConnections: 3,
-      retention: 2 * 86_400_000,
+      deliveredRetention: 2 * 86_400_000,
+      failedRetention: 4 * 86_400_000,
       bulk: "neverShorten",
       perAddress: { limit: 7, window: "1 minute" },
       burst: { limit: 3, window: "1 second" },

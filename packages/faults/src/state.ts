@@ -54,7 +54,9 @@ export const readState = async ({ query }: Session): Promise<State> => {
   )
   const events = await query<Event>("SELECT id, project_id, type, body FROM tenure.events")
   const deliveries = await query<Delivery>(
-    "SELECT event_id, webhook_id, state, claims AS attempts FROM tenure.deliveries",
+    `SELECT event_id, webhook_id, state, claims AS attempts FROM tenure.deliveries
+     UNION ALL
+     SELECT event_id, webhook_id, state, claims FROM tenure.ended_deliveries`,
   )
   const webhooks = await query<Webhook>(
     `SELECT id, project_id, url, secret, disabled_at IS NOT NULL AS is_disabled

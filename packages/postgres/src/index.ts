@@ -18,16 +18,14 @@ import type { SqlError } from "effect/sql/SqlError"
 import { type DatabaseUnusable, fromSqlError } from "./connection/DatabaseUnusable.ts"
 import * as DatabaseUrl from "./connection/DatabaseUrl.ts"
 import * as Executor from "./connection/Executor.ts"
-import { regularly } from "./connection/housekeeping.ts"
-import { days } from "./connection/parameters.ts"
 import { Database } from "./Database.ts"
 import * as ApiKeys from "./keys/apiKeyStore.ts"
 import * as RateLimits from "./limits/rateLimitStore.ts"
 import * as Memberships from "./memberships/membershipStore.ts"
 import * as Migrations from "./migrations/migrate.ts"
-import { forgetEvents } from "./outbox/forgetEvents.sql.ts"
 import * as Notifications from "./outbox/Notifications.ts"
 import * as PostgresOutbox from "./outbox/outbox.ts"
+import * as Retention from "./outbox/Retention.ts"
 import { type Rewritten, rewriteSecrets as rewriteAll } from "./webhooks/rewriteSecrets.ts"
 import * as Webhooks from "./webhooks/webhookStore.ts"
 
@@ -53,11 +51,7 @@ export const options = Setting.struct({
    * Default: `true`.
    */
   migrate: Setting.withDefault(Setting.flag, true),
-  /**
-   * How long to keep an event and its deliveries, at least until all of them have ended. Audit rows
-   * are kept forever. Default: `"30 days"`.
-   */
-  retention: Setting.withDefault(Setting.millis(), "30 days"),
+  ...Retention.options.fields,
   /**
    * The number of connections for statements. A quarter of them serves statements that wait for
    * locks. Two more listen for notifications and ask whether the database answers. Default: `10`.
@@ -197,10 +191,7 @@ const onClient = (settings: Setting.Output<typeof options>) =>
         ? Migrations.migrate(client, schema)
         : Migrations.check(client, schema)
       const executor = yield* Executor.make(client, schema, settings.maxConnections)
-      const forget = executor.executeApart(forgetEvents(schema), [days(settings.retention)], {
-        isLong: true,
-      })
-      yield* regularly("10 minutes", forget)
+      yield* Retention.start(client, executor, settings)
       const apart =
         settings.listenUrl === undefined
           ? undefined

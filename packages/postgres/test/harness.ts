@@ -14,6 +14,7 @@ export const clientLayer = (options: Partial<PgClient.PgPoolConfig> = {}) =>
 
 const tables = [
   "deliveries",
+  "ended_deliveries",
   "dispatchers",
   "events",
   "webhooks",

@@ -18,7 +18,7 @@ it.each([
   [{ url, maxConnections: 0 }, "maxConnections"],
   [{ url, schema: "a b" }, "schema"],
   [{ url, migrate: "no" }, "migrate"],
-  [{ url, retention: "for ever" }, "retention"],
+  [{ url, failedRetention: "for ever" }, "failedRetention"],
   [{ url, shema: "mine" }, "shema"],
 ])("an invalid option fails with InvalidInput and its name: %o", async (options, field) => {
   const refusal = await Tenure.make({ stores: postgres(untyped(options)) }).catch(

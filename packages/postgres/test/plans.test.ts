@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { days, instant, integer, text, uuid } from "../src/connection/parameters.ts"
 import { forgetEvents } from "../src/outbox/forgetEvents.sql.ts"
+import { forgetFailed } from "../src/outbox/forgetFailed.sql.ts"
 import { listDeliveries } from "../src/outbox/listDeliveries.sql.ts"
 import { replay } from "../src/outbox/replay.sql.ts"
 import { clientLayer, execute } from "./harness.ts"
@@ -15,9 +16,11 @@ import { clientLayer, execute } from "./harness.ts"
 const schema = "plans"
 const webhookId = "00000000-0000-4000-8000-000000000001"
 
-const eventOf = (n: string): string =>
-  `('00000000-0000-4000-9000-' || lpad(${n}::text, 12, '0'))::uuid`
-const eventId = (n: number): string => `00000000-0000-4000-9000-${String(n).padStart(12, "0")}`
+// The first ids of today.
+const prefix = (Date.now() - (Date.now() % 86_400_000)).toString(16).padStart(12, "0")
+const start = `${prefix.slice(0, 8)}-${prefix.slice(8)}-7000-9000-`
+const eventOf = (n: string): string => `('${start}' || lpad(${n}::text, 12, '0'))::uuid`
+const eventId = (n: number): string => start + String(n).padStart(12, "0")
 
 /** Events with one delivery each, nearly all of them delivered, and three in each other state. */
 const filled = Layer.effectDiscard(
@@ -31,10 +34,14 @@ const filled = Layer.effectDiscard(
       `INSERT INTO ${schema}.events (id, project_id, type, at, body)
        SELECT ${eventOf("n")}, 'p1', 'test', now(), '{}' FROM generate_series(1, 20000) n`,
       `INSERT INTO ${schema}.deliveries (event_id, webhook_id, state, due_at)
-       SELECT ${eventOf("n")}, '${webhookId}', CASE
-         WHEN n > 9 THEN 'delivered' WHEN n % 3 = 0 THEN 'failed'
-         WHEN n % 3 = 1 THEN 'ready' ELSE 'cancelled' END, now()
-       FROM generate_series(1, 20000) n`,
+       SELECT ${eventOf("n")}, '${webhookId}', CASE n % 2 WHEN 0 THEN 'failed' ELSE 'ready' END, now()
+       FROM generate_series(1, 6) n`,
+      `INSERT INTO ${schema}.ended_deliveries
+         (event_id, webhook_id, position, state, due_at, claims, attempts)
+       SELECT ${eventOf("n")}, '${webhookId}', n + 1000,
+              CASE WHEN n < 10 THEN 'cancelled' ELSE 'delivered' END, now(), 1, '[]'
+       FROM generate_series(7, 20000) n`,
+      `VACUUM ANALYZE ${schema}.ended_deliveries`,
       `VACUUM ANALYZE ${schema}.deliveries`,
       `VACUUM ANALYZE ${schema}.events`,
     )
@@ -67,7 +74,7 @@ const blocksReadBy = Effect.fnUntraced(function* (sql: string, params: ReadonlyA
   return (plan?.["Shared Hit Blocks"] ?? NaN) + (plan?.["Shared Read Blocks"] ?? NaN)
 })
 
-// Three rows and the levels of a few indexes. All rows are in more than 400 blocks.
+// Three rows and the levels of a few indexes, on a few days. All rows are in more than 400 blocks.
 const few = 60
 
 it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
@@ -113,8 +120,10 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
   describe("that deletes old events", () => {
     test.effect("reads little if there are none", () =>
       Effect.gen(function* () {
-        const forget = forgetEvents(`"${schema}"`)
-        expect(yield* blocksReadBy(forget, [days(86_400_000)])).toBeLessThan(few)
+        for (const forget of [forgetEvents, forgetFailed]) {
+          const sql = forget(`"${schema}"`)
+          expect(yield* blocksReadBy(sql, [days(86_400_000)])).toBeLessThan(few)
+        }
       }),
     )
   })

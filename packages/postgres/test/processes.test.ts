@@ -21,7 +21,6 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Queue from "effect/Queue"
 import { beforeEach, inject } from "vitest"
 import { sweep } from "../src/limits/sweep.sql.ts"
-import { forgetEvents } from "../src/outbox/forgetEvents.sql.ts"
 import { clientLayer, execute } from "./harness.ts"
 
 const schema = "processes"
@@ -336,41 +335,5 @@ describe("an API key", () => {
     // Elapsed time is what this test is about: the life of a cached key.
     await sleep(250)
     expect(await other.apiKeys.authenticate(token)).toBeUndefined()
-  })
-})
-
-describe("retention", () => {
-  it("deletes old events, except those with open deliveries", async () => {
-    const stores = startStores()
-    const left = await stores.runPromise(
-      Effect.gen(function* () {
-        const sql = yield* PgClient.PgClient
-        const outbox = yield* Outbox
-        const webhook = Fixture.webhook(p1)
-        yield* (yield* MembershipStore).createProject(p1)
-        yield* (yield* WebhookStore).add(webhook, 50)
-        yield* outbox.publish(Fixture.event(p1))
-        const { claims } = yield* outbox.claim({
-          limit: 1,
-          failing: 1,
-          perWebhook: 4,
-          perProject: 100,
-          leaseMillis: 60_000,
-        })
-        const attempt = {
-          at: 0,
-          durationMillis: 1,
-          result: { _tag: "Answered", status: 200, body: "" },
-        } as const
-        yield* Effect.forEach(claims, (claim) =>
-          outbox.settle(claim, { _tag: "Delivered", attempt }),
-        )
-        yield* outbox.publish(Fixture.event(p1))
-        yield* sql.unsafe(forgetEvents(`"${schema}"`), [30])
-        return yield* outbox.deliveries({ projectId: p1, webhookId: webhook.id }, { limit: 10 })
-      }),
-    )
-    // Both events have a date in 1970.
-    expect(left.map(({ state }) => state)).toEqual(["waiting"])
   })
 })

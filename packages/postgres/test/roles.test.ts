@@ -10,7 +10,9 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest"
+import { createDays, dropDay } from "../src/outbox/days.sql.ts"
 import { forgetEvents } from "../src/outbox/forgetEvents.sql.ts"
+import { forgetFailed } from "../src/outbox/forgetFailed.sql.ts"
 
 const name = "tenure_roles"
 
@@ -115,15 +117,22 @@ describe("a role that owns nothing", () => {
   })
 
   it("deletes what is old, and encrypts secrets", async () => {
-    const events = async () => (await execute(owner, "SELECT FROM tenure.events"))[0]?.length
-    await execute(owner, "UPDATE tenure.events SET at = 'epoch'")
-    const before = Number(await events())
-    await on(
-      app,
-      PgClient.PgClient.use((sql) => sql.unsafe(forgetEvents('"tenure"'), [1])),
+    const asApp = (sql: string, ...params: ReadonlyArray<unknown>) =>
+      on(
+        app,
+        PgClient.PgClient.use((client) => client.unsafe(sql, params)),
+      )
+    await execute(
+      owner,
+      "INSERT INTO tenure.events SELECT gen_random_uuid(), 'p1', 'a.b', 'epoch', '{}'",
+      `INSERT INTO tenure.deliveries (event_id, webhook_id, state, due_at)
+       VALUES ('00000000-0000-7000-8000-000000000000', gen_random_uuid(), 'failed', now())`,
     )
-    // Those that are still to be delivered stay.
-    expect(await events()).toBeLessThan(before)
+    expect(await asApp(forgetEvents('"tenure"'), 1)).toHaveLength(1)
+    expect(await asApp(forgetFailed('"tenure"'), 1)).toHaveLength(1)
+    // All days, those to come included.
+    for (const _ of [1, 2, 3]) expect(await asApp(dropDay('"tenure"'), -9)).toHaveLength(1)
+    expect(await asApp(createDays('"tenure"'))).toHaveLength(3)
     const encryption = { current: "k1", keys: { k1: new Uint8Array(32) } }
     expect(await on(app, rewriteSecrets({ encryption }))).toEqual({ changed: 1, problems: [] })
   })
@@ -138,11 +147,20 @@ describe("a role that owns nothing", () => {
       "TRUNCATE tenure.events",
       "CREATE TABLE tenure.mine ()",
       "DROP TABLE tenure.events",
+      "SELECT tenure.create_day('2000-01-01')",
     ]) {
       await expect(execute(app, statement)).rejects.toMatchObject({
         reason: { cause: { code: "42501" } },
       })
     }
+  })
+
+  it("that only reads cannot drop what is old", async () => {
+    await execute(owner, "REVOKE DELETE ON tenure.events FROM tenure_app")
+    await expect(execute(app, "SELECT tenure.drop_day('1 day')")).rejects.toMatchObject({
+      reason: { cause: { code: "42501" } },
+    })
+    await execute(owner, "GRANT DELETE ON tenure.events TO tenure_app")
   })
 
   it("is told to leave migrations to the owner", async () => {

@@ -1,6 +1,7 @@
 /** Migration 1: the first tables. */
 
 import { createClaim } from "./migration0001Claim.ts"
+import { createDay, createDays, createDropDay, createFirstId } from "./migration0001Days.ts"
 
 export const migration0001 = (schema: string): ReadonlyArray<string> => [
   `
@@ -102,9 +103,10 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     type       text NOT NULL,
     at         timestamptz NOT NULL,
     body       text NOT NULL
-  )
+  ) PARTITION BY RANGE (id)
   `,
-  `CREATE INDEX events_by_age ON ${schema}.events (at)`,
+  `CREATE TABLE ${schema}.events_default PARTITION OF ${schema}.events DEFAULT`,
+  `CREATE INDEX events_by_age ON ${schema}.events_default (at)`,
   `
   CREATE TABLE ${schema}.dispatchers (
     id      uuid PRIMARY KEY,
@@ -128,10 +130,8 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     event_id   uuid NOT NULL,
     webhook_id uuid NOT NULL,
     position   bigint GENERATED ALWAYS AS IDENTITY,
-    -- The first three are open, the others ended.
-    state      text NOT NULL DEFAULT 'ready' CHECK (
-                 state IN ('ready', 'later', 'leased', 'delivered', 'failed', 'cancelled')
-               ),
+    state      text NOT NULL DEFAULT 'ready'
+               CHECK (state IN ('ready', 'later', 'leased', 'failed')),
     -- The time of the next attempt, or of the end of the lease.
     due_at     timestamptz NOT NULL,
     -- The claim, and the dispatcher that has it.
@@ -140,7 +140,7 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     claims     integer NOT NULL DEFAULT 0,
     attempts   jsonb NOT NULL DEFAULT '[]',
     PRIMARY KEY (event_id, webhook_id)
-    -- Most rows change twice soon after they are inserted, so vacuum has to run often.
+    -- Most rows change and are deleted soon after they are inserted, so vacuum has to run often.
   ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01)
   `,
   `
@@ -148,8 +148,8 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   WHERE state IN ('ready', 'later', 'leased')
   `,
   `
-  CREATE INDEX deliveries_ended ON ${schema}.deliveries (webhook_id, state, position)
-  WHERE state IN ('delivered', 'failed', 'cancelled')
+  CREATE INDEX deliveries_failed ON ${schema}.deliveries (webhook_id, position)
+  WHERE state = 'failed'
   `,
   `
   CREATE INDEX deliveries_ready ON ${schema}.deliveries (webhook_id, due_at, position)
@@ -163,6 +163,33 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   CREATE INDEX deliveries_due ON ${schema}.deliveries (due_at)
   WHERE state = 'later' OR state = 'leased'
   `,
+  // What was delivered or cancelled moves here, so that deliveries stays small, and can be dropped by
+  // the day of its event.
+  `
+  CREATE TABLE ${schema}.ended_deliveries (
+    event_id   uuid NOT NULL,
+    webhook_id uuid NOT NULL,
+    position   bigint NOT NULL,
+    state      text NOT NULL CHECK (state IN ('delivered', 'cancelled')),
+    due_at     timestamptz NOT NULL,
+    claims     integer NOT NULL,
+    attempts   jsonb NOT NULL,
+    PRIMARY KEY (event_id, webhook_id)
+  ) PARTITION BY RANGE (event_id)
+  `,
+  `
+  CREATE INDEX ended_deliveries_by_webhook
+  ON ${schema}.ended_deliveries (webhook_id, state, position)
+  `,
+  `
+  CREATE TABLE ${schema}.ended_deliveries_default
+  PARTITION OF ${schema}.ended_deliveries DEFAULT
+  `,
+  createFirstId(schema),
+  createDay(schema),
+  createDays(schema),
+  createDropDay(schema),
+  `SELECT ${schema}.create_days()`,
   `CREATE SEQUENCE ${schema}.leases`,
   createClaim(schema),
   // A crash of the server empties an unlogged table, which only refills the buckets.

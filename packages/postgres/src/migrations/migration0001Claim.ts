@@ -136,16 +136,30 @@ export const createClaim = (schema: string): string => `
 
     IF closed_ids IS NOT NULL THEN
       -- End deliveries to webhooks that are deleted or disabled, up to 1000 for each.
-      UPDATE ${schema}.deliveries d SET state = over.state
-      FROM unnest(closed_ids) s (id)
-      LEFT JOIN ${schema}.webhooks w ON w.id = s.id
-      CROSS JOIN LATERAL (
-        SELECT e.event_id, CASE WHEN w.id IS NULL THEN 'cancelled' ELSE 'failed' END AS state
-        FROM ${schema}.deliveries e
-        WHERE e.webhook_id = s.id AND e.state = 'ready'
-        ORDER BY e.due_at, e.position LIMIT 1000
-      ) over
-      WHERE d.webhook_id = s.id AND d.event_id = over.event_id AND d.state = 'ready';
+      WITH over AS MATERIALIZED (
+        SELECT r.event_id, s.id AS webhook_id, w.id IS NULL AS is_deleted
+        FROM unnest(closed_ids) s (id)
+        LEFT JOIN ${schema}.webhooks w ON w.id = s.id
+        CROSS JOIN LATERAL (
+          SELECT e.event_id FROM ${schema}.deliveries e
+          WHERE e.webhook_id = s.id AND e.state = 'ready'
+          ORDER BY e.due_at, e.position LIMIT 1000
+        ) r
+      ), failed AS (
+        UPDATE ${schema}.deliveries d SET state = 'failed' FROM over o
+        WHERE NOT o.is_deleted AND d.webhook_id = o.webhook_id AND d.event_id = o.event_id
+          AND d.state = 'ready'
+      ), cancelled AS (
+        DELETE FROM ${schema}.deliveries d USING over o
+        WHERE o.is_deleted AND d.webhook_id = o.webhook_id AND d.event_id = o.event_id
+          AND d.state = 'ready'
+        RETURNING d.*
+      )
+      INSERT INTO ${schema}.ended_deliveries
+        (event_id, webhook_id, position, state, due_at, claims, attempts)
+      SELECT c.event_id, c.webhook_id, c.position, 'cancelled', c.due_at, c.claims,
+             c.attempts
+      FROM cancelled c;
     END IF;
 
     wait := CASE WHEN steps = ${mostWebhooks} OR closed_ids IS NOT NULL THEN 0

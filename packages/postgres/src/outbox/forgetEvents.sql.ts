@@ -1,10 +1,10 @@
 /**
- * Deletes up to 1000 events older than `$1` days, with their deliveries, if none of these is open.
- * Returns one row for each event.
+ * Deletes up to 1000 events older than `$1` days that are in no day's partition, with their deliveries,
+ * if none of these is open. Returns one row for each event.
  */
 export const forgetEvents = (schema: string): string => `
   WITH old AS MATERIALIZED (
-    SELECT e.id FROM ${schema}.events e
+    SELECT e.id FROM ${schema}.events_default e
     -- A time that does not change during the statement, so that the index finds the old events.
     WHERE e.at < statement_timestamp() - $1::double precision * interval '1 day'
       AND NOT EXISTS (
@@ -14,9 +14,12 @@ export const forgetEvents = (schema: string): string => `
     ORDER BY e.at
     LIMIT 1000
   ),
-  forgotten AS (
+  failed AS (
     DELETE FROM ${schema}.deliveries WHERE event_id IN (SELECT id FROM old)
+  ),
+  ended AS (
+    DELETE FROM ${schema}.ended_deliveries_default WHERE event_id IN (SELECT id FROM old)
   )
-  DELETE FROM ${schema}.events WHERE id IN (SELECT id FROM old)
+  DELETE FROM ${schema}.events_default WHERE id IN (SELECT id FROM old)
   RETURNING id
 `

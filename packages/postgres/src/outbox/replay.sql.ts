@@ -1,9 +1,33 @@
 import type { Replay } from "@tenure/core/Outbox"
 
-// Which deliveries `d` of events `e` are started again: each condition has an index.
+// Which failed deliveries `d` of events `e` are started again: each condition has an index.
 const conditions: Readonly<Record<Replay["_tag"], string>> = {
-  One: "d.event_id = $3::uuid AND d.state IN ('failed', 'delivered')",
-  FailedSince: "e.at >= $3::timestamptz AND d.state = 'failed'",
+  One: "d.event_id = $3::uuid",
+  FailedSince: "e.at >= $3::timestamptz",
+}
+
+/**
+ * The common table expressions `taken` and `returned`: a delivery that was delivered becomes open
+ * again. Its place in the list stays.
+ */
+const returning = (schema: string): string => `
+  taken AS (
+    DELETE FROM ${schema}.ended_deliveries d
+    USING webhook w, ${schema}.events e
+    WHERE d.webhook_id = w.id AND NOT w.is_disabled AND d.event_id = $3::uuid AND e.id = $3::uuid
+      AND d.state = 'delivered'
+    RETURNING d.event_id, d.webhook_id, d.position, d.attempts
+  ),
+  returned AS (
+    INSERT INTO ${schema}.deliveries (event_id, webhook_id, position, due_at, attempts)
+    OVERRIDING SYSTEM VALUE
+    SELECT event_id, webhook_id, position, clock_timestamp(), attempts FROM taken
+    RETURNING event_id
+  ),`
+
+const restarted: Readonly<Record<Replay["_tag"], string>> = {
+  One: "SELECT FROM replayed UNION ALL SELECT FROM returned",
+  FailedSince: "SELECT FROM replayed",
 }
 
 /**
@@ -15,16 +39,16 @@ export const replay = (schema: string, which: Replay["_tag"]): string => `
   WITH webhook AS (
     SELECT id, disabled_at IS NOT NULL AS is_disabled FROM ${schema}.webhooks
     WHERE id = $2::uuid AND project_id = $1::text
-  ),
+  ),${which === "One" ? returning(schema) : ""}
   replayed AS (
     UPDATE ${schema}.deliveries d
     SET state = 'ready', due_at = clock_timestamp(), claims = 0
     FROM webhook w, ${schema}.events e
     WHERE d.webhook_id = w.id AND NOT w.is_disabled AND e.id = d.event_id
-      AND ${conditions[which]}
+      AND d.state = 'failed' AND ${conditions[which]}
     RETURNING d.event_id
   )
-  SELECT is_disabled, (SELECT count(*) FROM replayed)::integer AS replayed FROM webhook
+  SELECT is_disabled, (SELECT count(*) FROM (${restarted[which]}) r)::integer AS replayed FROM webhook
 `
 
 /** A row of `replay`. */

@@ -3,6 +3,13 @@ import type { Claim, Settlement } from "@tenure/core/Outbox"
 import { bigints, instants, texts, uuids } from "../connection/parameters.ts"
 import { publishing } from "./fragments.sql.ts"
 
+// Whether the claim `a` of the delivery `d` still holds.
+const holds = `d.event_id = a.delivered_id AND d.webhook_id = a.webhook_id
+      AND d.state = 'leased' AND d.lease = a.lease AND d.due_at > clock_timestamp()`
+
+const settledColumns = `n, webhook_id, outcome, hold_millis, event_id, event_type, at, body,
+      project_id, disabled_at`
+
 /**
  * Records attempts, and what happens to their deliveries and webhooks. Each array has one element for
  * each attempt. Returns the positions, from 1, of the attempts whose claim still holds, and the number
@@ -23,10 +30,23 @@ export const settle = (schema: string): string => `
     -- All statements lock deliveries in the same order, which avoids deadlocks.
     ORDER BY delivered_id, webhook_id
   ),
-  settled AS (
+  ended AS (
+    DELETE FROM ${schema}.deliveries d USING asked a
+    -- A deleted webhook has no deliveries to settle.
+    JOIN ${schema}.webhooks w ON w.id = a.webhook_id
+    WHERE a.outcome = 'delivered' AND ${holds}
+    RETURNING a.*, w.project_id, w.disabled_at, d.position, d.claims, d.attempts
+  ),
+  kept AS (
+    INSERT INTO ${schema}.ended_deliveries
+      (event_id, webhook_id, position, state, due_at, claims, attempts)
+    SELECT delivered_id, webhook_id, position, 'delivered', clock_timestamp(), claims,
+           attempts || attempt::jsonb
+    FROM ended
+  ),
+  changed AS (
     UPDATE ${schema}.deliveries d
     SET state = CASE
-          WHEN a.outcome = 'delivered' THEN 'delivered'
           WHEN a.outcome IN ('failed', 'disabled') OR w.disabled_at IS NOT NULL THEN 'failed'
           WHEN a.outcome = 'released' THEN 'ready'
           ELSE 'later'
@@ -37,11 +57,12 @@ export const settle = (schema: string): string => `
         claims = CASE WHEN a.outcome = 'released' THEN d.claims - 1 ELSE d.claims END,
         lease = NULL, dispatcher = NULL
     FROM asked a
-    -- A deleted webhook has no deliveries to settle.
     JOIN ${schema}.webhooks w ON w.id = a.webhook_id
-    WHERE d.event_id = a.delivered_id AND d.webhook_id = a.webhook_id
-      AND d.state = 'leased' AND d.lease = a.lease AND d.due_at > clock_timestamp()
+    WHERE a.outcome <> 'delivered' AND ${holds}
     RETURNING a.*, w.project_id, w.disabled_at
+  ),
+  settled AS (
+    SELECT ${settledColumns} FROM ended UNION ALL SELECT ${settledColumns} FROM changed
   ),
   paced AS (
     UPDATE ${schema}.webhooks w

@@ -1,0 +1,58 @@
+/** How long events and deliveries are kept. */
+
+import type { PgClient } from "@effect/sql-pg/PgClient"
+import * as Setting from "@tenure/core/Setting"
+import * as Effect from "effect/Effect"
+import type { Executor } from "../connection/Executor.ts"
+import { regularly } from "../connection/housekeeping.ts"
+import { days } from "../connection/parameters.ts"
+import { createDays, dropDay } from "./days.sql.ts"
+import { forgetEvents } from "./forgetEvents.sql.ts"
+import { forgetFailed } from "./forgetFailed.sql.ts"
+
+/** The options of this module. */
+export const options = Setting.struct({
+  /**
+   * How long to keep events, and deliveries that were delivered or cancelled. They are deleted by whole
+   * days, so up to a day later. Open and failed deliveries keep their events. Audit rows are kept forever.
+   * Default: `"3 days"`.
+   */
+  deliveredRetention: Setting.withDefault(Setting.millis(), "3 days"),
+  /** How long to keep failed deliveries, counted from the event. Default: `"30 days"`. */
+  failedRetention: Setting.withDefault(Setting.millis(), "30 days"),
+})
+
+const interval = "10 minutes"
+
+/** Creates the partitions of the next days. If that fails, it is repeated. */
+const createNext = (client: PgClient, schema: string) =>
+  client
+    .withoutTransforms()
+    .unsafe(createDays(schema))
+    .pipe(
+      Effect.catchCause((cause) =>
+        Effect.logWarning("Partitions cannot be created and will be later", cause),
+      ),
+    )
+
+/**
+ * Creates the partitions of the next days, now and then regularly, and deletes regularly what is old. What
+ * fails to get a lock is left for the next time.
+ */
+export const start = Effect.fnUntraced(function* (
+  client: PgClient,
+  executor: Executor,
+  { deliveredRetention, failedRetention }: Setting.Output<typeof options>,
+) {
+  const { schema } = executor
+  const run = (sql: string, ...params: ReadonlyArray<unknown>) =>
+    executor.executeApart(sql, params, { isLong: true })
+  const longest = days(Math.max(deliveredRetention, failedRetention))
+  yield* createNext(client, schema)
+  yield* regularly(
+    interval,
+    Effect.andThen(run(createDays(schema)), run(dropDay(schema), days(deliveredRetention))),
+  )
+  yield* regularly(interval, run(forgetFailed(schema), days(failedRetention)))
+  yield* regularly(interval, run(forgetEvents(schema), longest))
+})
