@@ -253,7 +253,10 @@ const closingTimeout = "5 seconds"
 
 /** Closes a scope. Leaves it behind if that takes too long. */
 const closeInTime = Effect.fnUntraced(function* (scope: Scope.Closeable) {
-  const closing = yield* Effect.forkDetach(Scope.close(scope, Exit.void))
+  // At once, since the timers of the runtime may be those of a test, which stand still.
+  const closing = yield* Effect.forkDetach(Scope.close(scope, Exit.void), {
+    startImmediately: true,
+  })
   const closed = yield* Effect.timeoutOption(Fiber.join(closing), closingTimeout)
   if (Option.isNone(closed)) yield* Effect.logWarning("The stores do not close")
 })
