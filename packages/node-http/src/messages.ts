@@ -16,7 +16,7 @@ export interface NodeRequest extends Readable {
 
 /** A response of node:http or node:http2. */
 export interface NodeResponse {
-  readonly req: { readonly httpVersionMajor: number }
+  readonly req: { readonly httpVersionMajor: number; readonly complete: boolean }
   readonly headersSent: boolean
   readonly destroyed: boolean
   writeHead(status: number, headers: Record<string, string | number>): unknown

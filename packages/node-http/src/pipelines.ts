@@ -42,17 +42,34 @@ const pipelineOf = (socket: Duplex): Pipeline => {
 
 const isBusy = (socket: Duplex): boolean => (pipelines.get(socket)?.waiting.length ?? 0) > 0
 
-const take = (socket: Duplex, pipeline: Pipeline, { response, start }: Waiting): void => {
+/**
+ * Takes a request.
+ *
+ * @param isHeld - whether the socket stays paused until the response is sent
+ */
+const take = (
+  socket: Duplex,
+  pipeline: Pipeline,
+  { response, start }: Waiting,
+  isHeld = false,
+): void => {
   pipeline.current = response
   response.once("close", () => {
     const next = socket.writableEnded || socket.destroyed ? undefined : pipeline.waiting.shift()
     pipeline.current = next?.response
-    if (next === undefined) return void (pipeline.waiting = [])
+    if (next === undefined) {
+      pipeline.waiting = []
+      if (isHeld) socket.resume()
+      return
+    }
     // Not at once: a client with many requests must not keep others waiting for their turn.
     takeTurn(() => {
-      // The body of the last request may not have arrived yet.
-      if (pipeline.waiting.length === 0) socket.resume()
-      take(socket, pipeline, next)
+      // Reads on early only for the rest of a body: once Node has read that the client ends the
+      // connection, it sends no response.
+      const isLast = pipeline.waiting.length === 0
+      const isHeldOn = !isLast || next.response.req.complete
+      if (!isHeldOn) socket.resume()
+      take(socket, pipeline, next, isHeldOn)
     })
   })
   start()

@@ -94,7 +94,8 @@ const makeServer = (settings: Setting.Output<typeof serverOptions>): Http.Server
     requireHostHeader: false,
   })
   server.timeout = settings.idleTimeout
-  return server
+  // A client that ends its side behind a request still gets the response.
+  return Object.assign(server, { httpAllowHalfOpen: true })
 }
 
 /**

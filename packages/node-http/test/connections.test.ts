@@ -8,6 +8,7 @@ import { exchange, parseResponses, send } from "@tenure/testing"
 import { describe, expect, it, vi } from "vitest"
 import { answering, connect, gated, lines, ok } from "./support.ts"
 
+const get = lines("GET / HTTP/1.1", "Host: a")
 const chunked = lines("PATCH / HTTP/1.1", "Host: a", "Transfer-Encoding: chunked")
 const short = { headersTimeout: 100, requestTimeout: 200 }
 
@@ -60,7 +61,6 @@ describe("CONNECT", () => {
   it("is answered after earlier requests", async () => {
     const { open, seen, tenure, until } = gated()
     const server = await serve(tenure)
-    const get = lines("GET / HTTP/1.1", "Host: a")
     const answers = exchange(server.url, get + get + tunnel)
     for (const count of [1, 2, 3]) {
       await until(count)
@@ -83,7 +83,6 @@ describe("an inactive connection", () => {
       answering(async () => ok),
       { idleTimeout: 500, listener: (_request, response) => void response.write("x") },
     )
-    const get = lines("GET / HTTP/1.1", "Host: a")
     const socket = await connect(server.url)
     socket.write(get + get + lines("CONNECT a:1 HTTP/1.1", "Host: a"))
     await text(socket)
@@ -100,7 +99,6 @@ describe("a fault in a body", () => {
     "Transfer-Encoding: chunked",
   )
   const continued = "HTTP/1.1 100 Continue\r\n\r\n"
-  const get = lines("GET / HTTP/1.1", "Host: a")
   const fault = { _tag: "Unreadable", error: { _tag: "MalformedRequest" } }
 
   /** A server whose Tenure reads every body, and answers 400 if it cannot. */
@@ -164,6 +162,21 @@ describe("a connection", () => {
     const [first] = await once(socket, "data")
     socket.write(rest)
     expect(parseResponses(String(first) + (await text(socket)))).toHaveLength(1)
+    await server.close()
+  })
+
+  it("is answered if the client has ended its side", async () => {
+    const { open, tenure, until } = gated()
+    const server = await serve(tenure)
+    const socket = await connect(server.url)
+    socket.end(get)
+    await until(1)
+    // The server has read the end by the time it answers this request.
+    const other = send(server.url, { path: "/" })
+    await until(2)
+    open()
+    expect((await other).status).toBe(200)
+    expect(parseResponses(await text(socket))).toHaveLength(1)
     await server.close()
   })
 

@@ -2,6 +2,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import { once } from "node:events"
 import { createServer, type Server } from "node:http"
 import type { Socket } from "node:net"
+import { text } from "node:stream/consumers"
 import type { ApiResponse } from "@tenure/core/Envelope"
 import { orderRequests, serve, toNodeHandler } from "@tenure/node-http"
 import { parseResponses } from "@tenure/testing"
@@ -44,16 +45,16 @@ const settled = async (): Promise<void> => {
 }
 
 /** Reads until the text has arrived so many times. */
-const received = (client: Socket, text: string, times: number): Promise<string> =>
+const received = (client: Socket, wanted: string, times: number): Promise<string> =>
   new Promise((resolve) => {
     let all = ""
     let count = 0
     let searched = 0
     const onData = (data: Buffer): void => {
       all += String(data)
-      for (let at = all.indexOf(text, searched); at !== -1; at = all.indexOf(text, searched)) {
+      for (let at = all.indexOf(wanted, searched); at !== -1; at = all.indexOf(wanted, searched)) {
         count++
-        searched = at + text.length
+        searched = at + wanted.length
       }
       if (count < times) return
       client.off("data", onData)
@@ -108,6 +109,17 @@ describe("a connection", () => {
       expect(bodies).toEqual(Array.from({ length: 30 }, (_, index) => String(index + 1)))
     })
     expect(seen.filter((one) => one === "PATCH Bytes")).toHaveLength(20)
+  })
+
+  it.each([2, 30])("has %i requests answered whose client ends behind them", async (count) => {
+    const tenure = answering(async () => {
+      await settled()
+      return ok
+    })
+    await connected(createServer(toNodeHandler(tenure)), async (client) => {
+      client.end(get.repeat(count))
+      expect(parseResponses(await text(client))).toHaveLength(count)
+    })
   })
 
   it("closes after so many refusals in a row", async () => {
@@ -192,16 +204,16 @@ describe("once a connection has sent many requests at once", () => {
   it("all are answered, in order and with their bodies", () =>
     connected(echo(), async (first, _served, url) => {
       const all = Array.from({ length: many }, (_, index) => `${index} `.repeat(index % 50))
-      const packet = all.map((text) =>
-        text === ""
+      const packet = all.map((one) =>
+        one === ""
           ? get
-          : lines("PUT / HTTP/1.1", "Host: a", `Content-Length: ${text.length}`) + text,
+          : lines("PUT / HTTP/1.1", "Host: a", `Content-Length: ${one.length}`) + one,
       )
       const answered = async (client: Socket): Promise<void> => {
         const answers = received(client, "HTTP/1.1 200", many)
         client.write(packet.join(""))
         const texts = parseResponses(await answers).map((one) => one.text)
-        expect(texts.slice(0, -1)).toEqual(all.map((text) => text || "none").slice(0, -1))
+        expect(texts.slice(0, -1)).toEqual(all.map((one) => one || "none").slice(0, -1))
       }
       await answered(first)
       const second = await connect(url)
