@@ -126,4 +126,8 @@ describe("allowed networks", () => {
   it.each(["10.0.0.0", "10.0.0.1/8", "10.0.0.0/33", "localhost", ""])("cannot be %j", (text) => {
     expect(() => policy(text)).toThrow("allowedNetworks")
   })
+
+  it("are none by default", () => {
+    expect(Setting.readSync(options).allowedNetworks).toEqual([])
+  })
 })
