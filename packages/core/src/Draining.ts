@@ -10,14 +10,14 @@ import { StoreUnavailable } from "./base/StoreUnavailable.ts"
 /**
  * Runs an effect. The promise rejects with the error of the effect.
  *
- * @param closed - what runs instead once the stores are closed. By default it fails with
+ * @param closed - returns what runs instead once the stores are closed. By default it fails with
  *   `StoreUnavailable`
  */
-export type Run = <A, E>(effect: Effect.Effect<A, E>, closed?: Effect.Effect<A>) => Promise<A>
+export type Run = <A, E>(effect: Effect.Effect<A, E>, closed?: () => Effect.Effect<A>) => Promise<A>
 
 const timeout = "10 seconds"
 
-const refusal = Effect.suspend(() => Effect.fail(new StoreUnavailable({ cause: "closed" })))
+const refuse = () => Effect.fail(new StoreUnavailable({ cause: "closed" }))
 
 /**
  * Makes a function that runs effects, and an effect that waits up to 10 seconds for them and ends it.
@@ -29,8 +29,8 @@ export const make = (
   const running = new Set<Fiber.Fiber<unknown, unknown>>()
   let isClosed = false
   return {
-    run: <A, E>(effect: Effect.Effect<A, E>, closed: Effect.Effect<A, unknown> = refusal) => {
-      const fiber = fork<A, unknown>(isClosed ? closed : effect)
+    run: <A, E>(effect: Effect.Effect<A, E>, closed: () => Effect.Effect<A, unknown> = refuse) => {
+      const fiber = fork<A, unknown>(isClosed ? closed() : effect)
       running.add(fiber)
       return new Promise<A>((resolve, reject) => {
         fiber.addObserver((exit) => {

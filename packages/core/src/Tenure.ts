@@ -235,12 +235,12 @@ const promisesBy = Effect.fnUntraced(function* (run: Draining.Run) {
     webhooks: promised(run, yield* Webhooks.Webhooks),
     apiKeys: promised(run, yield* ApiKeys.ApiKeys),
     events: promised(run, yield* Events.Events),
-    handle: (request) => run(handle(request), refuse(request)),
+    handle: (request) => run(handle(request), () => refuse(request)),
     owns,
     basePath,
     maxBodyBytes,
     maxRefusals,
-    isReady: () => run(readiness.isReady, Effect.succeed(false)),
+    isReady: () => run(readiness.isReady, () => Effect.succeed(false)),
   } satisfies Promises
 })
 /** Returns the services of an Effect host with promises, for example to mount them with an adapter. */
