@@ -39,7 +39,7 @@ export interface Operation {
   readonly requestId?: string | undefined
   /** The webhook that was created. */
   readonly webhook?: Webhook | undefined
-  /** What is wrong with the answer, or why there is none. */
+  /** What is wrong with the answer, or why it is missing. */
   readonly problem?: string | undefined
 }
 

@@ -100,7 +100,7 @@ export class ApiKeys extends Context.Service<
     /** Returns all keys, including revoked and expired ones, oldest first. */
     readonly list: () => Effect.Effect<ReadonlyArray<Listed>, StoreUnavailable>
 
-    /** Returns the key of a token, or `undefined` if there is none, or it was revoked or has expired. */
+    /** Returns the key of a token, or `undefined` if the token is unknown, revoked or expired. */
     readonly authenticate: (
       token: string,
     ) => Effect.Effect<ApiKey.ApiKey | undefined, StoreUnavailable>

@@ -226,7 +226,7 @@ const encrypting = Effect.fnUntraced(function* (keyring: Keyring.Keyring) {
   )
 })
 
-/** The encryption of secrets. By default, there is none. */
+/** The encryption of secrets. By default, secrets are stored in plain text. */
 export const Encryption = Context.Reference<Encryption>("@tenure/core/Encryption", {
   defaultValue: () => none,
 })

@@ -11,7 +11,7 @@ import { isKeyId } from "./StoredSecret.ts"
 /** A key of AES-256: 32 bytes, or their base64. */
 export type Key = string | Uint8Array
 
-/** Keys by id, or a function that returns the key with an id, or `undefined` if there is none. */
+/** Keys by id, or a function that returns the key with an id, or `undefined` if the id is unknown. */
 export type Keys =
   | Readonly<Record<string, Key>>
   | ((id: string) => Key | undefined | Promise<Key | undefined>)

@@ -4,7 +4,7 @@ import { Agent, request as send } from "node:http"
 import { text } from "node:stream/consumers"
 import * as Predicate from "effect/Predicate"
 
-/** An answer, or why there is none. */
+/** An answer, or why it is missing. */
 interface Answer {
   /** 0 if there is no answer. */
   readonly status: number

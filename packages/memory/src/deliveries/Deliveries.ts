@@ -64,7 +64,7 @@ const laneOf = (deliveries: Deliveries, webhook: StoredWebhook): Lane.Lane => {
   return lane
 }
 
-/** Gives a lane its turn, and its project. */
+/** Puts a lane into the queue of its project, and the project into the queue of projects. */
 const enqueue = (deliveries: Deliveries, lane: Lane.Lane): void => {
   const group = groupOf(deliveries, lane)
   group.turns.enqueue(lane)
