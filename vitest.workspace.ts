@@ -32,6 +32,7 @@ export default defineConfig({
     maxWorkers: "100%",
     globalSetup: ["packages/postgres/test/globalSetup.ts"],
     projects: [
+      project("packages/benchmark"),
       project("packages/core"),
       project("packages/express"),
       project("packages/fastify"),

@@ -2,15 +2,7 @@
 
 import type { Database } from "./database.ts"
 import type { Score } from "./rounds.ts"
-
-/** The verdict of a row depends on its ratio, its own figure, or the difference to the yardstick. */
-export interface Target {
-  readonly of: "ratio" | "figure" | "difference"
-  readonly atLeast?: number
-  readonly atMost?: number
-  /** Whether it holds on any scale, because it does not depend on time. */
-  readonly always?: boolean
-}
+import { type Target, type Verdict, verdictOf } from "./target.ts"
 
 /** One line of the table. */
 export interface Row {
@@ -26,7 +18,7 @@ export interface Row {
 /** A row with all that follows from it. */
 export interface Judged extends Row {
   readonly ratio: number | undefined
-  readonly isMet: boolean | undefined
+  readonly verdict: Verdict
 }
 
 /** How a figure grows. */
@@ -60,20 +52,12 @@ export interface Section {
   readonly measure: (settings: Settings) => Promise<Findings>
 }
 
-const judge = (row: Row, ratio: number | undefined): boolean | undefined => {
-  const { figure, target, yardstick } = row
-  if (target === undefined) return undefined
-  const { atLeast = -Infinity, atMost = Infinity } = target
-  const values = { ratio, figure, difference: yardstick && figure - yardstick.figure }
-  const value = values[target.of] ?? NaN
-  return value >= atLeast && value <= atMost
-}
-
 /** Works out the ratio, and whether the target is met. */
-export const judged = (row: Row): Judged => {
-  const ratio = row.yardstick && row.figure / row.yardstick.figure
-  return { ...row, ratio, isMet: judge(row, ratio) }
-}
+export const judged = (row: Row): Judged => ({
+  ...row,
+  ratio: row.yardstick && row.figure / row.yardstick.figure,
+  verdict: verdictOf(row),
+})
 
 /** The figures of a score. */
 const views = {

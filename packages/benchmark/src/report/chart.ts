@@ -1,6 +1,7 @@
 /** The chart: a bar for each ratio, and a line for everything that grows. */
 
 import type { Curve, Judged } from "../measurement.ts"
+import type { Verdict } from "../target.ts"
 import { digits } from "./table.ts"
 
 const escape = (text: string): string =>
@@ -12,10 +13,11 @@ const text = (x: number, y: number, content: string, anchor = "start"): string =
 const [width, labelWidth, barWidth, rowHeight] = [1280, 800, 380, 20]
 
 const colours = ["#2f6f9f", "#c2553a", "#4d8f4d", "#8a5a9e", "#b58a2b", "#5b5b5b"]
-const unjudged = "#8c9bab"
-
-const colourOf = ({ isMet }: Judged): string =>
-  isMet === undefined ? unjudged : isMet ? "#3c8d5a" : "#c2553a"
+const verdictColours: Record<Verdict, string> = {
+  none: "#8c9bab",
+  met: "#3c8d5a",
+  missed: "#c2553a",
+}
 
 const labelOf = ({ measured, unit, yardstick }: Judged): string =>
   `${measured}${unit === "" ? "" : `, ${unit}`}, beside ${yardstick?.name}`
@@ -30,7 +32,7 @@ const bar = (row: Judged, ratio: number, index: number, reach: number): string =
   const x = Math.min(unity, unity + length)
   return [
     text(labelWidth - 10, y + 13, labelOf(row), "end"),
-    `<rect x="${x.toFixed(1)}" y="${y}" width="${Math.abs(length).toFixed(1)}" height="14" fill="${colourOf(row)}"/>`,
+    `<rect x="${x.toFixed(1)}" y="${y}" width="${Math.abs(length).toFixed(1)}" height="14" fill="${verdictColours[row.verdict]}"/>`,
     text(labelWidth + barWidth + 10, y + 13, ratio.toFixed(2)),
   ].join("\n")
 }

@@ -4,7 +4,7 @@ import { mkdir, writeFile } from "node:fs/promises"
 import { cpus } from "node:os"
 import { type Findings, judged, type Row } from "../measurement.ts"
 import { chartOf } from "./chart.ts"
-import { tableOf } from "./table.ts"
+import { summaryOf, tableOf } from "./table.ts"
 
 const folder = new URL("../../results/", import.meta.url)
 
@@ -32,9 +32,10 @@ export const report = async (
   const rows = (isSmoke ? given.map(withoutTimes) : given).map(judged)
   const curves = findings.flatMap((one) => one.curves ?? [])
   console.log(tableOf(rows))
+  console.log(summaryOf(rows))
   await mkdir(folder, { recursive: true })
   const json = JSON.stringify({ machine: machine(), rows, curves }, undefined, 2)
   await writeFile(new URL("results.json", folder), `${json}\n`)
   await writeFile(new URL("results.svg", folder), chartOf(rows, curves))
-  return rows.every(({ isMet, target }) => target?.always !== true || isMet)
+  return rows.every(({ target, verdict }) => target?.always !== true || verdict === "met")
 }

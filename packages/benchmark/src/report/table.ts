@@ -1,6 +1,7 @@
 /** The table for the terminal. */
 
-import type { Judged, Target } from "../measurement.ts"
+import type { Judged } from "../measurement.ts"
+import type { Target, Verdict } from "../target.ts"
 
 /** Digits enough to see a difference, and no more. */
 export const digits = (value: number): string => {
@@ -12,24 +13,28 @@ export const digits = (value: number): string => {
   })
 }
 
+/** Prints what a target asks for. */
 const targetOf = ({ atLeast, atMost, of }: Target, unit: string): string => {
-  const bound = atLeast === undefined ? `≤ ${digits(atMost ?? NaN)}` : `≥ ${digits(atLeast)}`
-  return of === "ratio" ? bound : `${of === "difference" ? "+" : ""}${bound} ${unit}`.trim()
+  const bounds = [
+    atLeast === undefined ? "" : `≥ ${digits(atLeast)}`,
+    atMost === undefined ? "" : `≤ ${digits(atMost)}`,
+  ]
+  const text = bounds.filter((bound) => bound !== "").join(", ")
+  return of === "ratio" ? `${text} ×` : `${of === "difference" ? "+" : ""}${text} ${unit}`.trim()
 }
 
-const verdict = (isMet: boolean | undefined): string =>
-  isMet === undefined ? "" : isMet ? "met" : "MISSED"
+const printed: Record<Verdict, string> = { met: "met", missed: "MISSED", none: "" }
 
 const columns = ["measured", "Tenure", "yardstick", "", "ratio", "target", ""]
 
-const cellsOf = ({ figure, isMet, measured, ratio, target, unit, yardstick }: Judged) => [
+const cellsOf = ({ figure, measured, ratio, target, unit, verdict, yardstick }: Judged) => [
   measured,
   `${digits(figure)} ${unit}`.trim(),
   yardstick?.name ?? "",
   yardstick === undefined ? "" : digits(yardstick.figure),
   ratio === undefined ? "" : ratio.toFixed(2),
   target === undefined ? "" : targetOf(target, unit),
-  verdict(isMet),
+  printed[verdict],
 ]
 
 // Figures are read from the right, words from the left.
@@ -52,4 +57,10 @@ export const tableOf = (rows: ReadonlyArray<Judged>): string => {
         .trimEnd(),
     )
     .join("\n")
+}
+
+/** Counts the targets that are met. */
+export const summaryOf = (rows: ReadonlyArray<Judged>): string => {
+  const count = (verdict: Verdict) => rows.filter((row) => row.verdict === verdict).length
+  return `${count("met")} targets met, ${count("missed")} missed`
 }

@@ -16,8 +16,9 @@ import pg from "pg"
 import { RateLimiterPostgres } from "rate-limiter-flexible"
 import { type Database, schema } from "../database.ts"
 import { type Client, clientOf } from "../limiters/clients.ts"
-import { type Row, rowsOf, type Section, type Settings, type Target } from "../measurement.ts"
+import { type Row, rowsOf, type Section, type Settings } from "../measurement.ts"
 import { compare, loops } from "../rounds.ts"
+import type { Target } from "../target.ts"
 
 const concurrency = 32
 

@@ -27,7 +27,7 @@ const measure = (
     tenure: { name: `Tenure in ${name}`, server: mounted },
     peers: [{ name: yardstick, server: bare }],
   }
-  const target = { of: "difference", atMost: 10 } as const
+  const target = { of: "difference", atMost: 8 } as const
   return withServers(served, async (field) => {
     const scores = await compare(field, settings)
     const measured = `extension over HTTP, mounted in ${name}`

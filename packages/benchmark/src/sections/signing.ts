@@ -4,8 +4,9 @@ import { createHmac } from "node:crypto"
 import * as WebhookSignature from "@tenure/core/WebhookSignature"
 import { Webhook as StandardWebhook } from "standardwebhooks"
 import { Webhook as SvixWebhook } from "svix"
-import { rowsOf, type Section, type Target } from "../measurement.ts"
+import { rowsOf, type Section } from "../measurement.ts"
 import { brief, compare, repeat } from "../rounds.ts"
+import type { Target } from "../target.ts"
 
 const secret = WebhookSignature.Secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 const id = "b9019cc1-e966-4695-ad2c-6caf64a8431f"

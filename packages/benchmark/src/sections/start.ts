@@ -36,7 +36,7 @@ export const start: Section = {
           measured: "import of the core, cold",
           unit: "ms",
           figure: median(times),
-          target: { of: "figure", atMost: 150 },
+          target: { of: "figure", atMost: 100 },
         },
       ],
     }
