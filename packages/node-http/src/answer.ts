@@ -1,6 +1,6 @@
 /** Has Tenure answer a request. */
 
-import { AsyncLocalStorage } from "node:async_hooks"
+import { AsyncResource } from "node:async_hooks"
 import { inspect } from "node:util"
 import { type ApiRequest, type Body, pathOf } from "@tenure/core/ApiRequest"
 import type { ApiResponse } from "@tenure/core/Envelope"
@@ -38,17 +38,21 @@ export const handle = (
   known: Known,
   deliver: (response: ApiResponse) => void,
 ): void => {
-  // Restores the async context of the request for the host's authentication. Neither the end of the
-  // body nor a turn runs in it.
-  const inContext = AsyncLocalStorage.snapshot()
+  // Keeps the async context of the request for the functions of the host: neither the end of the body
+  // nor a turn runs in it. Twenty times as fast as `AsyncLocalStorage.snapshot`.
+  const context = new AsyncResource("TENURE")
   inOrder(request, response, () =>
     readBody(request, tenure.maxBodyBytes, (body) => {
       // Converted before the turn, because a connection that breaks meanwhile has no address.
       const apiRequest = { ...toApiRequest(request, body), ...known }
       takeTurn(
         () =>
-          void inContext(answer, tenure, apiRequest, (reply) =>
-            deliver(limitRefusals(request, reply, tenure.maxRefusals)),
+          void context.runInAsyncScope(
+            answer,
+            undefined,
+            tenure,
+            apiRequest,
+            (reply: ApiResponse) => deliver(limitRefusals(request, reply, tenure.maxRefusals)),
           ),
       )
     }),
