@@ -1,19 +1,25 @@
 import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
 
+const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
+
 // Programs that tests start, dozens of them, take half the time if Node does not compile them anew.
-process.env["NODE_COMPILE_CACHE"] ??= fileURLToPath(
-  new URL("node_modules/.cache/node", import.meta.url),
-)
+process.env["NODE_COMPILE_CACHE"] ??= pathOf("node_modules/.cache/node")
 
 /** Packages are tested from their sources, as they are run in development. */
 const conditions = ["@tenure/source"]
 
-const project = (root: string, name = root.split("/").at(-1) ?? root) => ({
+interface More {
+  readonly name?: string
+  readonly globalSetup?: string
+}
+
+const project = (root: string, more: More = {}) => ({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    name,
+    name: root.split("/").at(-1) ?? root,
+    ...more,
     root,
     include: ["test/**/*.test.ts"],
     // No test is about these times: they end what hangs, and a busy machine is slow.
@@ -46,8 +52,10 @@ export default defineConfig({
       project("examples/custom-store"),
       project("examples/effect-app"),
       project("examples/express-app"),
-      project("examples/node-server"),
-      project("examples/testing", "testing-example"),
+      project("examples/node-server", {
+        globalSetup: pathOf("examples/node-server/test/globalSetup.ts"),
+      }),
+      project("examples/testing", { name: "testing-example" }),
       project("docs"),
     ],
   },

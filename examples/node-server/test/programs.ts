@@ -3,11 +3,17 @@
 import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
+import { inject } from "vitest"
 
 const { NODE_COMPILE_CACHE } = process.env
 
-const pathOf = (example: string): string =>
-  fileURLToPath(new URL(`../../${example}/src/main.ts`, import.meta.url))
+const receiver = fileURLToPath(new URL("../../webhook-receiver/src/main.ts", import.meta.url))
+
+/** The programs: what Node is started with. */
+const programs = {
+  "node-server": [inject("serverFile")],
+  "webhook-receiver": ["-C", "@tenure/source", receiver],
+}
 
 /** The result of a program. */
 interface Ended {
@@ -28,9 +34,12 @@ export interface Program {
 
 const running = new Set<Program>()
 
-/** Starts an example with the given environment alone. */
-export const start = (example: string, environment: Readonly<Record<string, string>>): Program => {
-  const child = spawn(process.execPath, ["-C", "@tenure/source", pathOf(example)], {
+/** Starts a program with the given environment alone. */
+export const start = (
+  name: keyof typeof programs,
+  environment: Readonly<Record<string, string>>,
+): Program => {
+  const child = spawn(process.execPath, programs[name], {
     env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE, ...environment },
     stdio: ["ignore", "pipe", "pipe"],
   })

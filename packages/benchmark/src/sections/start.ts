@@ -1,9 +1,11 @@
-/** The time to import the core, in a process that has imported nothing yet. */
+/** Cold starts: the time to import the core, and to start the bundled server, and what it holds then. */
 
-import { execFile } from "node:child_process"
+import { execFile, fork } from "node:child_process"
+import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import type { Section } from "../measurement.ts"
+import { schema } from "../database.ts"
+import type { Row, Section } from "../measurement.ts"
 import { median } from "../rounds.ts"
 
 const root = fileURLToPath(new URL("../../../..", import.meta.url))
@@ -15,29 +17,98 @@ const script = `
   console.log(performance.now() - start)
 `
 
-/** Imports the core as it is published. */
-const importOnce = async (): Promise<number> => {
+/** Imports the core as it is published, in a process that has imported nothing yet. */
+const importCore = async (): Promise<number> => {
   const options = { cwd: `${root}/packages/benchmark` }
   const { stdout } = await run(process.execPath, ["--input-type=module", "--eval", script], options)
   return Number(stdout)
 }
 
+/** Tells how much memory the process holds when it is asked. */
+const telling = `process.on("message", () => process.send(process.memoryUsage.rss()))`
+
+/** A start of the bundled server. */
+interface Started {
+  /** From the start of the process until it listens. */
+  readonly millis: number
+  readonly megabytes: number
+}
+
+// What the start has left behind is collected by then.
+const idleMillis = 1000
+
+/** Starts the bundled server as `npm start` does, and stops it. */
+const startServer = async (environment: Readonly<Record<string, string>>): Promise<Started> => {
+  const begin = performance.now()
+  const child = fork(`${root}/examples/node-server/dist/server.mjs`, {
+    execArgv: ["--import", `data:text/javascript,${encodeURIComponent(telling)}`],
+    env: { PATH: process.env["PATH"], PORT: "0", DRAIN_DELAY: "0", ...environment },
+    stdio: ["ignore", "pipe", "inherit", "ipc"],
+  })
+  const ended = new Promise<never>((_, reject) => {
+    child.on("exit", () => reject(new Error("the server has ended")))
+  })
+  const millis = await Promise.race([
+    ended,
+    new Promise<number>((resolve) => {
+      child.stdout?.on("data", (text) => {
+        if (String(text).includes("Tenure listens on")) resolve(performance.now() - begin)
+      })
+    }),
+  ])
+  await sleep(idleMillis)
+  const bytes = new Promise<number>((resolve) => child.once("message", resolve))
+  child.send({})
+  const megabytes = (await Promise.race([ended, bytes])) / 2 ** 20
+  child.kill("SIGTERM")
+  await ended.catch(() => undefined)
+  return { millis, megabytes }
+}
+
+const rowOf = (
+  measured: string,
+  unit: string,
+  figures: ReadonlyArray<number>,
+  atMost: number,
+): Row => ({ measured, unit, figure: median(figures), target: { of: "figure", atMost } })
+
+const serverRows = (where: string, starts: ReadonlyArray<Started>): ReadonlyArray<Row> => [
+  rowOf(
+    `start of the bundled server, ${where}`,
+    "ms",
+    starts.map(({ millis }) => millis),
+    500,
+  ),
+  rowOf(
+    `memory of the idle server, ${where}`,
+    "MB",
+    starts.map(({ megabytes }) => megabytes),
+    100,
+  ),
+]
+
 /** The time of a cold start. */
 export const start: Section = {
   name: "start",
   measure: async (settings) => {
-    await run(`${root}/node_modules/.bin/tsc`, ["-b", `${root}/packages/core`])
-    const times: Array<number> = []
-    const count = settings.pick(15, 1)
-    while (times.length < count) times.push(await importOnce())
+    await run("npm", ["run", "build"], { cwd: root })
+    const { url } = await settings.database()
+    const database = { DATABASE_URL: url, DATABASE_SCHEMA: schema }
+    // Creates the tables.
+    await startServer(database)
+    const imports: Array<number> = []
+    const inMemory: Array<Started> = []
+    const onDatabase: Array<Started> = []
+    for (let turn = 0; turn < settings.pick(15, 1); turn++) {
+      imports.push(await importCore())
+      inMemory.push(await startServer({}))
+      onDatabase.push(await startServer(database))
+    }
     return {
       rows: [
-        {
-          measured: "import of the core, cold",
-          unit: "ms",
-          figure: median(times),
-          target: { of: "figure", atMost: 100 },
-        },
+        rowOf("import of the core, cold", "ms", imports, 100),
+        ...serverRows("in memory", inMemory),
+        ...serverRows("on PostgreSQL", onDatabase),
       ],
     }
   },

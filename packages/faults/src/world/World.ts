@@ -16,6 +16,7 @@ import { drainMillis } from "../trouble.ts"
 import { captureConsole } from "./captureConsole.ts"
 import { type Database, makeDatabase } from "./database.ts"
 import { freePort } from "./ports.ts"
+import { bundled } from "./program.ts"
 import { type Link, openLink } from "./proxy.ts"
 import { type Receivers, startReceivers } from "./receivers.ts"
 import { makeServer, patienceMillis, type Server } from "./server.ts"
@@ -68,7 +69,7 @@ const secret = (): string => randomBytes(18).toString("base64url")
 
 const allowedNetworks = "127.0.0.0/8"
 
-// Servers start often, and in half of the time if Node does not compile them anew.
+// Servers start often, and sooner if Node does not compile them anew.
 const compileCache = fileURLToPath(new URL("../../../../node_modules/.cache/node", import.meta.url))
 
 const environmentOf = (url: string, seedFile: string, offset: number) => ({
@@ -133,7 +134,7 @@ export const makeWorld = async (
   const servers = new Map<string, Server>()
   for (const name of places.servers) {
     const environment = environmentOf(urlOf(name), seedFile, clockOffsets[name] ?? 0)
-    servers.set(name, makeServer(name, await freePort(), environment))
+    servers.set(name, makeServer(name, await bundled(), await freePort(), environment))
   }
   await Promise.all([...servers.values()].map((one) => one.start()))
   const closeHost = () =>

@@ -23,9 +23,7 @@ export interface Server {
   readonly holding: () => Promise<Holding>
 }
 
-const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
-
-const program = pathOf("../../../../examples/node-server/src/main.ts")
+const skewedClock = fileURLToPath(new URL("./skewedClock.js", import.meta.url))
 
 const restartMillis = 200
 
@@ -42,6 +40,7 @@ export const holdingOf = async (id: number): Promise<Holding> => {
 /** Makes a server that is not started yet. */
 export const makeServer = (
   name: string,
+  program: string,
   port: number,
   environment: Readonly<Record<string, string>>,
 ): Server => {
@@ -52,14 +51,10 @@ export const makeServer = (
 
   /** Starts a process. Returns whether it listens; otherwise it has ended. */
   const startOnce = (): Promise<boolean> => {
-    const started = spawn(
-      process.execPath,
-      ["-C", "@tenure/source", "--import", pathOf("./skewedClock.ts"), program],
-      {
-        env: { PATH: process.env["PATH"], ...environment, PORT: String(port) },
-        stdio: ["ignore", "pipe", "pipe"],
-      },
-    )
+    const started = spawn(process.execPath, ["--import", skewedClock, program], {
+      env: { PATH: process.env["PATH"], ...environment, PORT: String(port) },
+      stdio: ["ignore", "pipe", "pipe"],
+    })
     child = started
     ended = new Promise((resolve) => {
       started.on("close", (code, signal) => resolve({ code, signal }))

@@ -1,4 +1,7 @@
-/** Loaded before a server: sets its clock off by the milliseconds in `CLOCK_OFFSET`. */
+/**
+ * Loaded before a server: sets its clock off by the milliseconds in `CLOCK_OFFSET`. In JavaScript, so
+ * that the server does not have to load what strips types.
+ */
 
 const offset = Number(process.env["CLOCK_OFFSET"] ?? 0)
 const { now } = Date

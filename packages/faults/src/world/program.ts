@@ -1,0 +1,24 @@
+/** The program of the bundled server, as `npm start` runs it. */
+
+import { execFile } from "node:child_process"
+import { rmSync } from "node:fs"
+import { mkdtemp } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
+
+const cwd = fileURLToPath(new URL("../../../../examples/node-server", import.meta.url))
+
+const bundle = async (): Promise<string> => {
+  const folder = await mkdtemp(join(tmpdir(), "tenure-server-"))
+  process.on("exit", () => rmSync(folder, { recursive: true }))
+  const file = join(folder, "server.mjs")
+  await promisify(execFile)("npm", ["run", "bundle", "--", `--outfile=${file}`], { cwd })
+  return file
+}
+
+let bundling: Promise<string> | undefined
+
+/** Bundles the server once, into a file that is removed when this process ends. */
+export const bundled = (): Promise<string> => (bundling ??= bundle())
