@@ -47,7 +47,7 @@ const tenureLayer = (settings: Settings) =>
   }).pipe(Layer.provide(storesOf(settings)))
 
 const storesOf = (settings: Settings) => {
-  const { databaseUrl, deliveredRetention, failedRetention, listenUrl } = settings
+  const { auditRetention, databaseUrl, deliveredRetention, failedRetention, listenUrl } = settings
   const { maxConnections, migrate, schema } = settings
   return databaseUrl === undefined
     ? memory()
@@ -57,6 +57,7 @@ const storesOf = (settings: Settings) => {
         migrate,
         deliveredRetention,
         failedRetention,
+        auditRetention,
         maxConnections,
         listenUrl,
       })

@@ -74,6 +74,7 @@ export const variables = {
     database.deliveredRetention,
   ),
   failedRetention: Variable.duration("DATABASE_FAILED_RETENTION", database.failedRetention),
+  auditRetention: Variable.duration("DATABASE_AUDIT_RETENTION", database.auditRetention),
   encryption: Variable.text("TENURE_ENCRYPTION_KEY", own.encryption),
   seedFile: Variable.text("SEED_FILE", own.seedFile),
   drainDelay: Variable.duration("DRAIN_DELAY", own.drainDelay),
@@ -106,6 +107,7 @@ const ofDatabase = [
   variables.maxConnections,
   variables.deliveredRetention,
   variables.failedRetention,
+  variables.auditRetention,
 ]
 
 /** Reads the settings from an environment. Errors name the variable. */

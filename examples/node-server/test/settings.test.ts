@@ -68,6 +68,7 @@ describe("a variable", () => {
     "LISTEN_URL",
     "DELIVERED_RETENTION",
     "FAILED_RETENTION",
+    "AUDIT_RETENTION",
   ])("of the database needs one: DATABASE_%s", (name) => {
     expect(messageOf({ [`DATABASE_${name}`]: "1" })).toBe(`DATABASE_${name} needs DATABASE_URL`)
   })
@@ -99,6 +100,7 @@ describe("a variable", () => {
       DATABASE_MAX_CONNECTIONS: "3",
       DATABASE_DELIVERED_RETENTION: "2 days",
       DATABASE_FAILED_RETENTION: "4 days",
+      DATABASE_AUDIT_RETENTION: "400 days",
       BULK_MODE: "neverShorten",
       RATE_LIMIT_PER_IP: "7",
       RATE_LIMIT_BURST: "3",
@@ -118,6 +120,7 @@ describe("a variable", () => {
       maxConnections: 3,
       deliveredRetention: 2 * 86_400_000,
       failedRetention: 4 * 86_400_000,
+      auditRetention: 400 * 86_400_000,
       bulk: "neverShorten",
       perAddress: { limit: 7, window: "1 minute" },
       burst: { limit: 3, window: "1 second" },

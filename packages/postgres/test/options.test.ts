@@ -19,6 +19,7 @@ it.each([
   [{ url, schema: "a b" }, "schema"],
   [{ url, migrate: "no" }, "migrate"],
   [{ url, failedRetention: "for ever" }, "failedRetention"],
+  [{ url, auditRetention: "1 hour" }, "auditRetention"],
   [{ url, shema: "mine" }, "shema"],
 ])("an invalid option fails with InvalidInput and its name: %o", async (options, field) => {
   const refusal = await Tenure.make({ stores: postgres(untyped(options)) }).catch(

@@ -7,6 +7,7 @@ import { migrate } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { days, instant, integer, text, uuid } from "../src/connection/parameters.ts"
+import { projectHistory, userHistory } from "../src/memberships/history.sql.ts"
 import { forgetEvents } from "../src/outbox/forgetEvents.sql.ts"
 import { forgetFailed } from "../src/outbox/forgetFailed.sql.ts"
 import { listDeliveries } from "../src/outbox/listDeliveries.sql.ts"
@@ -41,6 +42,15 @@ const filled = Layer.effectDiscard(
        SELECT ${eventOf("n")}, '${webhookId}', n + 1000,
               CASE WHEN n < 10 THEN 'cancelled' ELSE 'delivered' END, now(), 1, '[]'
        FROM generate_series(7, 20000) n`,
+      // A part for each of thirty days.
+      `SELECT ${schema}.create_audit_part(day),
+              setval('${schema}.audit_ids', ${schema}.first_audit_id(day))
+       FROM (SELECT '2020-01-01'::date + n AS day FROM generate_series(0, 29) n) days`,
+      `INSERT INTO ${schema}.audit (id, project_id, seq, user_id, action, at)
+       SELECT ${schema}.first_audit_id('2020-01-01'::date + n / 1000) + n, 'p1', 0,
+              (n % 500)::text, 'extended', now()
+       FROM generate_series(0, 29999) n`,
+      `VACUUM ANALYZE ${schema}.audit`,
       `VACUUM ANALYZE ${schema}.ended_deliveries`,
       `VACUUM ANALYZE ${schema}.deliveries`,
       `VACUUM ANALYZE ${schema}.events`,
@@ -73,6 +83,9 @@ const blocksReadBy = Effect.fnUntraced(function* (sql: string, params: ReadonlyA
   const plan = explained[0]?.["QUERY PLAN"][0]?.Plan
   return (plan?.["Shared Hit Blocks"] ?? NaN) + (plan?.["Shared Read Blocks"] ?? NaN)
 })
+
+// Thirty parts, and the levels of the index of each.
+const fewInEachPart = 4 * 30
 
 // Three rows and the levels of a few indexes, on a few days. All rows are in more than 400 blocks.
 const few = 60
@@ -113,6 +126,25 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
         expect(yield* blocksReadBy(one, [...webhook, uuid(eventId(5000))])).toBeLessThan(few)
         const since = replay(`"${schema}"`, "FailedSince")
         expect(yield* blocksReadBy(since, [...webhook, instant(0)])).toBeLessThan(few)
+      }),
+    )
+  })
+
+  describe("that reads the audit trail", () => {
+    test.effect("reads little in each part", () =>
+      Effect.gen(function* () {
+        const page = [text("p1"), integer(3)]
+        const project = projectHistory(`"${schema}"`)
+        expect(yield* blocksReadBy(project, page)).toBeLessThan(fewInEachPart)
+        const user = userHistory(`"${schema}"`)
+        expect(yield* blocksReadBy(user, [...page, text("nobody")])).toBeLessThan(fewInEachPart)
+      }),
+    )
+
+    test.effect("reads the newest parts alone if these have enough of a user", () =>
+      Effect.gen(function* () {
+        const page = [text("p1"), integer(3), text("7")]
+        expect(yield* blocksReadBy(userHistory(`"${schema}"`), page)).toBeLessThan(few / 2)
       }),
     )
   })

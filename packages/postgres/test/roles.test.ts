@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest"
+import { beginAudit } from "../src/memberships/auditParts.sql.ts"
 import { createDays, dropDay } from "../src/outbox/days.sql.ts"
 import { forgetEvents } from "../src/outbox/forgetEvents.sql.ts"
 import { forgetFailed } from "../src/outbox/forgetFailed.sql.ts"
@@ -48,6 +49,13 @@ const documented = async (): Promise<ReadonlyArray<ReadonlyArray<string>>> => {
   return [...section.matchAll(/^```sql\n(.*?)^```$/gms)].map(([, block = ""]) =>
     block.split(";\n").filter((statement) => statement.trim() !== ""),
   )
+}
+
+const partsOfAudit = async () => {
+  const parts = PgClient.PgClient.use((sql) =>
+    sql.unsafe<{ readonly name: string }>("SELECT name FROM tenure.audit_parts"),
+  )
+  return (await on(owner, parts)).map(({ name: part }) => part)
 }
 
 const drop = [
@@ -133,6 +141,7 @@ describe("a role that owns nothing", () => {
     // All days, those to come included.
     for (const _ of [1, 2, 3]) expect(await asApp(dropDay('"tenure"'), -9)).toHaveLength(1)
     expect(await asApp(createDays('"tenure"'))).toHaveLength(3)
+    expect(await asApp(beginAudit('"tenure"'), 1)).toHaveLength(0)
     const encryption = { current: "k1", keys: { k1: new Uint8Array(32) } }
     expect(await on(app, rewriteSecrets({ encryption }))).toEqual({ changed: 1, problems: [] })
   })
@@ -140,9 +149,14 @@ describe("a role that owns nothing", () => {
   it("owns nothing indeed, and cannot change the past or the tables", async () => {
     const owned = `SELECT FROM pg_class WHERE relowner = 'tenure_app'::regrole`
     expect(await execute(owner, owned)).toEqual([[]])
+    const [part] = await partsOfAudit()
     for (const statement of [
       "UPDATE tenure.audit SET at = 'epoch'",
       "DELETE FROM tenure.audit",
+      `DELETE FROM tenure.${part}`,
+      `INSERT INTO tenure.${part} SELECT * FROM tenure.audit`,
+      "SELECT tenure.drop_audit('1 day')",
+      "SELECT tenure.create_audit_part('2000-01-01')",
       "DELETE FROM tenure.migrations",
       "TRUNCATE tenure.events",
       "CREATE TABLE tenure.mine ()",

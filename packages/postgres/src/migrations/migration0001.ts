@@ -1,5 +1,6 @@
 /** Migration 1: the first tables. */
 
+import { createAudit } from "./migration0001Audit.ts"
 import { createClaim } from "./migration0001Claim.ts"
 import { createDay, createDays, createDropDay, createFirstId } from "./migration0001Days.ts"
 
@@ -34,26 +35,7 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   FROM ${schema}.memberships m
   JOIN ${schema}.projects p ON p.id = m.project_id
   `,
-  `
-  CREATE TABLE ${schema}.audit (
-    id         bigint GENERATED ALWAYS AS IDENTITY,
-    project_id text COLLATE "C" NOT NULL,
-    -- The seq of what was changed. It puts an extension that a bulk extension overrode before that,
-    -- whichever of them was recorded first.
-    seq        bigint NOT NULL,
-    -- NULL for a change of all memberships of the project.
-    user_id    text COLLATE "C",
-    action     text NOT NULL
-               CHECK (action IN ('granted', 'extended', 'bulk_extended', 'ended')),
-    from_date  timestamptz,
-    to_date    timestamptz,
-    at         timestamptz NOT NULL,
-    request_id text,
-    key_id     text,
-    PRIMARY KEY (project_id, seq, id)
-  )
-  `,
-  `CREATE INDEX audit_of_user ON ${schema}.audit (project_id, user_id, id)`,
+  ...createAudit(schema),
   `
   CREATE TABLE ${schema}.api_keys (
     id         text PRIMARY KEY,

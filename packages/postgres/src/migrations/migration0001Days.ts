@@ -13,14 +13,17 @@ export const createFirstId = (schema: string): string => `
   $$
 `
 
-// The owner changes tables, on behalf of roles that own nothing. Whoever waits behind that waits for a
-// moment only: if somebody else holds a lock, there is a next time.
-const asOwner = `
+/**
+ * Makes a function run as the owner, who changes tables on behalf of roles that own nothing. Whoever waits
+ * behind that waits for a moment only: if somebody else holds a lock, there is a next time.
+ */
+export const asOwner = `
   SECURITY DEFINER SET search_path = pg_catalog, pg_temp
   SET lock_timeout = '50ms'
   SET enable_hashjoin = off SET enable_mergejoin = off`
 
-const getsLock = (schema: string): string =>
+/** Whether nobody else creates or drops partitions until the transaction ends. */
+export const getsLock = (schema: string): string =>
   `pg_try_advisory_xact_lock(hashtextextended('${schema}.days', 0))`
 
 /** Statements that create the partition of a table for the day `day`, with the ids in `key`. */

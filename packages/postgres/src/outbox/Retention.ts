@@ -1,4 +1,4 @@
-/** How long events and deliveries are kept. */
+/** How long events, deliveries and the audit trail are kept. */
 
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Setting from "@tenure/core/Setting"
@@ -6,20 +6,27 @@ import * as Effect from "effect/Effect"
 import type { Executor } from "../connection/Executor.ts"
 import { regularly } from "../connection/housekeeping.ts"
 import { days } from "../connection/parameters.ts"
+import { beginAudit, dropAudit } from "../memberships/auditParts.sql.ts"
 import { createDays, dropDay } from "./days.sql.ts"
 import { forgetEvents } from "./forgetEvents.sql.ts"
 import { forgetFailed } from "./forgetFailed.sql.ts"
+
+const dayMillis = 86_400_000
 
 /** The options of this module. */
 export const options = Setting.struct({
   /**
    * How long to keep events, and deliveries that were delivered or cancelled. They are deleted by whole
-   * days, so up to a day later. Open and failed deliveries keep their events. Audit rows are kept forever.
-   * Default: `"3 days"`.
+   * days, so up to a day later. Open and failed deliveries keep their events. Default: `"3 days"`.
    */
   deliveredRetention: Setting.withDefault(Setting.millis(), "3 days"),
   /** How long to keep failed deliveries, counted from the event. Default: `"30 days"`. */
   failedRetention: Setting.withDefault(Setting.millis(), "30 days"),
+  /**
+   * How long to keep the audit trail: by default, forever. Its rows are deleted by whole days, or by
+   * thirtieths of this time if these are longer, so that much later.
+   */
+  auditRetention: Setting.optional(Setting.millis({ least: dayMillis, most: 3660 * dayMillis })),
 })
 
 const interval = "10 minutes"
@@ -42,16 +49,23 @@ const createNext = (client: PgClient, schema: string) =>
 export const start = Effect.fnUntraced(function* (
   client: PgClient,
   executor: Executor,
-  { deliveredRetention, failedRetention }: Setting.Output<typeof options>,
+  { auditRetention, deliveredRetention, failedRetention }: Setting.Output<typeof options>,
 ) {
   const { schema } = executor
   const run = (sql: string, ...params: ReadonlyArray<unknown>) =>
     executor.executeApart(sql, params, { isLong: true })
   const longest = days(Math.max(deliveredRetention, failedRetention))
   yield* createNext(client, schema)
+  const ofAudit = (kept: unknown) => [run(beginAudit(schema), kept), run(dropAudit(schema), kept)]
+  // One after the other, because they lock each other out.
+  const partitions = Effect.all([
+    run(createDays(schema)),
+    run(dropDay(schema), days(deliveredRetention)),
+    ...(auditRetention === undefined ? [] : ofAudit(days(auditRetention))),
+  ])
   yield* regularly(
     interval,
-    Effect.andThen(run(createDays(schema)), run(dropDay(schema), days(deliveredRetention))),
+    Effect.map(partitions, (steps) => steps.flat()),
   )
   yield* regularly(interval, run(forgetFailed(schema), days(failedRetention)))
   yield* regularly(interval, run(forgetEvents(schema), longest))
