@@ -24,8 +24,10 @@ export interface Judged extends Row {
 /** How a figure grows. */
 export interface Curve {
   readonly name: string
-  /** The figure for each size. */
+  /** The microseconds of one operation, for each size. */
   readonly points: ReadonlyArray<readonly [number, number]>
+  /** What each size should keep, beside the smallest. */
+  readonly target: Target
 }
 
 /** The results of a section. */

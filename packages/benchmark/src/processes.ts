@@ -32,7 +32,10 @@ export const start = async <Greeting>(
     execArgv: ["-C", "@tenure/source", ...flags],
     // The usual setting in production.
     env: { ...process.env, NODE_ENV: "production" },
+    stdio: ["ignore", "pipe", "inherit", "ipc"],
   })
+  // Nobody reads the log of a server, but it must not fill the pipe.
+  child.stdout?.resume()
   const greeting = await nextMessage<Greeting>(child)
   return {
     greeting,

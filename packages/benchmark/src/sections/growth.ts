@@ -7,6 +7,7 @@ import { clients, type Database, fill, startTenure } from "../database.ts"
 import type { Curve, Row, Section, Settings } from "../measurement.ts"
 import { publications } from "../publications.ts"
 import { type Contestant, loops, type Score, takeTurns } from "../rounds.ts"
+import type { Target } from "../target.ts"
 
 const endDate = "2099-01-01T00:00:00.000Z"
 
@@ -88,6 +89,8 @@ interface Growing {
   readonly contestants: ReadonlyMap<number, Contestant>
 }
 
+const target: Target = { of: "ratio", atMost: 1.5 }
+
 /** The dearest size beside the smallest, and the curve of all. */
 const judge = (
   { contestants, measured }: Growing,
@@ -102,13 +105,13 @@ const judge = (
     larger[0] ?? smallest,
   )
   return {
-    curve: { name: measured, points },
+    curve: { name: measured, points, target },
     row: {
       measured: `${measured}, dearest: ${dearest[0].toLocaleString("en")}`,
       unit: "µs",
       figure: dearest[1],
       yardstick: { name: `with ${smallest[0].toLocaleString("en")}`, figure: smallest[1] },
-      target: { of: "ratio", atMost: 1.5 },
+      target,
     },
   }
 }

@@ -8,6 +8,7 @@ import { withServers } from "../withServers.ts"
 const raw = "node:http, a constant"
 const fastify = "Fastify + @fastify/rate-limit + JSON schema"
 const express = "Express + express-rate-limit + zod"
+const logged = "Tenure, access log on"
 
 const cpuTargets: Record<string, Target> = { [raw]: { of: "ratio", atMost: 1.3 } }
 const rateTargets: Record<string, Target> = {
@@ -18,7 +19,9 @@ const rateTargets: Record<string, Target> = {
 const served = {
   tenure: { name: "Tenure", server: "tenure" },
   peers: [
+    { name: logged, server: "tenureLogged" },
     { name: raw, server: "raw" },
+    { name: `${raw}, batched`, server: "rawBatched" },
     { name: fastify, server: "fastify" },
     { name: express, server: "express" },
   ],
@@ -29,12 +32,17 @@ export const http: Section = {
   name: "http",
   measure: (settings) =>
     withServers(served, async (field) => {
-      const scores = await compare(field, settings)
+      const { peers: all, tenure } = await compare(field, settings)
+      const peers = all.filter(({ name }) => name !== logged)
+      const withLog = all.filter(({ name }) => name === logged)
       const measured = "extension over HTTP, in memory"
       return {
         rows: [
-          ...rowsOf(measured, "cpu", scores, cpuTargets),
-          ...rowsOf(measured, "rate", scores, rateTargets),
+          ...rowsOf(measured, "cpu", { tenure, peers }, cpuTargets),
+          ...withLog.flatMap((one) =>
+            rowsOf(`${measured}, access log on`, "cpu", { tenure: one, peers }, cpuTargets),
+          ),
+          ...rowsOf(measured, "rate", { tenure, peers }, rateTargets),
         ],
       }
     }),

@@ -1,5 +1,6 @@
 /** An instance of Tenure in memory with members, API keys, and limits that no client reaches. */
 
+import type { AccessRecord } from "@tenure/core/Handler"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { nodeTransport } from "@tenure/node-http"
@@ -11,15 +12,21 @@ const limit = { limit: 10_000_000, window: "300 days" } as const
 /** The options that vary. */
 interface Options {
   readonly history?: number
+  readonly onResponse?: (record: AccessRecord) => void
   readonly webhooks?: Tenure.WebhookOptions
 }
 
 /** Makes it. */
-export const makeFilled = async ({ history, webhooks }: Options = {}): Promise<Tenure.Tenure> => {
+export const makeFilled = async ({
+  history,
+  onResponse,
+  webhooks,
+}: Options = {}): Promise<Tenure.Tenure> => {
   const tenure = await Tenure.make({
     stores: memory({ history }),
     transport: nodeTransport,
     rateLimits: { perKey: limit, perAddress: limit, burst: limit },
+    onResponse,
     webhooks,
   })
   await tenure.memberships.createProject(projectId)

@@ -11,7 +11,6 @@ import {
   claim as claimSql,
   claimParams,
   type ClaimRow,
-  keptBack,
   type Lease,
   nextDueMillis,
   nextPosition,
@@ -69,7 +68,6 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     return {
       claims: claimed.flatMap((one) => one.claim ?? []),
       nextDueMillis: nextDueMillis(rows, options),
-      keptBack: keptBack(rows),
     }
   }, turn.withPermit)
 

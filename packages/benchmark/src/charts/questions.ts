@@ -1,0 +1,131 @@
+/** The charts: one for each question. */
+
+import type { Findings } from "../measurement.ts"
+import { type Group, groupOf, growthOf } from "./bars.ts"
+
+/** A chart, to be drawn. */
+export interface Chart {
+  /** The name of its files. */
+  readonly name: string
+  readonly title: string
+  /** What the length of a bar means, on one line. */
+  readonly subtitle: string
+  readonly groups: ReadonlyArray<Group>
+}
+
+/** All that was measured. */
+type Found = Required<Findings>
+
+const http = ({ rows }: Found): Chart => {
+  const group = (title: string, measured: string, as: string) =>
+    groupOf(title, rows, [{ measured, unit: "µs CPU", as }])
+  const mounted = (host: string) =>
+    group(`Mounted in ${host}`, `extension over HTTP, mounted in ${host}`, `Tenure in ${host}`)
+  const measured = "extension over HTTP, in memory"
+  return {
+    name: "http",
+    title: "How many requests does one processor answer?",
+    subtitle: "Extensions for each second of the server’s processor time, in memory",
+    groups: [
+      groupOf("By itself", rows, [
+        { measured, unit: "µs CPU", as: "Tenure" },
+        { measured: `${measured}, access log on`, unit: "µs CPU", as: "Tenure, access log on" },
+      ]),
+      mounted("Express"),
+      mounted("Fastify"),
+      mounted("fetch"),
+    ],
+  }
+}
+
+const limits = ({ rows }: Found): Chart => {
+  const group = (title: string, measured: string) =>
+    groupOf(title, rows, [{ measured, unit: "/s", as: "Tenure" }])
+  const inMemory = (outcome: string) =>
+    group(
+      `In memory, 100,000 clients, ${outcome}`,
+      `take of three buckets, uniform, ${outcome}: Tenure's RateLimitStore`,
+    )
+  const onPostgres = (clients: string) =>
+    group(`On PostgreSQL, ${clients}`, `take on PostgreSQL, ${clients}: Tenure's RateLimitStore`)
+  return {
+    name: "limits",
+    title: "How many requests can be limited?",
+    subtitle: "Takes a second, each from the buckets of the key, its burst and the address",
+    groups: [
+      inMemory("admitted"),
+      inMemory("refused"),
+      onPostgres("uniform keys"),
+      onPostgres("one hot key"),
+    ],
+  }
+}
+
+const postgres = ({ rows }: Found): Chart => ({
+  name: "postgres",
+  title: "How many changes can PostgreSQL take?",
+  subtitle: "Changes a second, each with its audit row and its event",
+  groups: [
+    groupOf("Extensions, 64 in flight", rows, [
+      { measured: "extension: membership, audit row, event", unit: "/s", as: "Tenure" },
+    ]),
+  ],
+})
+
+const delivered = (as: string, measured: string) => ({ as, measured, unit: "/s" })
+
+const deliveries = ({ rows }: Found): Chart => {
+  return {
+    name: "deliveries",
+    title: "How many notifications can be delivered?",
+    subtitle: "Deliveries a second, each verified by the receiver in another process",
+    groups: [
+      groupOf("From one process", rows, [
+        delivered("20 webhooks, a backlog", "deliveries of a backlog"),
+        delivered("20 webhooks, while publishing", "deliveries, sustained"),
+      ]),
+    ],
+  }
+}
+
+const growth = ({ curves }: Found): Chart => {
+  const places = ["in memory", "on PostgreSQL"]
+  const extensions = (by: string) =>
+    places.map((place) =>
+      growthOf(`Extensions ${place}, by ${by}`, curves, `extension ${place} by ${by}`),
+    )
+  return {
+    name: "growth",
+    title: "Does it get slower as things grow?",
+    subtitle: "Operations a second; bars of the same length mean that size costs nothing",
+    groups: [
+      ...extensions("memberships"),
+      ...extensions("projects"),
+      ...places.map((place) =>
+        growthOf(
+          `Deliveries queued ${place}, by webhooks`,
+          curves,
+          `publication ${place} by webhooks, a delivery`,
+        ),
+      ),
+    ],
+  }
+}
+
+const questions = [http, limits, postgres, deliveries, growth]
+
+const isMeasured = ({ bars }: Group): boolean => bars.length > 0
+
+/** The groups of charts that nothing was measured for. After a run of everything, there are none. */
+export const gapsOf = (found: Found): ReadonlyArray<string> =>
+  questions
+    .flatMap((chart) => chart(found).groups)
+    .filter((group) => !isMeasured(group))
+    .map(({ title }) => title)
+
+/** All charts of what was measured. */
+export const chartsOf = (found: Found): ReadonlyArray<Chart> =>
+  questions
+    .map((chart) => chart(found))
+    .map((chart) => ({ ...chart, groups: chart.groups.filter(isMeasured) }))
+    .filter(({ groups }) => groups.length > 0)

@@ -1,0 +1,54 @@
+/** The results of runs, and the file that keeps them. */
+
+import { mkdir, readFile, writeFile } from "node:fs/promises"
+import { cpus } from "node:os"
+import type { Findings } from "./measurement.ts"
+
+/** What a section found, when and where. */
+export interface Measured extends Findings {
+  readonly name: string
+  /** ISO text. */
+  readonly at: string
+  readonly on: string
+}
+
+/** The results of one run, or of several. */
+export interface Results {
+  readonly sections: ReadonlyArray<Measured>
+}
+
+/** This machine, in words. */
+export const thisMachine = (): string => {
+  const [processor, ...more] = cpus().map(({ model }) => model)
+  return `Node ${process.versions.node} and ${more.length + 1} × ${processor}`
+}
+
+/** Everything that was found, section by section. */
+export const foundIn = ({ sections }: Results): Required<Findings> => ({
+  rows: sections.flatMap(({ rows }) => rows),
+  curves: sections.flatMap(({ curves }) => curves ?? []),
+})
+
+const isLater = (one: Measured, other: Measured | undefined): boolean =>
+  other === undefined || one.at > other.at
+
+/** The latest results of each section, in the order of these names. */
+export const latest = (runs: ReadonlyArray<Results>, names: ReadonlyArray<string>): Results => {
+  const found = new Map<string, Measured>()
+  for (const section of runs.flatMap(({ sections }) => sections)) {
+    if (isLater(section, found.get(section.name))) found.set(section.name, section)
+  }
+  return { sections: names.flatMap((name) => found.get(name) ?? []) }
+}
+
+const file = "results.json"
+
+/** Reads the results in a folder. */
+export const readResults = async (folder: URL): Promise<Results> =>
+  JSON.parse(await readFile(new URL(file, folder), "utf8"))
+
+/** Writes results into a folder. */
+export const writeResults = async (folder: URL, results: Results): Promise<void> => {
+  await mkdir(folder, { recursive: true })
+  await writeFile(new URL(file, folder), `${JSON.stringify(results, undefined, 2)}\n`)
+}

@@ -1,0 +1,32 @@
+/** All sections, in the order in which they are measured and shown. */
+
+import type { Section } from "../measurement.ts"
+import { decode } from "./decode.ts"
+import { deliveries } from "./deliveries.ts"
+import { bulk, extensions } from "./extensions.ts"
+import { growth } from "./growth.ts"
+import { http } from "./http.ts"
+import { limiter } from "./limiter.ts"
+import { limiterPostgres } from "./limiterPostgres.ts"
+import { mounted } from "./mounted.ts"
+import { roundTrips } from "./roundTrips.ts"
+import { signing } from "./signing.ts"
+import { soak } from "./soak.ts"
+import { start } from "./start.ts"
+
+/** All sections. */
+export const sections: ReadonlyArray<Section> = [
+  http,
+  mounted,
+  limiter,
+  limiterPostgres,
+  extensions,
+  roundTrips,
+  bulk,
+  deliveries,
+  growth,
+  start,
+  decode,
+  signing,
+  soak,
+]
