@@ -297,6 +297,28 @@ describe("a publication", () => {
   })
 })
 
+describe("a process", () => {
+  it("is told of its own publication once", async () => {
+    const stores = startStores()
+    await stores.runPromise(
+      Effect.gen(function* () {
+        const outbox = yield* Outbox
+        yield* (yield* MembershipStore).createProject(p1)
+        yield* (yield* WebhookStore).add(Fixture.webhook(p1), 50)
+        // Listening has begun once a removal is heard of.
+        const removed = Fixture.webhook(p1)
+        yield* (yield* WebhookStore).add(removed, 50)
+        yield* (yield* WebhookStore).remove(p1, removed.id)
+        yield* Effect.repeat(outbox.nextChange, { until: ({ _tag }) => _tag === "Removed" })
+        yield* outbox.publish(Fixture.event(p1))
+        expect(yield* outbox.nextChange).toEqual({ _tag: "Due" })
+        const another = yield* Effect.timeoutOption(outbox.nextChange, "200 millis")
+        expect(another._tag).toBe("None")
+      }),
+    )
+  })
+})
+
 describe("the sweep of buckets", () => {
   it("deletes full buckets only", async () => {
     const stores = startStores()

@@ -136,16 +136,18 @@ const settleRepeatedly = (claim: Claim, settlement: Settlement, { isStopping }: 
     }),
   )
 
-/** Records an attempt. */
+/** Records an attempt. Returns whether the delivery is delivered. */
 const settle = Effect.fnUntraced(
   function* (claim: Claim, settlement: Settlement, rules: Rules) {
     const isSettled = yield* settleRepeatedly(claim, settlement, rules)
-    if (!isSettled) return
+    if (!isSettled) return false
     yield* logEnd(claim, settlement)
-    if (settlement._tag !== "Disabled") return
-    yield* (yield* Hooks).event(settlement.announcement)
+    if (settlement._tag === "Disabled") yield* (yield* Hooks).event(settlement.announcement)
+    return settlement._tag === "Delivered"
   },
-  Effect.catch((error) => Effect.logWarning("An attempt cannot be recorded", error.cause)),
+  Effect.catch((error) =>
+    Effect.as(Effect.logWarning("An attempt cannot be recorded", error.cause), false),
+  ),
 )
 
 /** Releases a claim, so that the delivery can be claimed again before the lease expires. */
@@ -153,20 +155,20 @@ export const release = (claim: Claim, rules: Rules): Effect.Effect<void, never, 
   Effect.ignoreCause(settleRepeatedly(claim, { _tag: "Released" }, rules))
 
 /**
- * Attempts a delivery and settles it. If it is interrupted during the attempt, it releases the claim;
- * afterwards, it still records the attempt.
+ * Attempts a delivery and settles it. Returns whether it is delivered. If it is interrupted during the
+ * attempt, it releases the claim; afterwards, it still records the attempt.
  */
 export const deliver = (
   claim: Claim,
   rules: Rules,
-): Effect.Effect<void, never, Outbox | WebhookTransport> =>
+): Effect.Effect<boolean, never, Outbox | WebhookTransport> =>
   Effect.uninterruptibleMask((restore) =>
     restore(makeAttempt(claim, rules)).pipe(
       Effect.onInterrupt(() => release(claim, rules)),
       Effect.flatMap((settlement) => settle(claim, settlement, rules)),
       Effect.catchDefect((defect) =>
         Effect.flatMap(Faults, (faults) =>
-          faults.defect("A delivery cannot be settled", Cause.die(defect)),
+          Effect.as(faults.defect("A delivery cannot be settled", Cause.die(defect)), false),
         ),
       ),
     ),

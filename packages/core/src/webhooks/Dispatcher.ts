@@ -10,7 +10,8 @@ import * as Setting from "../base/Setting.ts"
 import * as Claims from "./Claims.ts"
 import * as InFlight from "./InFlight.ts"
 import * as Outage from "./Outage.ts"
-import { type Claim, Outbox } from "./Outbox.ts"
+import { type Claim, type Claimed, Outbox } from "./Outbox.ts"
+import * as Waking from "./Waking.ts"
 import type { WebhookId } from "./Webhook.ts"
 import type { WebhookTransport } from "./WebhookTransport.ts"
 
@@ -77,11 +78,14 @@ export class Dispatcher extends Context.Service<
     Layer.effect(Dispatcher, make(settings))
 }
 
-/** Returns for how long to wait after a claim, or `undefined` to wait until woken. */
-const pauseMillis = (claimed: number, nextDueMillis: number | undefined): number | undefined =>
-  nextDueMillis === undefined || (claimed > 0 && nextDueMillis === 0)
+/** Returns after how long the store may have more to claim, or `undefined` if that depends on others. */
+const pauseMillis = ({ claims, nextDueMillis }: Claimed): number | undefined =>
+  nextDueMillis === undefined || (claims.length > 0 && nextDueMillis === 0)
     ? nextDueMillis
     : Math.max(shortestPauseMillis, nextDueMillis)
+
+const sooner = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined || other === undefined ? (one ?? other) : Math.min(one, other)
 
 /** Waits until there may be more to claim: for a time, or until it is woken. */
 const sleep = (wake: Latch.Latch, millis: number | undefined): Effect.Effect<unknown> => {
@@ -96,7 +100,11 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   const claiming = Outage.make(faults, "Deliveries cannot be claimed")
   const watching = Outage.make(faults, "Changes of the outbox cannot be watched")
   const wake = yield* Latch.make()
-  const inFlight = InFlight.make(() => wake.openUnsafe())
+  const waking = Waking.make()
+  const inFlight = InFlight.make((webhookId, isSmooth) => {
+    if (waking.settled(webhookId) || !isSmooth || isFull) wake.openUnsafe()
+  })
+  let isFull = false
   let isStopping = false
   const rules: Claims.Rules = { ...settings, isStopping: () => isStopping }
   const leaseMillis = Claims.leaseMillis(settings)
@@ -108,19 +116,21 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   const round = Effect.gen(function* () {
     wake.closeUnsafe()
     inFlight.beginClaim()
+    waking.beginClaim()
     const room = InFlight.room(inFlight.count(), settings.maxInFlight)
+    isFull = room === undefined
     if (room === undefined) return undefined
-    const { claims, nextDueMillis } = yield* outbox.claim({ ...room, leaseMillis })
+    const claimed = yield* outbox.claim({ ...room, leaseMillis })
     claiming.succeeded()
     if (isStopping) {
-      yield* Effect.forEach(claims, (claim) => Claims.release(claim, rules), {
+      yield* Effect.forEach(claimed.claims, (claim) => Claims.release(claim, rules), {
         concurrency: "unbounded",
         discard: true,
       })
       return undefined
     }
-    for (const claim of claims) start(claim)
-    return pauseMillis(claims.length, nextDueMillis)
+    for (const claim of claimed.claims) start(claim)
+    return sooner(pauseMillis(claimed), waking.endClaim(claimed.keptBack, inFlight.has))
   }).pipe(Effect.catchCause((cause) => Effect.as(claiming.failed(cause), storeRetryMillis)))
 
   const watch = outbox.nextChange.pipe(

@@ -1,6 +1,7 @@
 /** The attempts in flight of this process, and the room for more. */
 
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import type { Claim } from "./Outbox.ts"
 import type { WebhookId } from "./Webhook.ts"
@@ -19,35 +20,62 @@ export interface InFlight {
   readonly count: () => Count
   /** Forgets earlier cancellations: they do not concern what is claimed from now on. */
   readonly beginClaim: () => void
-  /** Starts an attempt, unless its webhook was cancelled since the claim began. */
-  readonly start: (webhook: Webhook, fork: () => Fiber.Fiber<void>) => void
+  /**
+   * Starts an attempt, unless its webhook was cancelled since the claim began.
+   *
+   * @param fork - returns the fiber of the attempt, which returns whether it has succeeded
+   */
+  readonly start: (webhook: Webhook, fork: () => Fiber.Fiber<boolean>) => void
+  /** Tells whether attempts for a webhook are in flight. */
+  readonly has: (webhookId: WebhookId) => boolean
   /** Interrupts the attempts for a webhook. Those of the current claim do not start. */
   readonly cancel: (webhookId: WebhookId) => void
   /** Interrupts all attempts and waits until they have ended. */
   readonly interruptAll: Effect.Effect<void>
 }
 
+/** The attempts for one webhook. */
+interface Lane {
+  readonly fibers: Set<Fiber.Fiber<boolean>>
+  /** Whether none has failed since one started for a webhook that did not fail. */
+  isSmooth: boolean
+}
+
 /**
  * Makes an empty set of attempts. Each method is one synchronous step, so that no cancellation misses
  * an attempt that is starting.
  *
- * @param onEnd - called when an attempt has ended
+ * @param onEnd - called when an attempt has ended. `isSmooth` is false if its webhook has failed lately:
+ *   the store may treat it in another way from now on.
  */
-export const make = (onEnd: () => void): InFlight => {
-  const fibersOf = new Map<WebhookId, Set<Fiber.Fiber<void>>>()
+export const make = (onEnd: (webhookId: WebhookId, isSmooth: boolean) => void): InFlight => {
+  const lanes = new Map<WebhookId, Lane>()
   const cancelled = new Set<WebhookId>()
   const count = { all: 0, failing: 0 }
+
+  const laneOf = ({ failures, webhookId }: Webhook): Lane => {
+    const lane = lanes.get(webhookId) ?? { fibers: new Set(), isSmooth: true }
+    lane.isSmooth = failures === 0
+    lanes.set(webhookId, lane)
+    return lane
+  }
 
   const add = ({ failures }: Webhook, change: 1 | -1): void => {
     count.all += change
     if (failures > 0) count.failing += change
   }
 
-  const remove = (webhook: Webhook, fibers: Set<Fiber.Fiber<void>>, fiber: Fiber.Fiber<void>) => {
+  const remove = (
+    webhook: Webhook,
+    lane: Lane,
+    fiber: Fiber.Fiber<boolean>,
+    exit: Exit.Exit<boolean>,
+  ): void => {
     add(webhook, -1)
-    fibers.delete(fiber)
-    if (fibers.size === 0) fibersOf.delete(webhook.webhookId)
-    onEnd()
+    lane.fibers.delete(fiber)
+    if (lane.fibers.size === 0) lanes.delete(webhook.webhookId)
+    lane.isSmooth &&= Exit.isSuccess(exit) && exit.value
+    onEnd(webhook.webhookId, lane.isSmooth)
   }
 
   return {
@@ -57,17 +85,18 @@ export const make = (onEnd: () => void): InFlight => {
       const { webhookId } = webhook
       if (cancelled.has(webhookId)) return
       const fiber = fork()
-      const fibers = fibersOf.get(webhookId) ?? new Set()
-      fibersOf.set(webhookId, fibers.add(fiber))
+      const lane = laneOf(webhook)
+      lane.fibers.add(fiber)
       add(webhook, 1)
-      fiber.addObserver(() => remove(webhook, fibers, fiber))
+      fiber.addObserver((exit) => remove(webhook, lane, fiber, exit))
     },
+    has: (webhookId) => lanes.has(webhookId),
     cancel: (webhookId) => {
       cancelled.add(webhookId)
-      for (const fiber of fibersOf.get(webhookId) ?? []) fiber.interruptUnsafe()
+      for (const fiber of lanes.get(webhookId)?.fibers ?? []) fiber.interruptUnsafe()
     },
     interruptAll: Effect.suspend(() =>
-      Fiber.interruptAll([...fibersOf.values()].flatMap((fibers) => [...fibers])),
+      Fiber.interruptAll([...lanes.values()].flatMap(({ fibers }) => [...fibers])),
     ),
   }
 }

@@ -97,6 +97,11 @@ export interface Claimed {
    * a replay or a settlement.
    */
   readonly nextDueMillis: number | undefined
+  /**
+   * The webhooks with deliveries that are ready, but kept back by a limit: there may be more to claim
+   * once claims are settled. A success of a webhook that is not among them makes nothing ready.
+   */
+  readonly keptBack: ReadonlyArray<WebhookId>
 }
 
 /**

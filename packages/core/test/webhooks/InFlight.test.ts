@@ -13,13 +13,13 @@ const other = WebhookId("00000000-0000-4000-8000-000000000002")
 const attempts = Effect.gen(function* () {
   const fork = Effect.runForkWith(yield* Effect.context())
   const interrupted: Array<WebhookId> = []
-  let ended = 0
-  const inFlight = InFlight.make(() => void ended++)
-  const hang = (webhookId: WebhookId) => (): Fiber.Fiber<void> =>
+  const ended: Array<readonly [WebhookId, boolean]> = []
+  const inFlight = InFlight.make((...end) => void ended.push(end))
+  const hang = (webhookId: WebhookId) => (): Fiber.Fiber<boolean> =>
     fork(Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted.push(webhookId))))
   const start = (webhookId: WebhookId, failures = 0) =>
     inFlight.start({ webhookId, failures }, hang(webhookId))
-  return { inFlight, interrupted, start, ended: () => ended, fork }
+  return { inFlight, interrupted, start, ended, fork }
 })
 
 const turns = Effect.forEach([1, 2, 3], () => Effect.yieldNow)
@@ -28,12 +28,29 @@ describe("attempts in flight", () => {
   it.effect("are counted until they end, and each end is reported", () =>
     Effect.gen(function* () {
       const { ended, fork, inFlight, start } = yield* attempts
-      inFlight.start({ webhookId: one, failures: 2 }, () => fork(Effect.yieldNow))
+      inFlight.start({ webhookId: one, failures: 2 }, () => fork(Effect.as(Effect.yieldNow, true)))
       start(one, 1)
       start(other)
       expect(inFlight.count()).toEqual({ all: 3, failing: 2 })
       yield* turns
-      expect([inFlight.count(), ended()]).toEqual([{ all: 2, failing: 1 }, 1])
+      expect([inFlight.count(), ended]).toEqual([{ all: 2, failing: 1 }, [[one, false]]])
+      expect([inFlight.has(one), inFlight.has(other)]).toEqual([true, true])
+    }),
+  )
+
+  it.effect("end smoothly until one fails, and again once the webhook receives", () =>
+    Effect.gen(function* () {
+      const { ended, fork, inFlight } = yield* attempts
+      const attempt = (succeeds: boolean, failures = 0) => {
+        inFlight.start({ webhookId: one, failures }, () => fork(Effect.succeed(succeeds)))
+        return turns
+      }
+      yield* attempt(true)
+      yield* attempt(false)
+      yield* attempt(true, 1)
+      yield* attempt(true)
+      expect(ended.map(([, isSmooth]) => isSmooth)).toEqual([true, false, false, true])
+      expect(inFlight.has(one)).toBe(false)
     }),
   )
 

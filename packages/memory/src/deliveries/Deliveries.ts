@@ -29,6 +29,8 @@ export interface Deliveries {
   readonly lanes: Map<WebhookId, Lane.Lane>
   readonly groups: Map<ProjectId, Group.Group>
   readonly turns: Turns.Turns<Group.Group>
+  /** The lanes in which claims may have left jobs that are ready. */
+  readonly keptBack: Set<Lane.Lane>
   readonly ended: Ring.Ring<Job.Job>
   /** The number of deliveries added, and of claims. */
   readonly counts: { added: number; claimed: number }
@@ -43,6 +45,7 @@ export const make = (history: number): Deliveries => ({
   lanes: new Map(),
   groups: new Map(),
   turns: Turns.make(),
+  keptBack: new Set(),
   ended: Ring.make(history),
   counts: { added: 0, claimed: 0 },
 })
@@ -121,6 +124,7 @@ const claimOne = (
   for (const lane of group.turns.queue()) {
     expire(deliveries, lane, tick)
     const isReady = Lane.isReady(lane, perWebhook, tick)
+    deliveries.keptBack.add(lane)
     // It keeps its place, because the next claim may allow more.
     if (isReady && lane.failures > 0 && options.failing === 0) continue
     const job = isReady ? lane.waiting.pop() : undefined
@@ -147,18 +151,27 @@ const isFull = (
   return group.leased >= perProject
 }
 
+/** Returns the webhooks of lanes with jobs that are ready, and forgets the other lanes. */
+const readyOf = (lanes: Set<Lane.Lane>, tick: number): ReadonlyArray<WebhookId> => {
+  for (const lane of lanes) if (!Lane.hasReady(lane, tick)) lanes.delete(lane)
+  return [...lanes].map(({ webhook }) => webhook.id)
+}
+
 /** Claims deliveries that are due, project by project in turn. */
 export const claim = (deliveries: Deliveries, options: ClaimOptions, now: Moment): Claimed => {
-  const { turns } = deliveries
+  const { keptBack, turns } = deliveries
   const claims: Array<Claim> = []
   let { failing } = options
   let nextAt = Infinity
   turns.wake(now.tick)
   for (const group of turns.queue()) {
-    if (claims.length === options.limit) return { claims, nextDueMillis: 0 }
+    if (claims.length === options.limit) {
+      return { claims, nextDueMillis: 0, keptBack: readyOf(keptBack, now.tick) }
+    }
     if (isFull(deliveries, group, options, now.tick)) {
       // It keeps its place, because the next claim may allow more.
       nextAt = Math.min(nextAt, Group.nextExpiry(group))
+      for (const lane of group.turns.queue()) keptBack.add(lane)
       continue
     }
     const claimed = claimOne(deliveries, group, { ...options, failing }, now)
@@ -173,7 +186,11 @@ export const claim = (deliveries: Deliveries, options: ClaimOptions, now: Moment
     }
   }
   nextAt = Math.min(nextAt, turns.nextAt() ?? Infinity)
-  return { claims, nextDueMillis: nextAt === Infinity ? undefined : Math.max(1, nextAt - now.tick) }
+  return {
+    claims,
+    nextDueMillis: nextAt === Infinity ? undefined : Math.max(1, nextAt - now.tick),
+    keptBack: readyOf(keptBack, now.tick),
+  }
 }
 
 /** Changes the state of a job after its claim. */
@@ -240,6 +257,7 @@ export const cancel = (deliveries: Deliveries, webhookId: WebhookId): void => {
   group.lanes.delete(lane)
   group.turns.park(lane, Infinity)
   deliveries.lanes.delete(webhookId)
+  deliveries.keptBack.delete(lane)
 }
 
 /** Returns all jobs of a webhook that are kept. */

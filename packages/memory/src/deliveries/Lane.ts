@@ -63,11 +63,15 @@ const hasRoom = (
   tick: number,
 ): boolean => heldUntil <= tick && leases.size < (failures > 0 ? 1 : perWebhook)
 
-/** Tells whether the next job is due and may be claimed. */
-export const isReady = (lane: Lane, perWebhook: number, tick: number): boolean => {
-  const next = lane.waiting.peek()
-  return next !== undefined && next.dueTick <= tick && hasRoom(lane, perWebhook, tick)
+/** Tells whether the next job is due, and the webhook not held. */
+export const hasReady = ({ heldUntil, waiting }: Lane, tick: number): boolean => {
+  const next = waiting.peek()
+  return next !== undefined && next.dueTick <= tick && heldUntil <= tick
 }
+
+/** Tells whether the next job is due and may be claimed. */
+export const isReady = (lane: Lane, perWebhook: number, tick: number): boolean =>
+  hasReady(lane, tick) && hasRoom(lane, perWebhook, tick)
 
 /** Returns when the next lease expires, in milliseconds by the monotonic clock. */
 export const nextExpiry = ({ leases }: Lane): number =>

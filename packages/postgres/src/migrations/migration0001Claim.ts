@@ -25,7 +25,8 @@ const mostWebhooks = 512
  * fewest attempts in flight, and of its webhook with the fewest; chance decides between equals.
  * `mostInProject` says how many a webhook may have. Returns one row for each claim, without the texts if
  * they are too long or the event is missing, or one row without an event. `due_in` says in how many
- * milliseconds to look again, if it is known.
+ * milliseconds to look again, if it is known. The first row has in `kept_back` the webhooks of which a
+ * limit has kept back deliveries that are ready.
  */
 export const createClaim = (schema: string): string => `
   CREATE OR REPLACE FUNCTION ${schema}.claim(
@@ -34,7 +35,7 @@ export const createClaim = (schema: string): string => `
   ) RETURNS TABLE (
     event_id uuid, body text, project_id text, webhook_id uuid, url text, secrets text[],
     signing_key text, failures integer, failing_since timestamptz, claims integer, lease bigint,
-    looked_at uuid, due_in double precision
+    looked_at uuid, due_in double precision, kept_back uuid[]
   ) LANGUAGE plpgsql
   SET plan_cache_mode = force_generic_plan
   SET enable_seqscan = off SET enable_bitmapscan = off
@@ -54,6 +55,9 @@ export const createClaim = (schema: string): string => `
     lane_ids uuid[];
     lane_attempts bigint[];
     lane_of_project bigint[];
+    -- Webhooks with ready deliveries and no room, and those with both.
+    full_ids uuid[];
+    ready_ids uuid[];
   BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('${schema}.claim', 0));
     -- A claim that is lost in a crash of the server is made again.
@@ -122,16 +126,19 @@ export const createClaim = (schema: string): string => `
              (sum(m.attempts) OVER (PARTITION BY w.project_id))::bigint AS of_project
       FROM met m LEFT JOIN ${schema}.webhooks w ON w.id = m.id
     ), judged AS (
-      SELECT *, is_open AND (held_until > now) IS NOT TRUE AND of_project < per_project
-                AND attempts < CASE WHEN is_failing THEN least(1, asked_failing)
-                               ELSE ${mostInProject("of_project")} END AS has_room
+      SELECT *, is_open AND (held_until > now) IS NOT TRUE AS is_free,
+             of_project < per_project
+             AND attempts < CASE WHEN is_failing THEN least(1, asked_failing)
+                            ELSE ${mostInProject("of_project")} END AS has_room
       FROM counted WHERE step IS NOT NULL
     )
-    SELECT array_agg(id) FILTER (WHERE NOT is_open), array_agg(id) FILTER (WHERE has_room),
-           array_agg(attempts) FILTER (WHERE has_room),
-           array_agg(of_project) FILTER (WHERE has_room),
+    SELECT array_agg(id) FILTER (WHERE NOT is_open), array_agg(id) FILTER (WHERE is_free AND has_room),
+           array_agg(attempts) FILTER (WHERE is_free AND has_room),
+           array_agg(of_project) FILTER (WHERE is_free AND has_room),
+           coalesce(array_agg(id) FILTER (WHERE is_free AND NOT has_room AND step > 0), '{}'),
+           coalesce(array_agg(id) FILTER (WHERE is_free AND has_room AND step > 0), '{}'),
            (SELECT max(w.step) FROM walk w), (SELECT w.id FROM walk w ORDER BY w.step DESC LIMIT 1)
-    INTO closed_ids, lane_ids, lane_attempts, lane_of_project, steps, next
+    INTO closed_ids, lane_ids, lane_attempts, lane_of_project, full_ids, ready_ids, steps, next
     FROM judged;
 
     IF closed_ids IS NOT NULL THEN
@@ -173,13 +180,15 @@ export const createClaim = (schema: string): string => `
       RETURN QUERY
       WITH lane AS MATERIALIZED (
         SELECT w.id, w.project_id, w.failures > 0 AS is_failing, l.attempts, l.of_project,
+               CASE WHEN w.failures > 0 THEN 1 ELSE per_webhook - l.attempts END AS room,
                random() AS chance
         FROM unnest(lane_ids, lane_attempts, lane_of_project) l (id, attempts, of_project)
         JOIN ${schema}.webhooks w ON w.id = l.id
       ), candidates AS MATERIALIZED (
-        SELECT r.event_id, l.id, l.is_failing, l.chance, l.attempts + r.n AS nth,
-               l.of_project + row_number() OVER (
+        SELECT r.event_id, l.id, l.is_failing, l.chance, l.attempts + r.n AS nth, r.n <= l.room AS fits,
+               l.of_project + count(*) FILTER (WHERE r.n <= l.room) OVER (
                  PARTITION BY l.project_id ORDER BY l.attempts + r.n, l.chance
+                 ROWS UNBOUNDED PRECEDING
                ) AS turn
         FROM lane l
         CROSS JOIN LATERAL (
@@ -188,27 +197,37 @@ export const createClaim = (schema: string): string => `
             SELECT d.event_id, d.due_at, d.position FROM ${schema}.deliveries d
             WHERE d.webhook_id = l.id AND d.state = 'ready'
             ORDER BY d.due_at, d.position
-            LIMIT CASE WHEN l.is_failing THEN 1 ELSE per_webhook - l.attempts END
+            -- One more than it may have tells whether any are kept back.
+            LIMIT l.room + 1
           ) o
         ) r
       ), allowed AS (
-        SELECT *, row_number() OVER (PARTITION BY is_failing ORDER BY turn, chance) AS rank
+        SELECT *, fits AND turn <= per_project
+                  AND (is_failing OR nth <= ${mostInProject("(turn - 1)")}) AS is_allowed
         FROM candidates
-        WHERE turn <= per_project AND nth <= ${mostInProject("(turn - 1)")}
-      ), picked AS MATERIALIZED (
-        SELECT * FROM allowed
-        WHERE NOT is_failing OR rank <= asked_failing
-        ORDER BY turn, chance LIMIT asked
+      ), chosen AS (
+        SELECT *, is_allowed AND (NOT is_failing OR asked_failing >= row_number() OVER (
+                    PARTITION BY is_allowed, is_failing ORDER BY turn, chance
+                  )) AS is_chosen
+        FROM allowed
+      ), placed AS MATERIALIZED (
+        SELECT *, is_chosen AND asked >= row_number() OVER (
+                    ORDER BY is_chosen DESC, turn, chance
+                  ) AS is_picked
+        FROM chosen
       ), claimed AS (
         UPDATE ${schema}.deliveries d
         SET state = 'leased', due_at = now + lease_millis * interval '1 millisecond',
             claims = d.claims + 1, lease = nextval('${schema}.leases'), dispatcher = claimer
-        FROM picked p
-        WHERE d.event_id = p.event_id AND d.webhook_id = p.id
+        FROM placed p
+        WHERE p.is_picked AND d.event_id = p.event_id AND d.webhook_id = p.id
         RETURNING d.event_id, d.webhook_id, d.claims, d.lease, p.turn, p.chance
       )
       SELECT c.event_id, t.body, w.project_id, c.webhook_id, t.url, t.secrets, t.signing_key,
-             w.failures, w.failing_since, c.claims, c.lease, next, least(wait, lease_millis)
+             w.failures, w.failing_since, c.claims, c.lease, next, least(wait, lease_millis),
+             CASE WHEN row_number() OVER (ORDER BY c.turn, c.chance) = 1 THEN
+               full_ids || ARRAY(SELECT DISTINCT p.id FROM placed p WHERE NOT p.is_picked)
+             END
       FROM claimed c
       JOIN ${schema}.webhooks w ON w.id = c.webhook_id
       LEFT JOIN LATERAL (
@@ -228,6 +247,6 @@ export const createClaim = (schema: string): string => `
 
     RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::text, NULL::uuid, NULL::text,
       NULL::text[], NULL::text, NULL::integer, NULL::timestamptz, NULL::integer, NULL::bigint,
-      next, wait;
+      next, wait, full_ids || ready_ids;
   END $$
 `

@@ -11,6 +11,7 @@ import {
   claim as claimSql,
   claimParams,
   type ClaimRow,
+  keptBack,
   type Lease,
   nextDueMillis,
   nextPosition,
@@ -68,6 +69,7 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     return {
       claims: claimed.flatMap((one) => one.claim ?? []),
       nextDueMillis: nextDueMillis(rows, options),
+      keptBack: keptBack(rows),
     }
   }, turn.withPermit)
 

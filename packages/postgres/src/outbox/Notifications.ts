@@ -3,6 +3,7 @@
 import type { PgClientConfig } from "@effect/sql-pg/PgClient"
 import type { Change } from "@tenure/core/Outbox"
 import { WebhookId } from "@tenure/core/Webhook"
+import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Queue from "effect/Queue"
@@ -26,7 +27,7 @@ const heartbeatMillis = 5000
 
 /** Notifications among the processes that use one schema. */
 export interface Notifications {
-  /** The channel. A payload is empty, or the id of a webhook that was removed. */
+  /** The channel. A payload is the id of a webhook that was removed, or names the process that sends. */
   readonly channel: string
   /** Notifies all processes that a delivery may be due. */
   readonly notify: Effect.Effect<void>
@@ -64,12 +65,14 @@ export const make = Effect.fnUntraced(function* (
   connect: Effect.Effect<Connection | undefined, SqlError>,
 ) {
   const channel = `${executor.schema}.deliveries`
+  const own = `from ${(yield* WebCrypto).randomUUID()}`
   const received = yield* Latch.make()
   const requested = yield* Latch.make()
   const removed: Array<WebhookId> = []
   let listening: Connection | undefined
 
   const receive = (payload: string): void => {
+    if (payload === own) return
     if (WebhookId.is(payload)) removed.push(payload)
     received.openUnsafe()
   }
@@ -83,7 +86,7 @@ export const make = Effect.fnUntraced(function* (
   const send = Effect.gen(function* () {
     yield* requested.await
     yield* requested.close
-    yield* executor.executeApart("SELECT pg_notify($1, '')", [channel])
+    yield* executor.executeApart("SELECT pg_notify($1, $2)", [channel, own])
     yield* Effect.sleep(pauseMillis)
   })
 

@@ -53,6 +53,7 @@ export interface ClaimRow {
   readonly lease: bigint | null
   readonly looked_at: string
   readonly due_in: number | null
+  readonly kept_back: ReadonlyArray<string> | null
 }
 
 /** A claimed delivery. */
@@ -107,6 +108,10 @@ export const nextPosition = (
     lastWebhook: rows[0]?.looked_at ?? lastWebhook,
   }
 }
+
+/** The webhooks of which a limit has kept back deliveries. */
+export const keptBack = (rows: ReadonlyArray<ClaimRow>): ReadonlyArray<WebhookId> =>
+  rows[0]?.kept_back?.map(WebhookId) ?? []
 
 /** In how many milliseconds there may be more to claim, if it is known. */
 export const nextDueMillis = (

@@ -13,6 +13,7 @@ import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
+import { p1 } from "../../src/support/fixtures.ts"
 import { mutantsOf } from "./Mutant.ts"
 
 type Store = Outbox["Service"]
@@ -136,7 +137,19 @@ export const outbox = mutantsOf(Outbox, {
 
   "does not say when the next delivery is due": ({ claim }) => ({
     claim: (options) =>
-      Effect.map(claim(options), ({ claims }) => ({ claims, nextDueMillis: undefined })),
+      Effect.map(claim(options), (claimed) => ({ ...claimed, nextDueMillis: undefined })),
+  }),
+
+  "does not say what a limit has kept back": ({ claim }) => ({
+    claim: (options) => Effect.map(claim(options), (claimed) => ({ ...claimed, keptBack: [] })),
+  }),
+
+  "says that a limit has kept something back when nothing is ready": ({ claim }, context) => ({
+    claim: Effect.fnUntraced(function* (options) {
+      const claimed = yield* claim(options)
+      const webhooks = yield* Effect.orDie(Context.get(context, WebhookStore).list(p1))
+      return { ...claimed, keptBack: webhooks.map(({ id }) => id) }
+    }),
   }),
 
   "counts no failures of webhooks": claiming((one) => ({

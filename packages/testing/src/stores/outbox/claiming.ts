@@ -86,6 +86,45 @@ const otherProject = Effect.gen(function* () {
 const projectsOf = (all: ReadonlyArray<Claim>) =>
   all.map(({ webhook: { projectId } }) => projectId).toSorted()
 
+/** What a claim says about deliveries that a limit kept back. */
+const keptBackTests = ({ advance, test }: StoreTests): void => {
+  test("says of which webhooks a limit keeps back deliveries, until nothing of them is ready", () =>
+    Effect.gen(function* () {
+      const { outbox, webhooks } = yield* prepared(2)
+      const [one, other] = webhooks
+      if (one === undefined || other === undefined) return yield* Effect.die("no webhooks")
+      yield* publishMany(4)
+      yield* outbox.publishTo(event(p1), one.id)
+      const first = yield* claim(100, 4)
+      expect([first.claims.length, first.keptBack]).toEqual([8, [one.id]])
+      expect((yield* claim(100, 4)).keptBack).toEqual([one.id])
+      yield* Effect.forEach(first.claims, (each) => settle(each, delivered))
+      const last = yield* claim(100, 4)
+      expect([last.claims.length, last.keptBack]).toEqual([1, []])
+      expect((yield* claim(100, 4)).keptBack).toEqual([])
+    }))
+
+  test("says the same of a webhook that fails, or whose project has reached its limit", () =>
+    Effect.gen(function* () {
+      const { webhook } = yield* preparedWebhook
+      yield* publishMany(4)
+      expect((yield* claim(100, 4, 2)).keptBack).toEqual([webhook.id])
+      expect((yield* claim(100, 4, 2)).keptBack).toEqual([webhook.id])
+      yield* settle(yield* firstOf(yield* claims(1, 4)), retry(0))
+      expect((yield* claim(100, 4)).keptBack).toEqual([webhook.id])
+      yield* advance(leaseMillis)
+      expect((yield* claim(100, 4, 1000, 0)).keptBack).toEqual([webhook.id])
+    }))
+
+  test("does not say so of a webhook that is held, whose time it returns", () =>
+    Effect.gen(function* () {
+      yield* preparedWebhook
+      yield* publishMany(2)
+      yield* settle(yield* firstOf(yield* claims(1)), retry(0, 60_000))
+      expect((yield* claim()).keptBack).toEqual([])
+    }))
+}
+
 /** How many deliveries of a project or of a failing webhook may be claimed at a time. */
 const shareTests = ({ advance, test }: StoreTests): void => {
   test("respects the limit for each project, whatever the number of its webhooks", () =>
@@ -236,6 +275,7 @@ const leaseTests = ({ advance, test }: StoreTests): void => {
 export const claimingTests = (on: StoreTests): void => {
   on.describe("claim", () => {
     limitTests(on)
+    keptBackTests(on)
     shareTests(on)
     orderTests(on)
     leaseTests(on)
