@@ -38,6 +38,8 @@ const http = ({ rows }: Found): Chart => {
   }
 }
 
+const onPostgres = /^take on PostgreSQL, (.*): Tenure's RateLimitStore$/
+
 const limits = ({ rows }: Found): Chart => {
   const group = (title: string, measured: string) =>
     groupOf(title, rows, [{ measured, unit: "/s", as: "Tenure" }])
@@ -46,8 +48,7 @@ const limits = ({ rows }: Found): Chart => {
       `In memory, 100,000 clients, ${outcome}`,
       `take of three buckets, uniform, ${outcome}: Tenure's RateLimitStore`,
     )
-  const onPostgres = (clients: string) =>
-    group(`On PostgreSQL, ${clients}`, `take on PostgreSQL, ${clients}: Tenure's RateLimitStore`)
+  const takes = new Set(rows.map(({ measured }) => measured))
   return {
     name: "limits",
     title: "How many requests can be limited?",
@@ -55,8 +56,10 @@ const limits = ({ rows }: Found): Chart => {
     groups: [
       inMemory("admitted"),
       inMemory("refused"),
-      onPostgres("uniform keys"),
-      onPostgres("one hot key"),
+      ...[...takes].flatMap((measured) => {
+        const [, clients] = onPostgres.exec(measured) ?? []
+        return clients === undefined ? [] : [group(`On PostgreSQL, ${clients}`, measured)]
+      }),
     ],
   }
 }
