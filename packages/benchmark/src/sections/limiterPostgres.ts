@@ -20,10 +20,17 @@ import { type Row, rowsOf, type Section, type Settings } from "../measurement.ts
 import { compare, loops } from "../rounds.ts"
 import type { Target } from "../target.ts"
 
-const concurrency = 32
+/** How many takes there are at the same time, and how many connections for them. */
+interface Load {
+  readonly concurrency: number
+  readonly maxConnections: number
+}
 
-/** Everybody has as many connections as there are takes at the same time. */
-const maxConnections = concurrency
+/** The connections that the store has by default. */
+const usual: Load = { concurrency: 64, maxConnections: 10 }
+
+/** As many connections as takes. */
+const plentiful: Load = { concurrency: 32, maxConnections: 32 }
 
 /** A limiter on the database; the promise of a take tells whether it was admitted. */
 interface Limiter {
@@ -39,7 +46,7 @@ const policy = TokenBucket.policy({ limit: 10_000_000, window: Millis(300 * 86_4
 const policies = { address: policy, key: policy, burst: policy }
 
 /** The store alone. */
-const tenureStore = (url: string): Limiter => {
+const tenureStore = (url: string, { maxConnections }: Load): Limiter => {
   const runtime = ManagedRuntime.make(postgres({ url, schema, maxConnections }))
   return {
     name: "Tenure's RateLimitStore",
@@ -54,7 +61,7 @@ const tenureStore = (url: string): Limiter => {
 }
 
 /** The service, which remembers refusals; one request an hour for each client. */
-const tenureService = (url: string): Limiter => {
+const tenureService = (url: string, { maxConnections }: Load): Limiter => {
   const limit = { limit: 1, window: "1 hour" } as const
   const service = RateLimiter.layer(
     Setting.readSync(limiterOptions, { perKey: limit, perAddress: limit, burst: limit }),
@@ -85,8 +92,17 @@ const makeFlexible = (options: Options): Promise<RateLimiterPostgres> =>
     })
   })
 
+interface Peer {
+  readonly name: string
+  readonly options: Partial<Options>
+}
+
 /** Three limiters of rate-limiter-flexible, in sequence; the first that refuses is the last asked. */
-const flexible = async (url: string, name: string, options: Partial<Options>): Promise<Limiter> => {
+const flexible = async (
+  url: string,
+  { maxConnections }: Load,
+  { name, options }: Peer,
+): Promise<Limiter> => {
   const storeClient = new pg.Pool({ connectionString: url, max: maxConnections })
   const make = (keyPrefix: string) =>
     makeFlexible({
@@ -124,20 +140,44 @@ interface Situation {
   readonly measured: string
   readonly client: () => Client
   readonly isAdmitted: boolean
+  readonly load: Load
   readonly target: Target
-  readonly tenure: (url: string) => Limiter
-  readonly peers: ReadonlyArray<{ readonly name: string; readonly options: Partial<Options> }>
+  readonly tenure: (url: string, load: Load) => Limiter
+  readonly peers: ReadonlyArray<Peer>
 }
 
 const name = "rate-limiter-flexible"
 
+/** Any of so many clients. */
+const anyOf = (count: number): Client => clientOf(Math.floor(Math.random() * count))
+
 const situations = ({ pick }: Settings): ReadonlyArray<Situation> => {
   const keys = pick(100_000, 1000)
+  const some = pick(2000, 200)
   return [
     {
-      measured: "take on PostgreSQL, uniform keys",
-      client: () => clientOf(Math.floor(Math.random() * keys)),
+      measured: "take on PostgreSQL, 2,000 keys, 10 connections",
+      client: () => anyOf(some),
       isAdmitted: true,
+      load: usual,
+      target: { of: "ratio", atLeast: 4 },
+      tenure: tenureStore,
+      peers: [{ name, options: {} }],
+    },
+    {
+      measured: "take on PostgreSQL, 2,000 keys of one address, 10 connections",
+      client: () => ({ ...anyOf(some), address: "192.0.2.1" }),
+      isAdmitted: true,
+      load: usual,
+      target: { of: "ratio", atLeast: 4 },
+      tenure: tenureStore,
+      peers: [{ name, options: {} }],
+    },
+    {
+      measured: "take on PostgreSQL, 100,000 keys",
+      client: () => anyOf(keys),
+      isAdmitted: true,
+      load: plentiful,
       target: { of: "ratio", atLeast: 1.8 },
       tenure: tenureStore,
       peers: [{ name, options: {} }],
@@ -146,6 +186,7 @@ const situations = ({ pick }: Settings): ReadonlyArray<Situation> => {
       measured: "take on PostgreSQL, one hot key",
       client: () => clientOf(keys + 1),
       isAdmitted: true,
+      load: plentiful,
       target: { of: "ratio", atLeast: 2 },
       tenure: tenureStore,
       peers: [{ name, options: {} }],
@@ -154,6 +195,7 @@ const situations = ({ pick }: Settings): ReadonlyArray<Situation> => {
       measured: "take on PostgreSQL, one exhausted key",
       client: () => clientOf(keys + 2),
       isAdmitted: false,
+      load: plentiful,
       target: { of: "ratio", atLeast: 5 },
       tenure: tenureService,
       peers: [
@@ -165,10 +207,10 @@ const situations = ({ pick }: Settings): ReadonlyArray<Situation> => {
   ]
 }
 
-const contestant = ({ name: of, take }: Limiter, { client, isAdmitted }: Situation) => ({
+const contestant = ({ name: of, take }: Limiter, { client, isAdmitted, load }: Situation) => ({
   name: of,
   run: (seconds: number) =>
-    loops(concurrency, seconds, async () => {
+    loops(load.concurrency, seconds, async () => {
       if ((await take(client())) !== isAdmitted) throw new Error(`${of} judged wrongly`)
     }),
 })
@@ -178,9 +220,10 @@ const measure = async (
   situation: Situation,
   settings: Settings,
 ): Promise<ReadonlyArray<Row>> => {
-  const tenure = situation.tenure(url)
+  const { load } = situation
+  const tenure = situation.tenure(url, load)
   const peers: Array<Limiter> = []
-  for (const peer of situation.peers) peers.push(await flexible(url, peer.name, peer.options))
+  for (const peer of situation.peers) peers.push(await flexible(url, load, peer))
   const all = [tenure, ...peers]
   if (!situation.isAdmitted) for (const { take } of all) await take(situation.client())
   const field = {
@@ -197,7 +240,7 @@ const measure = async (
   ]
 }
 
-/** Takes a second, each on three buckets, 32 at the same time. */
+/** Takes a second, each on three buckets. */
 export const limiterPostgres: Section = {
   name: "limiter-postgres",
   measure: async (settings) => {

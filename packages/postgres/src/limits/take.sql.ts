@@ -1,10 +1,10 @@
 import * as TokenBucket from "@tenure/core/TokenBucket"
 import { bigint, text } from "../connection/parameters.ts"
+import type { Bucket } from "./Bucket.ts"
 
 /**
- * Takes up to `$1` tokens, the same number from each bucket. Returns one row for each bucket, in
- * order: the time at which the bucket was full again before, the number of tokens taken, and the
- * time of the database's clock. Times are in microseconds.
+ * Takes up to `$1` tokens for one client, the same number from each bucket. Returns one `FoundRow` for
+ * each bucket, in order.
  *
  * The statement has no ON CONFLICT, so that one of two statements that insert the same bucket fails
  * as a whole and runs again. Otherwise its decision would rest on a bucket that it did not see.
@@ -47,14 +47,8 @@ export const take = (schema: string, count: number): string => {
       SELECT s.key, s.tat + d.taken * s.increment FROM state s, decision d
       WHERE NOT s.is_kept AND d.taken > 0
     )
-    SELECT s.tat, s.now, d.taken FROM state s, decision d ORDER BY s.n
+    SELECT s.tat::float8, s.now::float8, d.taken::integer FROM state s, decision d ORDER BY s.n
   `
-}
-
-/** A bucket, and its key in the table. */
-export interface Bucket {
-  readonly key: string
-  readonly policy: TokenBucket.Policy
 }
 
 /** The parameters of `take`. */
@@ -66,10 +60,3 @@ export const takeParams = (buckets: ReadonlyArray<Bucket>, count: number) => [
     bigint(TokenBucket.span(policy)),
   ]),
 ]
-
-/** A row of `take`. */
-export interface TakeRow {
-  readonly tat: bigint
-  readonly now: bigint
-  readonly taken: bigint
-}
