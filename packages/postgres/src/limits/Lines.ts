@@ -10,14 +10,14 @@ import { type Bucket, bucketsOf } from "./Bucket.ts"
 import * as Selection from "./Selection.ts"
 
 /** A take, and who waits for its outcome. */
-export interface Waiting {
+interface Waiting {
   readonly resume: (take: Exit.Exit<Take, StoreUnavailable>) => void
   /** When it came, in milliseconds. */
   readonly since: number
 }
 
 /** The takes of a client that wait. */
-export interface Line {
+interface Line {
   readonly buckets: ReadonlyArray<Bucket>
   readonly waiting: Array<Waiting>
   isQueued: boolean
@@ -107,6 +107,15 @@ export const make = (bounds: Bounds): Lines => {
     }
   }
 
+  /** Removes and returns the lines of the next statement. */
+  const select = (): ReadonlyArray<Line> => {
+    const { chosen, rest } = Selection.select([...first, ...queue, ...last], busy, bounds)
+    queue = rest
+    first = []
+    last = []
+    return chosen
+  }
+
   /** Removes takes from a line. Fails those that have waited too long. */
   const demandOf = (line: Line, now: number): Demand => {
     line.isQueued = false
@@ -158,16 +167,17 @@ export const make = (bounds: Bounds): Lines => {
     },
 
     next: (now) => {
-      const { chosen, rest } = Selection.select([...first, ...queue, ...last], busy, bounds)
-      queue = rest
-      first = []
-      last = []
-      const demands = chosen.map((line) => demandOf(line, now))
-      for (const { line, takes } of demands) {
-        if (takes.length > 0) count(line, 1)
-        else keep(line)
+      // Who no longer waits may be all that was selected.
+      for (let chosen = select(); chosen.length > 0; chosen = select()) {
+        const demands = chosen.map((line) => demandOf(line, now))
+        for (const { line, takes } of demands) {
+          if (takes.length > 0) count(line, 1)
+          else keep(line)
+        }
+        const wanted = demands.filter(({ takes }) => takes.length > 0)
+        if (wanted.length > 0) return wanted
       }
-      return demands.filter(({ takes }) => takes.length > 0)
+      return []
     },
 
     settle: ({ line }, undecided) => {
