@@ -161,7 +161,7 @@ describe("a project that somebody has locked", () => {
             outbox.claim({
               limit: 1,
               failing: 1,
-              perWebhook: 1,
+              perWebhook: { least: 1, most: 1 },
               perProject: 1,
               leaseMillis: 60_000,
             }),
@@ -229,7 +229,7 @@ describe("webhooks with ready deliveries", () => {
         const options = {
           limit: 5,
           failing: 5,
-          perWebhook: 4,
+          perWebhook: { least: 4, most: 4 },
           perProject: 100,
           leaseMillis: 60_000,
         }
@@ -264,7 +264,7 @@ describe("a webhook beside more than a thousand that fail", () => {
       const claim = outbox.claim({
         limit: 10,
         failing: 0,
-        perWebhook: 4,
+        perWebhook: { least: 4, most: 4 },
         perProject: 100,
         leaseMillis: 60_000,
       })
@@ -287,7 +287,7 @@ describe("an attempt whose response PostgreSQL cannot store", () => {
       const { claims } = yield* outbox.claim({
         limit: 1,
         failing: 1,
-        perWebhook: 4,
+        perWebhook: { least: 4, most: 4 },
         perProject: 100,
         leaseMillis: 60_000,
       })

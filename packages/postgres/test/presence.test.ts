@@ -47,7 +47,7 @@ const startStores = () => {
         outbox.claim({
           limit: 10,
           failing: 10,
-          perWebhook: 4,
+          perWebhook: { least: 4, most: 4 },
           perProject: 100,
           leaseMillis: 60_000,
         }),

@@ -228,7 +228,7 @@ describe("a delivery", () => {
         const claimed = yield* outbox.claim({
           limit: 1,
           failing: 1,
-          perWebhook: 4,
+          perWebhook: { least: 4, most: 4 },
           perProject: 100,
           leaseMillis: 500,
         })

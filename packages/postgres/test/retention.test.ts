@@ -57,7 +57,7 @@ const claim = Effect.flatMap(Outbox, (outbox) =>
   outbox.claim({
     limit: 10,
     failing: 10,
-    perWebhook: 10,
+    perWebhook: { least: 10, most: 10 },
     perProject: 100,
     leaseMillis: 60_000,
   }),

@@ -3,6 +3,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Concurrency from "./Concurrency.ts"
 import type { Claim } from "./Outbox.ts"
 import type { WebhookId } from "./Webhook.ts"
 
@@ -101,9 +102,6 @@ export const make = (onEnd: (webhookId: WebhookId, isSmooth: boolean) => void): 
   }
 }
 
-// The most attempts in flight for one webhook.
-const mostPerWebhook = 4
-
 // A project may have an eighth of the room: the rest is for other projects.
 const projectsToShare = 8
 
@@ -119,16 +117,16 @@ export interface Room {
   readonly limit: number
   /** The most of them for webhooks whose attempts fail. */
   readonly failing: number
-  /** The most attempts in flight for each webhook, including those that were claimed earlier. */
-  readonly perWebhook: number
+  /** Bounds of the concurrency of each webhook. */
+  readonly perWebhook: Concurrency.Range
   /** The most attempts in flight for each project, including those that were claimed earlier. */
   readonly perProject: number
 }
 
 /**
  * Returns the room for more attempts. The less room there is, the less each project gets and, from the
- * half on, each webhook, so that many that hang do not delay the others: `n` projects that take all they
- * get leave about `most / (1 + n / 8)`.
+ * half on, each webhook, whatever its concurrency, so that many that hang do not delay the others: `n`
+ * projects that take all they get leave about `most / (1 + n / 8)`.
  *
  * @param most - the number of attempts that may be in flight
  * @returns `undefined` if there is no room
@@ -136,10 +134,12 @@ export interface Room {
 export const room = ({ all, failing }: Count, most: number): Room | undefined => {
   const free = most - all
   if (free <= 0) return undefined
+  const hasHalf = 2 * free >= most
+  const least = Math.ceil((2 * Concurrency.range.least * free) / most)
   return {
     limit: Math.ceil(free / claimsToShare),
     failing: Math.max(0, Math.ceil(most / failingToShare) - failing),
-    perWebhook: Math.min(mostPerWebhook, Math.ceil((2 * mostPerWebhook * free) / most)),
+    perWebhook: hasHalf ? Concurrency.range : { least, most: least },
     perProject: Math.ceil(free / projectsToShare),
   }
 }

@@ -5,6 +5,7 @@ import type * as Effect from "effect/Effect"
 import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import type { Event, EventId, EventType } from "../events/Event.ts"
+import type * as Concurrency from "./Concurrency.ts"
 import type { StoredSecret } from "./StoredSecret.ts"
 import type { WebhookDisabled, WebhookId, WebhookNotFound } from "./Webhook.ts"
 
@@ -105,16 +106,15 @@ export interface Claimed {
 }
 
 /**
- * Returns how many deliveries of each webhook of a project may be claimed at a time. The closer the
- * project is to its limit, the fewer: webhooks that hang leave room for the others of their project.
+ * Returns how many deliveries of a webhook may be claimed at a time. The closer its project is to its
+ * limit, the fewer: webhooks that hang leave room for the others of their project.
  *
+ * @param concurrency - the concurrency of the webhook
  * @param claimed - how many deliveries of the project are claimed
  * @returns 0 if the project has reached its limit
  */
-export const mostInProject = (
-  { perProject, perWebhook }: { readonly perProject: number; readonly perWebhook: number },
-  claimed: number,
-): number => Math.max(0, Math.ceil((perWebhook * (perProject - claimed)) / perProject))
+export const mostInProject = (concurrency: number, perProject: number, claimed: number): number =>
+  Math.max(0, Math.ceil((concurrency * (perProject - claimed)) / perProject))
 
 /** A change that concerns dispatchers. */
 export type Change =
@@ -157,22 +157,23 @@ export class Outbox extends Context.Service<
      *
      * @param options.limit - the most deliveries to claim
      * @param options.failing - the most of them that may be for webhooks whose attempts fail
-     * @param options.perWebhook - the most deliveries of one webhook that may be claimed at a time, in
-     *   all processes, including those claimed earlier; fewer as its project uses up its limit, see
-     *   `mostInProject`
-     * @param options.perProject - the same for all webhooks of one project together
+     * @param options.perWebhook - the bounds within which the concurrency of a webhook says how many of
+     *   its deliveries may be claimed at a time, in all processes, including those claimed earlier; fewer
+     *   as its project uses up its limit, see `mostInProject`
+     * @param options.perProject - the most deliveries of all webhooks of one project together
      */
     readonly claim: (options: {
       readonly limit: number
       readonly failing: number
-      readonly perWebhook: number
+      readonly perWebhook: Concurrency.Range
       readonly perProject: number
       readonly leaseMillis: number
     }) => Effect.Effect<Claimed, StoreUnavailable>
 
     /**
-     * Records the attempt and the new state of the delivery. Returns `false`, and changes nothing, if
-     * the lease has expired or the delivery was cancelled.
+     * Records the attempt and the new state of the delivery, and adapts the concurrency of the webhook
+     * as `Concurrency` says. Returns `false`, and changes nothing, if the lease has expired or the
+     * delivery was cancelled.
      */
     readonly settle: (
       claim: Claim,

@@ -229,7 +229,7 @@ describe("when the dispatcher stops", () => {
         const { claims } = yield* outbox.claim({
           limit: 10,
           failing: 10,
-          perWebhook: 4,
+          perWebhook: { least: 4, most: 4 },
           perProject: 100,
           leaseMillis: 1000,
         })

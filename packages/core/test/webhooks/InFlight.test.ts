@@ -105,8 +105,9 @@ describe("the room for more attempts", () => {
         else {
           expect(room?.limit).toBeGreaterThanOrEqual(1)
           expect(room?.limit).toBeLessThanOrEqual(most - size)
-          expect(room?.perWebhook).toBeGreaterThanOrEqual(1)
-          expect(room?.perWebhook).toBeLessThanOrEqual(4)
+          expect(room?.perWebhook.least).toBeGreaterThanOrEqual(1)
+          expect(room?.perWebhook.least).toBeLessThanOrEqual(4)
+          expect(room?.perWebhook.most).toBe(2 * size <= most ? 16 : room?.perWebhook.least)
           expect(room?.perProject).toBeGreaterThanOrEqual(1)
           expect(room?.perProject).toBeLessThanOrEqual(most - size)
         }
@@ -115,8 +116,14 @@ describe("the room for more attempts", () => {
   })
 
   it("is smaller for each webhook the less is free: the last eighth is for webhooks without attempts", () => {
-    const perWebhook = (size: number) => roomFor(size, 1024)?.perWebhook
-    expect([0, 256, 512, 768, 1023].map(perWebhook)).toEqual([4, 4, 4, 2, 1])
+    const perWebhook = (size: number) => Object.values(roomFor(size, 1024)?.perWebhook ?? {})
+    expect([0, 512, 513, 768, 1023].map(perWebhook)).toEqual([
+      [4, 16],
+      [4, 16],
+      [4, 4],
+      [2, 2],
+      [1, 1],
+    ])
   })
 
   it("is for failing webhooks until they have half of it, and for the others as long as it lasts", () => {
@@ -146,18 +153,16 @@ describe("the room for more attempts", () => {
 })
 
 describe("the most deliveries of a webhook within the limit of its project", () => {
-  const limits = fc.record({
-    perProject: fc.integer({ min: 1, max: 1000 }),
-    perWebhook: fc.integer({ min: 1, max: 16 }),
-  })
+  const limits = fc.integer({ min: 1, max: 1000 })
+  const concurrencies = fc.integer({ min: 1, max: 16 })
 
   it("is at least one below the limit, none at the limit, and never grows with what is claimed", () => {
     fc.assert(
-      fc.property(limits, fc.nat({ max: 2000 }), (limit, claimed) => {
-        const most = mostInProject(limit, claimed)
-        expect(most > 0).toBe(claimed < limit.perProject)
-        expect(most).toBeLessThanOrEqual(limit.perWebhook)
-        expect(mostInProject(limit, claimed + 1)).toBeLessThanOrEqual(most)
+      fc.property(concurrencies, limits, fc.nat({ max: 2000 }), (concurrency, limit, claimed) => {
+        const most = mostInProject(concurrency, limit, claimed)
+        expect(most > 0).toBe(claimed < limit)
+        expect(most).toBeLessThanOrEqual(concurrency)
+        expect(mostInProject(concurrency, limit, claimed + 1)).toBeLessThanOrEqual(most)
       }),
     )
   })

@@ -1,5 +1,6 @@
 /** The deliveries of all webhooks. Each webhook has a lane. Projects take turns, and so do their lanes. */
 
+import * as Concurrency from "@tenure/core/Concurrency"
 import type { Event } from "@tenure/core/Event"
 import type { Moment } from "@tenure/core/Moment"
 import {
@@ -119,11 +120,12 @@ const claimOne = (
   now: Moment,
 ): Claim | undefined => {
   const { tick } = now
-  const perWebhook = mostInProject(options, group.leased)
   group.turns.wake(tick)
   for (const lane of group.turns.queue()) {
     expire(deliveries, lane, tick)
-    const isReady = Lane.isReady(lane, perWebhook, tick)
+    const concurrency = Concurrency.within(lane.concurrency, options.perWebhook)
+    const most = mostInProject(concurrency, options.perProject, group.leased)
+    const isReady = Lane.isReady(lane, most, tick)
     deliveries.keptBack.add(lane)
     // It keeps its place, because the next claim may allow more.
     if (isReady && lane.failures > 0 && options.failing === 0) continue
@@ -134,7 +136,7 @@ const claimOne = (
       const token = String(++deliveries.counts.claimed)
       return Lane.lease(lane, job, token, options.leaseMillis, now)
     }
-    group.turns.park(lane, Lane.nextAt(lane, perWebhook, tick))
+    group.turns.park(lane, Lane.nextAt(lane, most, tick))
   }
   return undefined
 }

@@ -1,5 +1,6 @@
 /** The deliveries of one webhook that have not ended, and how its attempts went. */
 
+import * as Concurrency from "@tenure/core/Concurrency"
 import type { Moment } from "@tenure/core/Moment"
 import type { Claim, Settlement } from "@tenure/core/Outbox"
 import type { StoredWebhook } from "@tenure/core/Webhook"
@@ -26,12 +27,15 @@ interface Health {
 /** The lane of a webhook. */
 export interface Lane extends Health {
   webhook: StoredWebhook
+  concurrency: number
   readonly waiting: Heap.Heap<Job.Job>
   /** The claimed jobs by the tokens of their leases. */
   readonly leases: Map<string, Lease>
 }
 
-const untried: Health = { failures: 0, failingSince: undefined, heldUntil: -Infinity }
+const well: Health = { failures: 0, failingSince: undefined, heldUntil: -Infinity }
+
+const untried = { ...well, concurrency: Concurrency.initial }
 
 /** Makes an empty lane. */
 export const make = (webhook: StoredWebhook): Lane => ({
@@ -44,7 +48,7 @@ export const make = (webhook: StoredWebhook): Lane => ({
 /** Tells whether the webhook is enabled. */
 export const isOpen = ({ webhook }: Lane): boolean => webhook.disabledAt === undefined
 
-/** Replaces the webhook. Enabling it again resets its failures. */
+/** Replaces the webhook. Enabling it again resets its health and concurrency. */
 export const update = (lane: Lane, webhook: StoredWebhook): void => {
   if (!isOpen(lane) && webhook.disabledAt === undefined) Object.assign(lane, untried)
   lane.webhook = webhook
@@ -57,11 +61,8 @@ export const jobsOf = ({ leases, waiting }: Lane): ReadonlyArray<Job.Job> => [
 ]
 
 /** Tells whether another job may be claimed now, if one is due. */
-const hasRoom = (
-  { failures, heldUntil, leases }: Lane,
-  perWebhook: number,
-  tick: number,
-): boolean => heldUntil <= tick && leases.size < (failures > 0 ? 1 : perWebhook)
+const hasRoom = ({ failures, heldUntil, leases }: Lane, most: number, tick: number): boolean =>
+  heldUntil <= tick && leases.size < (failures > 0 ? 1 : most)
 
 /** Tells whether the next job is due, and the webhook not held. */
 export const hasReady = ({ heldUntil, waiting }: Lane, tick: number): boolean => {
@@ -70,8 +71,8 @@ export const hasReady = ({ heldUntil, waiting }: Lane, tick: number): boolean =>
 }
 
 /** Tells whether the next job is due and may be claimed. */
-export const isReady = (lane: Lane, perWebhook: number, tick: number): boolean =>
-  hasReady(lane, tick) && hasRoom(lane, perWebhook, tick)
+export const isReady = (lane: Lane, most: number, tick: number): boolean =>
+  hasReady(lane, tick) && hasRoom(lane, most, tick)
 
 /** Returns when the next lease expires, in milliseconds by the monotonic clock. */
 export const nextExpiry = ({ leases }: Lane): number =>
@@ -82,10 +83,10 @@ export const nextExpiry = ({ leases }: Lane): number =>
  *
  * @returns milliseconds by the monotonic clock, or `Infinity` for never
  */
-export const nextAt = (lane: Lane, perWebhook: number, tick: number): number => {
+export const nextAt = (lane: Lane, most: number, tick: number): number => {
   const { heldUntil, waiting } = lane
   const next = waiting.peek()
-  const mayWait = next !== undefined && (heldUntil > tick || hasRoom(lane, perWebhook, tick))
+  const mayWait = next !== undefined && (heldUntil > tick || hasRoom(lane, most, tick))
   const due = mayWait ? Math.max(next.dueTick, heldUntil) : Infinity
   return Math.min(due, nextExpiry(lane))
 }
@@ -124,8 +125,10 @@ const holdMillisOf = (settlement: Settlement): number =>
 /** Records how an attempt went. */
 export const recordAttempt = (lane: Lane, settlement: Settlement, { tick, unix }: Moment): void => {
   if (settlement._tag === "Delivered") {
-    Object.assign(lane, untried)
+    Object.assign(lane, well)
+    lane.concurrency = Concurrency.afterSuccess(lane.concurrency)
   } else {
+    lane.concurrency = Concurrency.afterFailure(lane.concurrency)
     lane.failures++
     lane.failingSince ??= unix
     lane.heldUntil = Math.max(lane.heldUntil, tick + holdMillisOf(settlement))

@@ -73,7 +73,9 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     failures      integer NOT NULL DEFAULT 0,
     failing_since timestamptz,
     -- No attempt starts before this time.
-    held_until    timestamptz
+    held_until    timestamptz,
+    -- How many attempts may be in flight.
+    concurrency   integer NOT NULL DEFAULT 4
   )
   `,
   `CREATE INDEX webhooks_held ON ${schema}.webhooks (held_until) WHERE held_until IS NOT NULL`,

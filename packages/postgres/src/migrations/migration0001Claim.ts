@@ -1,6 +1,9 @@
+// The concurrency of a webhook `w` within the bounds that are asked for.
+const concurrency = "greatest(least_per_webhook, least(w.concurrency, most_per_webhook))"
+
 // What `mostInProject` of the core returns, if `claimed` deliveries of the project are claimed.
 const mostInProject = (claimed: string): string =>
-  `(per_webhook * (per_project - ${claimed}) + per_project - 1) / per_project`
+  `(concurrency * (per_project - ${claimed}) + per_project - 1) / per_project`
 
 // The most bytes of the texts of a claim. Longer rows would not fit into a message of the protocol.
 const mostBytes = 8 * 1024 * 1024
@@ -30,8 +33,9 @@ const mostWebhooks = 512
  */
 export const createClaim = (schema: string): string => `
   CREATE OR REPLACE FUNCTION ${schema}.claim(
-    claimer uuid, last_lease bigint, asked integer, asked_failing integer, per_webhook integer,
-    per_project integer, lease_millis integer, last_webhook uuid, first_webhooks uuid[]
+    claimer uuid, last_lease bigint, asked integer, asked_failing integer,
+    least_per_webhook integer, most_per_webhook integer, per_project integer,
+    lease_millis integer, last_webhook uuid, first_webhooks uuid[]
   ) RETURNS TABLE (
     event_id uuid, body text, project_id text, webhook_id uuid, url text, secrets text[],
     signing_key text, failures integer, failing_since timestamptz, claims integer, lease bigint,
@@ -122,7 +126,7 @@ export const createClaim = (schema: string): string => `
       GROUP BY m.id
     ), counted AS (
       SELECT m.*, w.held_until, w.failures > 0 AS is_failing,
-             w.id IS NOT NULL AND w.disabled_at IS NULL AS is_open,
+             w.id IS NOT NULL AND w.disabled_at IS NULL AS is_open, ${concurrency} AS concurrency,
              (sum(m.attempts) OVER (PARTITION BY w.project_id))::bigint AS of_project
       FROM met m LEFT JOIN ${schema}.webhooks w ON w.id = m.id
     ), judged AS (
@@ -180,17 +184,18 @@ export const createClaim = (schema: string): string => `
       RETURN QUERY
       WITH lane AS MATERIALIZED (
         SELECT w.id, w.project_id, w.failures > 0 AS is_failing, l.attempts, l.of_project,
-               CASE WHEN w.failures > 0 THEN 1 ELSE per_webhook - l.attempts END AS room,
-               random() AS chance
+               ${concurrency} AS concurrency, random() AS chance
         FROM unnest(lane_ids, lane_attempts, lane_of_project) l (id, attempts, of_project)
         JOIN ${schema}.webhooks w ON w.id = l.id
       ), candidates AS MATERIALIZED (
-        SELECT r.event_id, l.id, l.is_failing, l.chance, l.attempts + r.n AS nth, r.n <= l.room AS fits,
-               l.of_project + count(*) FILTER (WHERE r.n <= l.room) OVER (
+        SELECT r.event_id, l.id, l.is_failing, l.chance, l.concurrency, l.attempts + r.n AS nth,
+               r.n <= l.room AS fits, l.of_project + count(*) FILTER (WHERE r.n <= l.room) OVER (
                  PARTITION BY l.project_id ORDER BY l.attempts + r.n, l.chance
                  ROWS UNBOUNDED PRECEDING
                ) AS turn
-        FROM lane l
+        FROM (
+          SELECT *, CASE WHEN is_failing THEN 1 ELSE concurrency - attempts END AS room FROM lane
+        ) l
         CROSS JOIN LATERAL (
           SELECT o.event_id, row_number() OVER (ORDER BY o.due_at, o.position) AS n
           FROM (

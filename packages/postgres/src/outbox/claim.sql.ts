@@ -7,7 +7,7 @@ import { bigint, integer, uuid, uuids } from "../connection/parameters.ts"
 
 /** Claims deliveries, by calling the function `claim` of the migrations, where it is described. */
 export const claim = (schema: string): string =>
-  `SELECT * FROM ${schema}.claim($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+  `SELECT * FROM ${schema}.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 
 type ClaimOptions = Parameters<Outbox["Service"]["claim"]>[0]
 
@@ -31,7 +31,8 @@ export const claimParams = (
   bigint(lastLease),
   integer(limit),
   integer(failing),
-  integer(perWebhook),
+  integer(perWebhook.least),
+  integer(perWebhook.most),
   integer(perProject),
   integer(Math.ceil(leaseMillis)),
   uuid(lastWebhook),

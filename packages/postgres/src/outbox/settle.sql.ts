@@ -1,3 +1,4 @@
+import * as Concurrency from "@tenure/core/Concurrency"
 import type { Event } from "@tenure/core/Event"
 import type { Claim, Settlement } from "@tenure/core/Outbox"
 import { bigints, instants, texts, uuids } from "../connection/parameters.ts"
@@ -6,6 +7,8 @@ import { publishing } from "./fragments.sql.ts"
 // Whether the claim `a` of the delivery `d` still holds.
 const holds = `d.event_id = a.delivered_id AND d.webhook_id = a.webhook_id
       AND d.state = 'leased' AND d.lease = a.lease AND d.due_at > clock_timestamp()`
+
+const { least, most } = Concurrency.range
 
 const settledColumns = `n, webhook_id, outcome, hold_millis, event_id, event_type, at, body,
       project_id, disabled_at`
@@ -64,23 +67,33 @@ export const settle = (schema: string): string => `
   settled AS (
     SELECT ${settledColumns} FROM ended UNION ALL SELECT ${settledColumns} FROM changed
   ),
+  outcomes AS (
+    SELECT webhook_id, bool_or(outcome = 'disabled') AS disabled,
+           (count(*) FILTER (WHERE outcome = 'delivered'))::integer AS succeeded,
+           (count(*) FILTER (WHERE outcome IN ('later', 'failed', 'disabled')))::integer AS failed,
+           max(hold_millis) * interval '1 millisecond' AS hold
+    FROM settled GROUP BY webhook_id
+  ),
+  -- All statements lock webhooks in the same order, too.
+  locked AS MATERIALIZED (
+    SELECT w.id FROM ${schema}.webhooks w JOIN outcomes s ON s.webhook_id = w.id
+    WHERE s.failed > 0 OR s.succeeded > 0 AND (w.failures > 0 OR w.concurrency < ${most})
+    ORDER BY w.id FOR NO KEY UPDATE OF w
+  ),
   paced AS (
     UPDATE ${schema}.webhooks w
-    SET failures = CASE WHEN s.succeeded THEN 0 ELSE w.failures + s.failed END,
-        failing_since = CASE WHEN s.succeeded THEN NULL
+    SET failures = CASE WHEN s.succeeded > 0 THEN 0 ELSE w.failures + s.failed END,
+        failing_since = CASE WHEN s.succeeded > 0 THEN NULL
                         ELSE coalesce(w.failing_since, clock_timestamp()) END,
-        held_until = CASE WHEN s.succeeded THEN NULL
+        held_until = CASE WHEN s.succeeded > 0 THEN NULL
                      ELSE greatest(w.held_until, clock_timestamp() + s.hold) END,
+        -- As \`Concurrency\` of the core says, as if the successes had come first.
+        concurrency = greatest(${least}, least(${most}, w.concurrency + s.succeeded)
+                                         >> least(s.failed, 30)),
         disabled_at = CASE WHEN s.disabled THEN coalesce(w.disabled_at, clock_timestamp())
                       ELSE w.disabled_at END
-    FROM (
-      SELECT webhook_id, bool_or(outcome = 'delivered') AS succeeded,
-             bool_or(outcome = 'disabled') AS disabled,
-             count(*) FILTER (WHERE outcome IN ('later', 'failed', 'disabled')) AS failed,
-             max(hold_millis) * interval '1 millisecond' AS hold
-      FROM settled GROUP BY webhook_id
-    ) s
-    WHERE w.id = s.webhook_id AND (s.failed > 0 OR s.succeeded AND w.failures > 0)
+    FROM locked l JOIN outcomes s ON s.webhook_id = l.id
+    WHERE w.id = l.id
   ),
   announced AS (
     SELECT DISTINCT ON (webhook_id) * FROM settled

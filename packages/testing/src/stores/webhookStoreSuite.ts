@@ -29,7 +29,7 @@ const claimable = Effect.gen(function* () {
   return yield* outbox.claim({
     limit: 100,
     failing: 100,
-    perWebhook: 100,
+    perWebhook: { least: 100, most: 100 },
     perProject: 100,
     leaseMillis: 60_000,
   })

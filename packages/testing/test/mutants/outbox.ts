@@ -92,10 +92,35 @@ export const outbox = mutantsOf(Outbox, {
     }
   },
 
-  "claims more deliveries of a webhook than it may": asking((options) => ({
+  "claims more deliveries of a webhook than it may": asking(({ perWebhook, ...options }) => ({
     ...options,
-    perWebhook: options.perWebhook + 1,
+    perWebhook: { least: perWebhook.least + 1, most: perWebhook.most + 1 },
   })),
+
+  "claims no more deliveries of a webhook that succeeds": asking(({ perWebhook, ...options }) => ({
+    ...options,
+    perWebhook: { ...perWebhook, most: perWebhook.least },
+  })),
+
+  "claims as many deliveries of a new webhook as of any": asking(({ perWebhook, ...options }) => ({
+    ...options,
+    perWebhook: { ...perWebhook, least: perWebhook.most },
+  })),
+
+  "claims as many deliveries of a webhook after a failure as before": ({ claim, settle }) => {
+    let successes = 0
+    return {
+      settle: (one, settlement) => {
+        if (settlement._tag === "Delivered") successes++
+        return settle(one, settlement)
+      },
+      claim: ({ perWebhook: { least, most }, ...options }) =>
+        claim({
+          ...options,
+          perWebhook: { most, least: Math.min(most, least + successes) },
+        }),
+    }
+  },
 
   "claims more deliveries of a project than it may": asking((options) => ({
     ...options,

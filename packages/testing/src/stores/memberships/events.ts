@@ -14,7 +14,7 @@ const claimedTypes = Effect.gen(function* () {
   const { claims } = yield* outbox.claim({
     limit: 100,
     failing: 100,
-    perWebhook: 100,
+    perWebhook: { least: 100, most: 100 },
     perProject: 100,
     leaseMillis: 60_000,
   })

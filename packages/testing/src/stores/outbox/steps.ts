@@ -1,5 +1,6 @@
 /** Values and steps that tests of an `Outbox` share. */
 
+import type * as Concurrency from "@tenure/core/Concurrency"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { type Attempt, type Claim, Outbox, type Settlement } from "@tenure/core/Outbox"
 import type { StoredWebhook } from "@tenure/core/Webhook"
@@ -67,19 +68,21 @@ export const publishMany = Effect.fnUntraced(function* (count: number) {
   return events
 })
 
+/** Claims deliveries. One number for each webhook holds whatever its concurrency is. */
 export const claim = Effect.fnUntraced(function* (
   limit = 100,
-  perWebhook = 100,
+  most: number | Concurrency.Range = 100,
   perProject = 1000,
   failing = limit,
 ) {
   const outbox = yield* Outbox
+  const perWebhook = typeof most === "number" ? { least: most, most } : most
   return yield* outbox.claim({ limit, failing, perWebhook, perProject, leaseMillis })
 })
 
 export const claims = Effect.fnUntraced(function* (
   limit?: number,
-  perWebhook?: number,
+  perWebhook?: number | Concurrency.Range,
   perProject?: number,
   failing?: number,
 ) {
