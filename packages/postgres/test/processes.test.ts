@@ -303,13 +303,21 @@ describe("a process", () => {
     await stores.runPromise(
       Effect.gen(function* () {
         const outbox = yield* Outbox
+        const webhooks = yield* WebhookStore
         yield* (yield* MembershipStore).createProject(p1)
-        yield* (yield* WebhookStore).add(Fixture.webhook(p1), 50)
-        // Listening has begun once a removal is heard of.
-        const removed = Fixture.webhook(p1)
-        yield* (yield* WebhookStore).add(removed, 50)
-        yield* (yield* WebhookStore).remove(p1, removed.id)
-        yield* Effect.repeat(outbox.nextChange, { until: ({ _tag }) => _tag === "Removed" })
+        yield* webhooks.add(Fixture.webhook(p1), 50)
+        const remove = (webhook = Fixture.webhook(p1)) =>
+          Effect.andThen(webhooks.add(webhook, 50), webhooks.remove(p1, webhook.id))
+        // It listens once it hears of a removal, and has heard of all once it hears of the last.
+        yield* Effect.repeat(
+          Effect.flatMap(remove(), () => outbox.nextChange),
+          { until: (change) => change._tag === "Removed" },
+        )
+        const last = Fixture.webhook(p1)
+        yield* remove(last)
+        yield* Effect.repeat(outbox.nextChange, {
+          until: (change) => change._tag === "Removed" && change.webhookId === last.id,
+        })
         yield* outbox.publish(Fixture.event(p1))
         expect(yield* outbox.nextChange).toEqual({ _tag: "Due" })
         const another = yield* Effect.timeoutOption(outbox.nextChange, "200 millis")
