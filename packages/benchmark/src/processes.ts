@@ -56,8 +56,11 @@ export interface ServerProcess {
 }
 
 /** Starts a server. */
-export const startServer = async (name: string): Promise<ServerProcess> => {
-  const { ask, greeting, stop } = await start<number>(`./servers/${name}.ts`)
+export const startServer = async (
+  name: string,
+  args: ReadonlyArray<string> = [],
+): Promise<ServerProcess> => {
+  const { ask, greeting, stop } = await start<number>(`./servers/${name}.ts`, { args })
   return {
     port: greeting,
     stop,

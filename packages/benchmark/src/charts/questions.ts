@@ -72,6 +72,13 @@ const postgres = ({ rows }: Found): Chart => ({
     groupOf("Extensions, 64 in flight", rows, [
       { measured: "extension: membership, audit row, event", unit: "/s", as: "Tenure" },
     ]),
+    groupOf("Extensions over HTTP, two statements each", rows, [
+      {
+        measured: "extension over HTTP, on PostgreSQL, from 2,000 keys",
+        unit: "/s",
+        as: "Tenure, from 2,000 keys",
+      },
+    ]),
   ],
 })
 

@@ -6,6 +6,7 @@ import { deliveries } from "./deliveries.ts"
 import { bulk, extensions } from "./extensions.ts"
 import { growth } from "./growth.ts"
 import { http } from "./http.ts"
+import { httpPostgres } from "./httpPostgres.ts"
 import { limiter } from "./limiter.ts"
 import { limiterPostgres } from "./limiterPostgres.ts"
 import { mounted } from "./mounted.ts"
@@ -20,6 +21,7 @@ export const sections: ReadonlyArray<Section> = [
   mounted,
   limiter,
   limiterPostgres,
+  httpPostgres,
   extensions,
   roundTrips,
   bulk,

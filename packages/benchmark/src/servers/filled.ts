@@ -1,4 +1,4 @@
-/** An instance of Tenure in memory with members, API keys, and limits that no client reaches. */
+/** An instance of Tenure with members, API keys, and limits that no client reaches. */
 
 import type { AccessRecord } from "@tenure/core/Handler"
 import * as Tenure from "@tenure/core/Tenure"
@@ -11,29 +11,40 @@ const limit = { limit: 10_000_000, window: "300 days" } as const
 
 /** The options that vary. */
 interface Options {
-  readonly history?: number
+  readonly keys?: ReadonlyArray<string>
   readonly onResponse?: (record: AccessRecord) => void
+  readonly stores?: Tenure.MakeOptions["stores"]
   readonly webhooks?: Tenure.WebhookOptions
+}
+
+const atATime = 32
+
+/** Does something with all, but not at once, because a database has its limits. */
+const forEach = async <A>(all: ReadonlyArray<A>, use: (one: A) => Promise<unknown>) => {
+  for (let first = 0; first < all.length; first += atATime) {
+    await Promise.all(all.slice(first, first + atATime).map(use))
+  }
 }
 
 /** Makes it. */
 export const makeFilled = async ({
-  history,
+  keys = tokens,
   onResponse,
+  stores = memory(),
   webhooks,
 }: Options = {}): Promise<Tenure.Tenure> => {
   const tenure = await Tenure.make({
-    stores: memory({ history }),
+    stores,
     transport: nodeTransport,
     rateLimits: { perKey: limit, perAddress: limit, burst: limit },
     onResponse,
     webhooks,
   })
-  await tenure.memberships.createProject(projectId)
-  for (let user = 1; user <= memberCount; user++) {
-    const userId = String(user)
-    await tenure.memberships.grant({ projectId, userId, endDate: "2027-01-01T00:00:00.000Z" })
-  }
-  for (const token of tokens) await tenure.apiKeys.issue({ projects: [projectId], token })
+  const { apiKeys, memberships } = tenure
+  await memberships.createProject(projectId)
+  const users = Array.from({ length: memberCount }, (_, index) => String(index + 1))
+  const endDate = "2027-01-01T00:00:00.000Z"
+  await forEach(users, (userId) => memberships.grant({ projectId, userId, endDate }))
+  await forEach(keys, (token) => apiKeys.issue({ projects: [projectId], token }))
   return tenure
 }

@@ -1,6 +1,7 @@
 /** Tenure for a long time: its webhooks fail and recover, and it tells how it is when it is asked. */
 
 import { monitorEventLoopDelay } from "node:perf_hooks"
+import { memory } from "@tenure/memory"
 import { serve } from "@tenure/node-http"
 import { makeFilled } from "./filled.ts"
 import { announce } from "./server.ts"
@@ -19,7 +20,7 @@ export interface Health {
 
 // So small that all histories are full after the warm-up.
 const tenure = await makeFilled({
-  history: 1000,
+  stores: memory({ history: 1000 }),
   webhooks: {
     allowedNetworks: ["127.0.0.0/8"],
     retrySchedule: Array.from({ length: 20 }, () => "2 seconds"),

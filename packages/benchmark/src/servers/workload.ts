@@ -6,11 +6,12 @@ import * as EndDate from "@tenure/core/EndDate"
 export const projectId = "p1"
 export const memberCount = 1000
 
-/** The tokens of the clients' keys. */
-export const tokens = Array.from(
-  { length: 16 },
-  (_, index) => `benchmark-token-${index}-${"x".repeat(24)}`,
-)
+/** The tokens of so many clients' keys. */
+export const tokensOf = (count: number): ReadonlyArray<string> =>
+  Array.from({ length: count }, (_, index) => `benchmark-token-${index}-${"x".repeat(24)}`)
+
+/** The tokens of the usual clients. */
+export const tokens = tokensOf(16)
 
 /** The end date in every request. */
 export const endDate = "2099-01-01T00:00:00.000Z"
@@ -24,16 +25,17 @@ export const route = "/v2/projects/:project/memberships/:user/extend"
 const extendPath = (user: number): string =>
   route.replace(":project", projectId).replace(":user", String(user))
 
-/** One request for each member, as bytes that can be sent as they are. */
+/** Requests for each member and from each client, as bytes that can be sent as they are. */
 export const requests = (
   extendOf: (index: number) => unknown = () => endDate,
+  from = tokens,
 ): ReadonlyArray<string> =>
-  Array.from({ length: memberCount }, (_, index) => {
+  Array.from({ length: Math.max(memberCount, from.length) }, (_, index) => {
     const body = JSON.stringify({ extend: extendOf(index) })
     return [
-      `PATCH ${extendPath(index + 1)} HTTP/1.1`,
+      `PATCH ${extendPath(1 + (index % memberCount))} HTTP/1.1`,
       "Host: 127.0.0.1",
-      `Authorization: Bearer ${tokens[index % tokens.length]}`,
+      `Authorization: Bearer ${from[index % from.length]}`,
       "Content-Type: application/json",
       `Content-Length: ${body.length}`,
       "",
