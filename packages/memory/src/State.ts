@@ -115,16 +115,22 @@ export const publish = (
   }
 }
 
-/** Disables a webhook, and publishes the announcement to the others of its project. */
+/**
+ * Disables a webhook, and publishes the announcement to the others of its project. Returns whether it was
+ * enabled.
+ */
 export const disable = (
   state: State,
   { id, projectId }: StoredWebhook,
   announcement: Event,
   now: Moment,
-): void => {
+): boolean => {
   const project = state.projects.get(projectId)
   const webhook = project?.webhooks.get(id)
-  if (project === undefined || webhook === undefined || webhook.disabledAt !== undefined) return
+  if (project === undefined || webhook === undefined || webhook.disabledAt !== undefined) {
+    return false
+  }
   setWebhook(state, { ...webhook, disabledAt: now.unix })
   publish(state, project, announcement, now)
+  return true
 }

@@ -93,9 +93,11 @@ describe("an extension of a locked membership", () => {
     Effect.gen(function* () {
       const store = yield* MembershipStore
       const sql = yield* PgClient.PgClient
+      // So long that it is not about to be cancelled and repeated.
       const waits = sql`
         SELECT 1 FROM pg_stat_activity
         WHERE wait_event_type = 'Lock' AND query LIKE ${`%${schema}"%`}
+          AND clock_timestamp() - query_start > interval '300 milliseconds'
       `
       const extension = yield* holding(
         `SELECT 1 FROM ${schema}.memberships WHERE project_id = 'p1' AND user_id = '1001' FOR UPDATE`,
@@ -294,7 +296,7 @@ describe("an attempt whose response PostgreSQL cannot store", () => {
       const [claim] = claims
       const result = { _tag: "Answered", status: 200, body: "a\0b\ud800" } as const
       const attempt = { at: 0, durationMillis: 1, result }
-      expect(claim && (yield* outbox.settle(claim, { _tag: "Delivered", attempt }))).toBe(true)
+      expect(claim && (yield* outbox.settle(claim, { _tag: "Delivered", attempt }))).toBe("Settled")
       const ids: ReadonlyArray<EventId> = claims.map(({ event }) => event.id)
       const of = { projectId: p1, webhookId: webhook.id }
       expect(yield* outbox.deliveries(of, { limit: 1 })).toMatchObject([

@@ -132,7 +132,7 @@ describe("the claims of a process that has fallen silent", () => {
     expect(await theDelivery()).toMatchObject({ state: "waiting", attempts: [] })
     for (const claim of claims) {
       const settling = Effect.flatMap(Outbox, (outbox) => outbox.settle(claim, delivered))
-      expect(await here.run(settling)).toBe(true)
+      expect(await here.run(settling)).toBe("Settled")
     }
     expect(await theDelivery()).toMatchObject({ state: "delivered", attempts: [{}] })
   })

@@ -10,7 +10,8 @@ import * as Schedule from "effect/Schedule"
 import { Faults } from "../base/Faults.ts"
 import * as Event from "../events/Event.ts"
 import { Hooks } from "../events/Hooks.ts"
-import { type Attempt, type Claim, Outbox, type Settlement } from "./Outbox.ts"
+import * as LastAttempt from "./LastAttempt.ts"
+import { type Attempt, type Claim, Outbox, type Settled, type Settlement } from "./Outbox.ts"
 import * as SignedRequest from "./SignedRequest.ts"
 import * as Verdict from "./Verdict.ts"
 import { type Answer, TransportError, WebhookTransport } from "./WebhookTransport.ts"
@@ -100,32 +101,23 @@ const makeAttempt = Effect.fnUntraced(function* (claim: Claim, rules: Rules) {
   return { _tag: "Disabled", attempt: made, announcement } satisfies Settlement
 })
 
-const lastWords = ({ result }: Attempt) =>
-  result._tag === "Answered" ? { status: result.status } : { reason: result.reason }
-
 /** Logs what an operator wants to know: that a delivery or a webhook gets no further attempts. */
 const logEnd = (
   { attemptNumber, event, webhook: { projectId, webhookId } }: Claim,
   settlement: Settlement,
-): Effect.Effect<void> =>
-  settlement._tag === "Failed" || settlement._tag === "Disabled"
-    ? Effect.annotateLogs(
-        Effect.logWarning(
-          settlement._tag === "Failed" ? "A delivery was given up" : "A webhook was disabled",
-        ),
-        {
-          project_id: projectId,
-          webhook_id: webhookId,
-          event_id: event.id,
-          attempts: attemptNumber,
-          ...lastWords(settlement.attempt),
-        },
-      )
-    : Effect.void
+  settled: Settled,
+): Effect.Effect<void> => {
+  if (settlement._tag !== "Failed" && settlement._tag !== "Disabled") return Effect.void
+  const { result } = settlement.attempt
+  const last = { projectId, webhookId, eventId: event.id, attemptNumber, result }
+  return settled === "WebhookDisabled"
+    ? LastAttempt.logDisabled(last)
+    : LastAttempt.logGivenUp(last)
+}
 
 /**
  * Settles a claim. Repeats this while the store is unavailable, until the lease has expired and the
- * delivery is claimed again anyway. Returns whether the claim still held.
+ * delivery is claimed again anyway.
  */
 const settleRepeatedly = (claim: Claim, settlement: Settlement, { isStopping }: Rules) =>
   Effect.flatMap(Outbox, (outbox) =>
@@ -139,10 +131,12 @@ const settleRepeatedly = (claim: Claim, settlement: Settlement, { isStopping }: 
 /** Records an attempt. Returns whether the delivery is delivered. */
 const settle = Effect.fnUntraced(
   function* (claim: Claim, settlement: Settlement, rules: Rules) {
-    const isSettled = yield* settleRepeatedly(claim, settlement, rules)
-    if (!isSettled) return false
-    yield* logEnd(claim, settlement)
-    if (settlement._tag === "Disabled") yield* (yield* Hooks).event(settlement.announcement)
+    const settled = yield* settleRepeatedly(claim, settlement, rules)
+    if (settled === "Lapsed") return false
+    yield* logEnd(claim, settlement, settled)
+    if (settlement._tag === "Disabled" && settled === "WebhookDisabled") {
+      yield* (yield* Hooks).event(settlement.announcement)
+    }
     return settlement._tag === "Delivered"
   },
   Effect.catch((error) =>

@@ -83,11 +83,20 @@ export type Settlement =
   | { readonly _tag: "Failed"; readonly attempt: Attempt; readonly holdMillis: number }
   /**
    * Given up, together with the webhook: it is disabled, and all its waiting deliveries fail. In the
-   * same step, the announcement is published to the other webhooks of its project.
+   * same step, the announcement is published to the other webhooks of its project. If the webhook is
+   * disabled already, only this delivery is given up.
    */
   | { readonly _tag: "Disabled"; readonly attempt: Attempt; readonly announcement: Event }
   /** The attempt was interrupted. The delivery is due at once, as if it had not been claimed. */
   | { readonly _tag: "Released" }
+
+/** What came of a settlement. */
+export type Settled =
+  /** Nothing: the lease has expired, or the delivery was cancelled. */
+  | "Lapsed"
+  | "Settled"
+  /** The webhook was disabled, too, which no other settlement had done before. */
+  | "WebhookDisabled"
 
 /** The result of claiming. */
 export interface Claimed {
@@ -172,13 +181,12 @@ export class Outbox extends Context.Service<
 
     /**
      * Records the attempt and the new state of the delivery, and adapts the concurrency of the webhook
-     * as `Concurrency` says. Returns `false`, and changes nothing, if the lease has expired or the
-     * delivery was cancelled.
+     * as `Concurrency` says, if the claim still holds.
      */
     readonly settle: (
       claim: Claim,
       settlement: Settlement,
-    ) => Effect.Effect<boolean, StoreUnavailable>
+    ) => Effect.Effect<Settled, StoreUnavailable>
 
     /**
      * Waits for the next change and returns it; at once, if there was one since the last call. A store

@@ -27,11 +27,12 @@ export const make = (state: State.State): Outbox["Service"] => ({
   settle: (claim, settlement) =>
     Effect.map(Moment.now, (now) => {
       const webhook = Deliveries.settle(state.deliveries, claim, settlement, now)
-      if (webhook === undefined) return false
-      if (settlement._tag === "Disabled")
-        State.disable(state, webhook, settlement.announcement, now)
+      if (webhook === undefined) return "Lapsed"
       if (settlement._tag === "Released") state.changed.openUnsafe()
-      return true
+      return settlement._tag === "Disabled" &&
+        State.disable(state, webhook, settlement.announcement, now)
+        ? "WebhookDisabled"
+        : "Settled"
     }),
 
   nextChange: Effect.map(state.changed.await, () => {

@@ -1,5 +1,6 @@
 /** The claims of this process. */
 
+import * as LastAttempt from "@tenure/core/LastAttempt"
 import type { Outbox } from "@tenure/core/Outbox"
 import type { WebhookId } from "@tenure/core/Webhook"
 import * as Clock from "effect/Clock"
@@ -18,7 +19,7 @@ import {
   type Position,
   toClaimedAll,
 } from "./claim.sql.ts"
-import { giveUp, giveUpParams } from "./giveUp.sql.ts"
+import { giveUp, giveUpParams, unreadable } from "./giveUp.sql.ts"
 import type { Notifications } from "./Notifications.ts"
 import * as Presence from "./Presence.ts"
 
@@ -45,13 +46,12 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
   const giveUpOn = Effect.fnUntraced(
     function* (leases: ReadonlyArray<Lease>) {
       if (leases.length === 0) return
-      for (const { event, webhook } of leases) {
-        yield* Effect.logWarning(
-          `The event ${event.id} cannot be delivered to the webhook ${webhook.webhookId}: one of them cannot be read`,
-        )
-      }
       const at = yield* Clock.currentTimeMillis
       yield* executor.executeApart(sql.giveUp, giveUpParams(leases, at))
+      for (const { attemptNumber, event, webhook } of leases) {
+        const last = { ...webhook, eventId: event.id, attemptNumber, result: unreadable }
+        yield* LastAttempt.logGivenUp(last)
+      }
       // Their webhooks may have others.
       yield* notifications.notify
     },

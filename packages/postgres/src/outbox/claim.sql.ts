@@ -60,7 +60,8 @@ export interface ClaimRow {
 /** A claimed delivery. */
 export interface Lease {
   readonly event: Pick<Claim["event"], "id">
-  readonly webhook: Pick<Claim["webhook"], "webhookId">
+  readonly webhook: { readonly projectId: string; readonly webhookId: WebhookId }
+  readonly attemptNumber: number
   readonly lease: string
 }
 
@@ -74,7 +75,12 @@ const toClaimed = (row: ClaimRow & { readonly event_id: string }): Claimed => {
   const { body, project_id: projectId, secrets, signing_key: signingKey, url } = row
   const id = EventId(row.event_id)
   const webhookId = WebhookId(row.webhook_id)
-  const lease = { event: { id }, webhook: { webhookId }, lease: String(row.lease) }
+  const lease = {
+    event: { id },
+    webhook: { projectId, webhookId },
+    attemptNumber: row.claims,
+    lease: String(row.lease),
+  }
   if (body === null || url === null || secrets === null || !ProjectId.is(projectId)) {
     return { lease, claim: undefined }
   }
@@ -87,7 +93,7 @@ const toClaimed = (row: ClaimRow & { readonly event_id: string }): Claimed => {
     failures: row.failures,
     failingSince: row.failing_since === null ? undefined : Number(row.failing_since),
   }
-  return { lease, claim: { ...lease, event: { id, body }, webhook, attemptNumber: row.claims } }
+  return { lease, claim: { ...lease, event: { id, body }, webhook } }
 }
 
 const hasEvent = <Row extends ClaimRow>(row: Row): row is Row & { readonly event_id: string } =>

@@ -14,13 +14,12 @@ export const giveUp = (schema: string): string => `
     AND d.state = 'leased' AND d.lease = a.lease
 `
 
+/** The result of the attempts. */
+export const unreadable: Attempt["result"] = { _tag: "Failed", reason: "Unreadable" }
+
 /** The parameters of `giveUp`. */
 export const giveUpParams = (leases: ReadonlyArray<Lease>, at: number) => {
-  const attempt: Attempt = {
-    at,
-    durationMillis: 0,
-    result: { _tag: "Failed", reason: "Unreadable" },
-  }
+  const attempt: Attempt = { at, durationMillis: 0, result: unreadable }
   return [
     uuids(leases.map(({ event }) => event.id)),
     uuids(leases.map(({ webhook }) => webhook.webhookId)),

@@ -16,7 +16,7 @@ import type { Notifications } from "./Notifications.ts"
 import { publish, publishParams } from "./publish.sql.ts"
 import { publishTo, publishToParams } from "./publishTo.sql.ts"
 import { replay, type ReplayRow } from "./replay.sql.ts"
-import { settle, settleParams, type Settling } from "./settle.sql.ts"
+import { settle, settledOf, type SettledRow, settleParams, type Settling } from "./settle.sql.ts"
 
 /** Makes the outbox. */
 export const make = Effect.fnUntraced(function* (executor: Executor, notifications: Notifications) {
@@ -34,16 +34,16 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
 
   const notifyAfterCommit = executor.afterCommit(notifications.notify)
 
-  /** Settles claims. Returns for each whether it still held. */
+  /** Settles claims. Returns for each what came of it. */
   const settleMany = Effect.fnUntraced(function* (all: ReadonlyArray<Settling>) {
-    const rows = yield* executor.executeApart<AcceptedRow>(sql.settle, settleParams(all))
+    const rows = yield* executor.executeApart<SettledRow>(sql.settle, settleParams(all))
     if (hasDeliveries(rows)) yield* notifications.notify
     const disabled = all.filter(({ settlement }) => settlement._tag === "Disabled")
     if (disabled.length > 0) {
       const webhookIds = disabled.map((one) => one.claim.webhook.webhookId)
       yield* executor.executeApart(sql.endDisabled, [uuids(webhookIds)])
     }
-    return Gather.isAmong(all, rows)
+    return settledOf(all, rows)
   })
 
   /** Publishes events. Returns for each whether its project exists. */
@@ -96,10 +96,10 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     claim: claiming.claim,
 
     settle: Effect.fnUntraced(function* (claimed, settlement) {
-      const isSettled = yield* settleGathered({ claim: claimed, settlement })
-      if (isSettled && settlement._tag === "Released") yield* notifications.notify
+      const settled = yield* settleGathered({ claim: claimed, settlement })
+      if (settled !== "Lapsed" && settlement._tag === "Released") yield* notifications.notify
       if (settlement._tag === "Delivered") claiming.served(claimed.webhook.webhookId)
-      return isSettled
+      return settled
     }),
 
     nextChange: notifications.next,

@@ -1,8 +1,8 @@
 import * as Concurrency from "@tenure/core/Concurrency"
 import type { Event } from "@tenure/core/Event"
-import type { Claim, Settlement } from "@tenure/core/Outbox"
+import type { Claim, Settled, Settlement } from "@tenure/core/Outbox"
 import { bigints, instants, texts, uuids } from "../connection/parameters.ts"
-import { publishing } from "./fragments.sql.ts"
+import { type AcceptedRow, publishing } from "./fragments.sql.ts"
 
 // Whether the claim `a` of the delivery `d` still holds.
 const holds = `d.event_id = a.delivered_id AND d.webhook_id = a.webhook_id
@@ -15,8 +15,8 @@ const settledColumns = `n, webhook_id, outcome, hold_millis, event_id, event_typ
 
 /**
  * Records attempts, and what happens to their deliveries and webhooks. Each array has one element for
- * each attempt. Returns the positions, from 1, of the attempts whose claim still holds, and the number
- * of deliveries of announcements.
+ * each attempt. Returns the positions, from 1, of the attempts whose claim still holds, whether each has
+ * disabled its webhook, and the number of deliveries of announcements.
  *
  * - `$4`: the outcome, which is `delivered`, `later`, `failed`, `disabled` or `released`
  * - `$5`: the attempt, as JSON, or NULL
@@ -74,9 +74,10 @@ export const settle = (schema: string): string => `
            max(hold_millis) * interval '1 millisecond' AS hold
     FROM settled GROUP BY webhook_id
   ),
-  -- All statements lock webhooks in the same order, too.
+  -- All statements lock webhooks in the same order, too. Only one of several disables a webhook.
   locked AS MATERIALIZED (
-    SELECT w.id FROM ${schema}.webhooks w JOIN outcomes s ON s.webhook_id = w.id
+    SELECT w.id, s.disabled AND w.disabled_at IS NULL AS is_disabled_now
+    FROM ${schema}.webhooks w JOIN outcomes s ON s.webhook_id = w.id
     WHERE s.failed > 0 OR s.succeeded > 0 AND (w.failures > 0 OR w.concurrency < ${most})
     ORDER BY w.id FOR NO KEY UPDATE OF w
   ),
@@ -90,18 +91,35 @@ export const settle = (schema: string): string => `
         -- As \`Concurrency\` of the core says, as if the successes had come first.
         concurrency = greatest(${least}, least(${most}, w.concurrency + s.succeeded)
                                          >> least(s.failed, 30)),
-        disabled_at = CASE WHEN s.disabled THEN coalesce(w.disabled_at, clock_timestamp())
-                      ELSE w.disabled_at END
+        disabled_at = CASE WHEN l.is_disabled_now THEN clock_timestamp() ELSE w.disabled_at END
     FROM locked l JOIN outcomes s ON s.webhook_id = l.id
     WHERE w.id = l.id
   ),
-  announced AS (
+  announced AS MATERIALIZED (
     SELECT DISTINCT ON (webhook_id) * FROM settled
-    WHERE outcome = 'disabled' AND disabled_at IS NULL
+    WHERE outcome = 'disabled' AND webhook_id IN (SELECT id FROM locked WHERE is_disabled_now)
     ORDER BY webhook_id, n
   ),${publishing(schema, "announced", "w.id <> s.webhook_id")}
-  SELECT n::integer, (SELECT count(*) FROM delivered)::integer AS deliveries FROM settled
+  SELECT n::integer, n IN (SELECT n FROM announced) AS has_disabled,
+         (SELECT count(*) FROM delivered)::integer AS deliveries
+  FROM settled
 `
+
+/** A row of `settle`. */
+export interface SettledRow extends AcceptedRow {
+  readonly has_disabled: boolean
+}
+
+/** For each claim of a batch, what came of its settlement. */
+export const settledOf = (
+  all: ReadonlyArray<Settling>,
+  rows: ReadonlyArray<SettledRow>,
+): ReadonlyArray<Settled> => {
+  const settled = new Map(
+    rows.map((row) => [row.n, row.has_disabled ? "WebhookDisabled" : "Settled"] as const),
+  )
+  return all.map((_, index) => settled.get(index + 1) ?? "Lapsed")
+}
 
 /** A claim, and how it is settled. */
 export interface Settling {

@@ -206,7 +206,7 @@ const removalTests = ({ test }: StoreTests): void => {
       yield* store.remove(p1, webhook.id)
       const left = (yield* claimable).claims.map((claim) => claim.webhook.webhookId)
       expect(left).toEqual([other.id])
-      expect(yield* Effect.forEach(claims, deliver)).toEqual([false])
+      expect(yield* Effect.forEach(claims, deliver)).toEqual(["Lapsed"])
       const deliveries = yield* outbox.deliveries(
         { projectId: p1, webhookId: webhook.id },
         { limit: 10 },

@@ -197,31 +197,38 @@ export const outbox = mutantsOf(Outbox, {
   ),
 
   "says that it settled a claim whose lease has ended": ({ settle }) => ({
-    settle: (...settlement) => Effect.as(settle(...settlement), true),
+    settle: (...settlement) => Effect.as(settle(...settlement), "Settled"),
   }),
 
   "announces that a webhook is gone although the claim is void": ({ publish, settle }) => ({
     settle: Effect.fnUntraced(function* (claim, settlement) {
-      const isSettled = yield* settle(claim, settlement)
-      if (!isSettled && settlement._tag === "Disabled") {
+      const settled = yield* settle(claim, settlement)
+      if (settled === "Lapsed" && settlement._tag === "Disabled") {
         yield* Effect.ignore(publish(settlement.announcement))
       }
-      return isSettled
+      return settled
     }),
+  }),
+
+  "says that each claim has disabled the webhook": ({ settle }) => ({
+    settle: (claim, settlement) =>
+      Effect.map(settle(claim, settlement), (settled) =>
+        settled === "Settled" && settlement._tag === "Disabled" ? "WebhookDisabled" : settled,
+      ),
   }),
 
   "announces for each claim that a webhook is gone": ({ publish, settle }) => {
     const gone = new Set<WebhookId>()
     return {
       settle: Effect.fnUntraced(function* (claim, settlement) {
-        const isSettled = yield* settle(claim, settlement)
-        if (isSettled && settlement._tag === "Disabled") {
+        const settled = yield* settle(claim, settlement)
+        if (settled !== "Lapsed" && settlement._tag === "Disabled") {
           if (gone.has(claim.webhook.webhookId)) {
             yield* Effect.ignore(publish(settlement.announcement))
           }
           gone.add(claim.webhook.webhookId)
         }
-        return isSettled
+        return settled
       }),
     }
   },

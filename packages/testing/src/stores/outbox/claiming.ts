@@ -312,12 +312,12 @@ const leaseTests = ({ advance, test }: StoreTests): void => {
       yield* advance(leaseMillis - 1000)
       expect(yield* claims()).toEqual([])
       yield* advance(1000)
-      expect(yield* settle(first, delivered)).toBe(false)
+      expect(yield* settle(first, delivered)).toBe("Lapsed")
       const second = yield* theClaim
       expect(second.event).toEqual(first.event)
       expect(second.attemptNumber).toBe(2)
-      expect(yield* settle(first, delivered)).toBe(false)
-      expect(yield* settle(second, delivered)).toBe(true)
+      expect(yield* settle(first, delivered)).toBe("Lapsed")
+      expect(yield* settle(second, delivered)).toBe("Settled")
       expect(yield* statesOf(webhook)).toEqual(["delivered"])
     }))
 

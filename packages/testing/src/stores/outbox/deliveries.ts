@@ -121,7 +121,7 @@ const replayTests = (on: StoreTests): void => {
       const again = yield* claims()
       expect(again.map((claim) => ids.indexOf(claim.event.id))).toEqual([1, 3])
       expect(again.map((claim) => claim.attemptNumber)).toEqual([1, 1])
-      for (const claim of again) expect(yield* settle(claim, delivered)).toBe(true)
+      for (const claim of again) expect(yield* settle(claim, delivered)).toBe("Settled")
       const [three, , one] = yield* outbox.deliveries(webhook, { olderThan: ids[4], limit: 3 })
       expect(three?.attempts).toEqual([answered(200), answered(200)])
       expect(one).toMatchObject({ state: "delivered", attempts: [timeout, answered(200)] })

@@ -36,8 +36,8 @@ export const settlingTests = ({ advance, describe, test }: StoreTests): void => 
         const published = event(p1)
         yield* outbox.publish(published)
         const one = yield* theClaim
-        expect(yield* settle(one, delivered)).toBe(true)
-        expect(yield* settle(one, delivered)).toBe(false)
+        expect(yield* settle(one, delivered)).toBe("Settled")
+        expect(yield* settle(one, delivered)).toBe("Lapsed")
         yield* advance(10 * leaseMillis)
         expect(yield* claims()).toEqual([])
         expect(yield* firstOf(yield* deliveriesOf(webhook))).toMatchObject({
@@ -52,7 +52,7 @@ export const settlingTests = ({ advance, describe, test }: StoreTests): void => 
       Effect.gen(function* () {
         const { outbox, webhook } = yield* preparedWebhook
         yield* outbox.publish(event(p1))
-        expect(yield* settle(yield* theClaim, retry(60_000))).toBe(true)
+        expect(yield* settle(yield* theClaim, retry(60_000))).toBe("Settled")
         yield* advance(58_000)
         expect(yield* claims()).toEqual([])
         yield* advance(2000)
@@ -71,7 +71,7 @@ export const settlingTests = ({ advance, describe, test }: StoreTests): void => 
       Effect.gen(function* () {
         const { outbox, webhook } = yield* preparedWebhook
         yield* outbox.publish(event(p1))
-        expect(yield* settle(yield* theClaim, released)).toBe(true)
+        expect(yield* settle(yield* theClaim, released)).toBe("Settled")
         expect((yield* theClaim).attemptNumber).toBe(1)
         expect(yield* firstOf(yield* deliveriesOf(webhook))).toMatchObject({
           state: "waiting",
@@ -85,7 +85,7 @@ export const settlingTests = ({ advance, describe, test }: StoreTests): void => 
         const webhook = yield* firstOf(webhooks)
         yield* publishMany(2)
         const own = (yield* claims(2)).filter((one) => one.webhook.webhookId === webhook.id)
-        expect(yield* settle(yield* firstOf(own), gone())).toBe(true)
+        expect(yield* settle(yield* firstOf(own), gone())).toBe("WebhookDisabled")
         yield* outbox.publish(event(p1))
         const rest = yield* claims()
         // Two events, and the announcement between them.
@@ -106,7 +106,10 @@ export const settlingTests = ({ advance, describe, test }: StoreTests): void => 
         const webhook = yield* firstOf(webhooks)
         yield* publishMany(2)
         const own = (yield* claims()).filter((one) => one.webhook.webhookId === webhook.id)
-        expect(yield* Effect.forEach(own, (one) => settle(one, gone()))).toEqual([true, true])
+        expect(yield* Effect.forEach(own, (one) => settle(one, gone()))).toEqual([
+          "WebhookDisabled",
+          "Settled",
+        ])
         const types = (yield* claims()).map((one) => JSON.parse(one.event.body).type)
         expect(types).toEqual(["webhook.disabled"])
       }))
@@ -119,7 +122,7 @@ export const settlingTests = ({ advance, describe, test }: StoreTests): void => 
         yield* settle(other, delivered)
         yield* advance(leaseMillis)
         for (const late of [gone(), failed, retry(60_000, 60_000)]) {
-          expect(yield* settle(one, late)).toBe(false)
+          expect(yield* settle(one, late)).toBe("Lapsed")
         }
         const again = yield* theClaim
         expect(again.event).toEqual(one.event)
