@@ -11,6 +11,7 @@ import {
   TransportError,
   WebhookTransport,
 } from "@tenure/core/WebhookTransport"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { notAllowed, vettedLookup } from "./vettedLookup.ts"
@@ -40,16 +41,21 @@ const readAnswer = (
 
 const noAnswer = new TransportError({ reason: "NoAnswer" })
 
+// The longest round trip to a receiver that had closed the connection before the request.
+const roundTripNanos = 1_000_000_000n
+
 /** Sends a request on a connection of the agent, or on a new one if `agent` is false. */
 const post = (
   target: URL,
   outgoing: Outgoing,
   lookup: LookupFunction,
   agent: Http.Agent | false,
+  clock: Clock.Clock,
 ): Effect.Effect<Answer, TransportError> =>
   Effect.callback((resume) => {
     const { request: open } = target.protocol === "https:" ? Https : Http
     const { body, headers } = outgoing
+    const begin = clock.monotonicTimeNanosUnsafe()
     const request = open(target, { method: "POST", headers, agent, lookup })
     let isAnswered = false
     request.on("response", (response) => {
@@ -57,9 +63,14 @@ const post = (
       readAnswer(response, resume)
     })
     request.on("error", (error: NodeJS.ErrnoException) => {
-      // The receiver may have closed the kept-alive connection just before the request.
-      const isStale = request.reusedSocket && !isAnswered && error.code === "ECONNRESET"
-      resume(isStale ? post(target, outgoing, lookup, false) : Effect.fail(failure(error)))
+      // The receiver may have closed the kept-alive connection just before the request. Later, it has
+      // probably received the request.
+      const isStale =
+        request.reusedSocket &&
+        !isAnswered &&
+        error.code === "ECONNRESET" &&
+        clock.monotonicTimeNanosUnsafe() - begin < roundTripNanos
+      resume(isStale ? post(target, outgoing, lookup, false, clock) : Effect.fail(failure(error)))
     })
     // This is the only event when Node disconnects from a receiver that switches protocols.
     request.on("close", () => {
@@ -113,7 +124,7 @@ export const nodeTransport: Layer.Layer<WebhookTransport, never, AddressPolicy> 
         // Node does not call `lookup` for a literal address.
         const agent = target.protocol === "https:" ? pool.https : pool.http
         return permitsHost(policy, target.hostname)
-          ? post(target, request, lookup, agent)
+          ? Clock.clockWith((clock) => post(target, request, lookup, agent, clock))
           : Effect.fail(new TransportError({ reason: notAllowed }))
       },
     }

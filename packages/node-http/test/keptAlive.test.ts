@@ -2,6 +2,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import type { Socket } from "node:net"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import { TestClock } from "effect/testing"
 import { describe, expect, it } from "vitest"
 import { gate, rawServer, type SendOne, sending } from "./sending.ts"
 
@@ -81,6 +82,25 @@ describe("a connection to a receiver", () => {
     const { close, sockets, url } = await server(1, (socket) => socket.resetAndDestroy())
     expect(await sending((one) => times(2, one(url)))).toEqual([200, "ECONNRESET"])
     expect(sockets.size).toBe(2)
+    close()
+  })
+
+  it("is not replaced if the receiver hangs before it closes", async () => {
+    const arrival = gate()
+    const { close, sockets, url } = await server(1, (socket, count) =>
+      count === 1 ? arrival.open() : socket.write(ok),
+    )
+    const test = (one: SendOne) =>
+      Effect.gen(function* () {
+        yield* one(url)
+        const fiber = yield* Effect.forkChild(one(url))
+        yield* Effect.promise(() => arrival.opened)
+        yield* TestClock.adjust("1 second")
+        for (const socket of sockets) socket.resetAndDestroy()
+        return yield* Fiber.join(fiber)
+      }).pipe(Effect.provide(TestClock.layer()))
+    expect(await sending(test)).toBe("ECONNRESET")
+    expect(sockets.size).toBe(1)
     close()
   })
 
