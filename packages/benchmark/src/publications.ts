@@ -1,6 +1,5 @@
 /** Publications to many webhooks, on stores without a dispatcher. */
 
-import * as Event from "@tenure/core/Event"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
@@ -11,6 +10,7 @@ import { memory } from "@tenure/memory"
 import { postgres } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as ManagedRuntime from "effect/ManagedRuntime"
+import { eventOf } from "./backlog.ts"
 import { type Database, schema } from "./database.ts"
 import { type Contestant, sample } from "./rounds.ts"
 
@@ -42,14 +42,7 @@ const fill = Effect.fnUntraced(function* (counts: ReadonlyArray<number>) {
 
 const publish = Effect.fnUntraced(function* (webhooks: number) {
   const outbox = yield* Outbox
-  const event = Event.make({
-    id: Event.EventId(crypto.randomUUID()),
-    projectId: projectOf(webhooks),
-    type: Event.EventType("benchmark"),
-    at: Date.now(),
-    data: { padding: "x".repeat(200) },
-  })
-  yield* outbox.publish(event)
+  yield* outbox.publish(eventOf(projectOf(webhooks)))
 })
 
 /**

@@ -1,9 +1,9 @@
 /**
- * A process that receives notifications, verifies each, and reports to its parent what has arrived. It
- * never answers those to `/hang`.
+ * A process that receives notifications, verifies each, and reports to its parent what has arrived. A
+ * path begins with the milliseconds until the answer; those to `/hang` are never answered.
  */
 
-import { createServer } from "node:http"
+import { createServer, type ServerResponse } from "node:http"
 import * as WebhookSignature from "@tenure/core/WebhookSignature"
 import * as Result from "effect/Result"
 
@@ -14,6 +14,10 @@ export interface Arrivals {
   readonly unverified: number
   /** Milliseconds from the commit to the arrival, of those that arrived since the last report. */
   readonly latencies: ReadonlyArray<number>
+  /** When the first of those arrived. */
+  readonly firstAt: number | undefined
+  /** When the last one arrived. */
+  readonly lastAt: number | undefined
 }
 
 const secrets = new Map<string, WebhookSignature.Secret>()
@@ -21,22 +25,34 @@ const ids = new Set<string>()
 let total = 0
 let unverified = 0
 let latencies: Array<number> = []
+let firstAt: number | undefined
+let lastAt: number | undefined
+
+const delayOf = (path = ""): number => Number(path.split("/")[1])
+
+const answer = (response: ServerResponse): void => {
+  response.writeHead(204).end()
+}
 
 const server = createServer((request, response) => {
   if (request.url === "/hang") return
   const chunks: Array<Buffer> = []
   request.on("data", (chunk: Buffer) => chunks.push(chunk))
   request.on("end", () => {
-    response.writeHead(204).end()
+    const delay = delayOf(request.url)
+    if (delay > 0) setTimeout(answer, delay, response)
+    else answer(response)
     const body = Buffer.concat(chunks)
     const secret = secrets.get(request.url ?? "")
     const notification = { headers: request.headers, body, now: Date.now() }
     const verdict = WebhookSignature.verify(notification, secret === undefined ? [] : [secret])
     total++
+    lastAt = Date.now()
+    firstAt ??= lastAt
     if (Result.isFailure(verdict)) unverified++
     ids.add(`${request.url} ${String(request.headers["webhook-id"])}`)
     const { data } = JSON.parse(body.toString())
-    latencies.push(Date.now() - Number(data.at))
+    latencies.push(lastAt - Number(data.at))
   })
 })
 
@@ -50,8 +66,16 @@ process.on("message", ({ path, secret }: Message) => {
   if (path !== undefined && secret !== undefined) {
     secrets.set(path, WebhookSignature.Secret(secret))
   }
-  process.send?.({ total, distinct: ids.size, unverified, latencies } satisfies Arrivals)
+  process.send?.({
+    total,
+    distinct: ids.size,
+    unverified,
+    latencies,
+    firstAt,
+    lastAt,
+  } satisfies Arrivals)
   latencies = []
+  firstAt = undefined
 })
 process.on("disconnect", () => process.exit())
 

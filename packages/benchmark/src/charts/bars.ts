@@ -82,19 +82,28 @@ const barsOf = (rows: ReadonlyArray<Row>, { as, measured, unit }: Measured): Rea
 const isFirst = ({ label }: Bar, index: number, bars: ReadonlyArray<Bar>): boolean =>
   bars.findIndex((bar) => bar.label === label) === index
 
-/** A group with all that was measured, the longest bar first. */
+const allBarsOf = (rows: ReadonlyArray<Row>, all: ReadonlyArray<Measured>): ReadonlyArray<Bar> =>
+  all
+    .flatMap((one) => barsOf(rows, one))
+    .filter(isFirst)
+    .filter(({ value }) => Number.isFinite(value))
+
+/** A group of all that were measured, the longest bar first. */
 export const groupOf = (
   title: string,
   rows: ReadonlyArray<Row>,
   all: ReadonlyArray<Measured>,
 ): Group => ({
   title,
-  bars: all
-    .flatMap((one) => barsOf(rows, one))
-    .filter(isFirst)
-    .filter(({ value }) => Number.isFinite(value))
-    .toSorted((one, other) => other.value - one.value),
+  bars: allBarsOf(rows, all).toSorted((one, other) => other.value - one.value),
 })
+
+/** A group of several cases of Tenure, in this order. */
+export const casesOf = (
+  title: string,
+  rows: ReadonlyArray<Row>,
+  all: ReadonlyArray<Measured>,
+): Group => ({ title, bars: allBarsOf(rows, all).filter(({ who }) => who === "Tenure") })
 
 const barsOfCurve = ({ points, target }: Curve): ReadonlyArray<Bar> => {
   const yardstick = { figure: points[0]?.[1] ?? NaN }

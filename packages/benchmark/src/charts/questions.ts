@@ -1,7 +1,7 @@
 /** The charts: one for each question. */
 
 import type { Findings } from "../measurement.ts"
-import { type Group, groupOf, growthOf } from "./bars.ts"
+import { casesOf, type Group, groupOf, growthOf } from "./bars.ts"
 
 /** A chart, to be drawn. */
 export interface Chart {
@@ -90,9 +90,22 @@ const deliveries = ({ rows }: Found): Chart => {
     title: "How many notifications can be delivered?",
     subtitle: "Deliveries a second, each verified by the receiver in another process",
     groups: [
-      groupOf("From one process", rows, [
-        delivered("20 webhooks, a backlog", "deliveries of a backlog"),
-        delivered("20 webhooks, while publishing", "deliveries, sustained"),
+      casesOf("Backlogs, delivered by one process", rows, [
+        delivered("one webhook", "deliveries to one webhook"),
+        delivered("one webhook that takes 25 ms", "deliveries to one webhook that takes 25 ms"),
+        delivered("20 webhooks", "deliveries to 20 webhooks"),
+        delivered("20 webhooks that take 25 ms", "deliveries to 20 webhooks that take 25 ms"),
+        delivered("20 webhooks, a long backlog", "deliveries of a backlog"),
+      ]),
+      casesOf("Backlogs, delivered by three processes", rows, [
+        delivered("20 webhooks", "deliveries to 20 webhooks, by three processes"),
+        delivered(
+          "20 webhooks that take 25 ms",
+          "deliveries to 20 webhooks that take 25 ms, by three processes",
+        ),
+      ]),
+      casesOf("While publishing, by one process", rows, [
+        delivered("20 webhooks", "deliveries, sustained"),
       ]),
     ],
   }

@@ -3,6 +3,7 @@
 import type { Section } from "../measurement.ts"
 import { decode } from "./decode.ts"
 import { deliveries } from "./deliveries.ts"
+import { deliveryRates } from "./deliveryRates.ts"
 import { bulk, extensions } from "./extensions.ts"
 import { growth } from "./growth.ts"
 import { http } from "./http.ts"
@@ -26,6 +27,7 @@ export const sections: ReadonlyArray<Section> = [
   roundTrips,
   bulk,
   deliveries,
+  deliveryRates,
   growth,
   start,
   decode,

@@ -1,84 +1,19 @@
 /** Deliveries from one process to another, over an outbox on PostgreSQL. */
 
-import * as Event from "@tenure/core/Event"
 import type * as Keyring from "@tenure/core/Keyring"
-import { Outbox } from "@tenure/core/Outbox"
-import { ProjectId } from "@tenure/core/Project"
 import type { Tenure } from "@tenure/core/Tenure"
-import { postgres } from "@tenure/postgres"
-import * as Effect from "effect/Effect"
+import { data, fillBacklog } from "../backlog.ts"
 import { encrypt, schema, startTenure } from "../database.ts"
 import type { Row, Section } from "../measurement.ts"
-import { start } from "../processes.ts"
 import type { Arrivals } from "../receiver.ts"
+import { pause, type Receiver, startReceiver } from "../receiving.ts"
 import { quantile } from "../rounds.ts"
 import type { Target } from "../target.ts"
 
 // Each project has one webhook: an event is one delivery.
 const projectCount = 20
 
-const longestWaitMillis = 120_000
-
-const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis))
-
-const projectOf = (index: number): string => `deliveries-${index % projectCount}`
-
-const data = () => ({ at: Date.now(), padding: "x".repeat(200) })
-
-/** The receiving process, and its report. */
-const startReceiver = async () => {
-  const { ask, greeting: port, stop } = await start<number>("./receiver.ts")
-  const report = () => ask<Arrivals>({})
-  return {
-    report,
-    hangingUrl: `http://127.0.0.1:${port}/hang`,
-    /** Waits until this many different notifications have arrived. */
-    until: async (count: number): Promise<Arrivals> => {
-      const begin = performance.now()
-      const latencies: Array<number> = []
-      for (;;) {
-        const arrivals = await report()
-        latencies.push(...arrivals.latencies)
-        if (arrivals.distinct >= count || performance.now() - begin > longestWaitMillis) {
-          return { ...arrivals, latencies }
-        }
-        await pause(50)
-      }
-    },
-    register: async (tenure: Tenure): Promise<void> => {
-      for (let index = 0; index < projectCount; index++) {
-        const projectId = projectOf(index)
-        await tenure.memberships.createProject(projectId)
-        const url = `http://127.0.0.1:${port}/${index}`
-        const { secret } = await tenure.webhooks.create({ projectId, url })
-        await ask({ path: `/${index}`, secret })
-      }
-    },
-    stop,
-  }
-}
-
-type Receiver = Awaited<ReturnType<typeof startReceiver>>
-
-/** Publishes events while no dispatcher runs. */
-const fillBacklog = (url: string, count: number): Promise<void> =>
-  Effect.runPromise(
-    Effect.gen(function* () {
-      const outbox = yield* Outbox
-      const publish = (index: number) =>
-        outbox.publish(
-          Event.make({
-            id: Event.EventId(crypto.randomUUID()),
-            projectId: ProjectId(projectOf(index)),
-            type: Event.EventType("benchmark"),
-            at: Date.now(),
-            data: data(),
-          }),
-        )
-      const indexes = Array.from({ length: count }, (_, index) => index)
-      yield* Effect.forEach(indexes, publish, { concurrency: 512, discard: true })
-    }).pipe(Effect.provide(postgres({ url, schema }))),
-  )
+const projectIds = Array.from({ length: projectCount }, (_, index) => `deliveries-${index}`)
 
 /** From the commit to the arrival, for 99 of 100. */
 const soon: Target = { of: "figure", atMost: 30 }
@@ -141,7 +76,7 @@ const measureBacklog = async (
   backlog: number,
   encryption?: Keyring.Given,
 ): Promise<number> => {
-  await fillBacklog(url, backlog)
+  await fillBacklog({ url, schema }, projectIds, backlog)
   const begin = performance.now()
   const tenure = await startTenure(url, schema, encryption)
   const { distinct } = await receiver.until(published + backlog)
@@ -198,10 +133,14 @@ export const deliveries: Section = {
     const { url } = await database()
     const receiver = await startReceiver()
     const tenure = await startTenure(url)
-    await receiver.register(tenure)
+    await receiver.register(tenure, projectIds)
     let index = 0
     const publishing = (by: Tenure) => () =>
-      by.events.publish({ projectId: projectOf(index++), type: "benchmark", data: data() })
+      by.events.publish({
+        projectId: projectIds[index++ % projectCount] ?? "",
+        type: "benchmark",
+        data: data(),
+      })
     const publish = publishing(tenure)
     const span = pick(7.5 * seconds, 1)
     const trickle = await measureLatency(receiver, publish, span, { target: soon })
@@ -221,12 +160,7 @@ export const deliveries: Section = {
     await late.close()
     receiver.stop()
     const rates: ReadonlyArray<Row> = [
-      {
-        measured: "deliveries of a backlog",
-        unit: "/s",
-        figure: plain,
-        target: { of: "figure", atLeast: 4000 },
-      },
+      { measured: "deliveries of a backlog", unit: "/s", figure: plain },
       { measured: "the same, secrets encrypted", unit: "/s", figure: sealed },
     ]
     return { rows: [...trickle.rows, ...flood.rows, ...rates, ...faults, ...fair] }

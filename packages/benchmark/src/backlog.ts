@@ -1,0 +1,40 @@
+/** Backlogs of events, published while nobody delivers them. */
+
+import * as Event from "@tenure/core/Event"
+import { Outbox } from "@tenure/core/Outbox"
+import { ProjectId } from "@tenure/core/Project"
+import { postgres } from "@tenure/postgres"
+import * as Effect from "effect/Effect"
+
+/** The data of an event: when it was published, and about as much as usual. */
+export const data = () => ({ at: Date.now(), padding: "x".repeat(200) })
+
+/** Makes an event. */
+export const eventOf = (projectId: string) => {
+  const at = Date.now()
+  return Event.make({
+    id: Event.freshId(crypto, at),
+    projectId: ProjectId(projectId),
+    type: Event.EventType("benchmark"),
+    at,
+    data: data(),
+  })
+}
+
+/** Publishes this many events, of each project in turn. */
+export const fillBacklog = (
+  { schema, url }: { readonly url: string; readonly schema: string },
+  projectIds: ReadonlyArray<string>,
+  count: number,
+): Promise<void> =>
+  Effect.runPromise(
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const turns = Array.from(
+        { length: count },
+        (_, index) => projectIds[index % projectIds.length],
+      )
+      const publish = (projectId = "") => outbox.publish(eventOf(projectId))
+      yield* Effect.forEach(turns, publish, { concurrency: 512, discard: true })
+    }).pipe(Effect.provide(postgres({ url, schema }))),
+  )

@@ -1,0 +1,24 @@
+/**
+ * A process that delivers what is in an outbox on PostgreSQL. It begins when it is told to, ends when
+ * it is told again, and so on.
+ */
+
+import type { Tenure } from "@tenure/core/Tenure"
+import { startTenure } from "../database.ts"
+
+const [, , url = "", schema] = process.argv
+
+let running: Tenure | undefined
+
+const toggle = async (): Promise<Tenure | undefined> => {
+  if (running === undefined) return startTenure(url, schema)
+  await running.close()
+  return undefined
+}
+
+process.on("message", async () => {
+  running = await toggle()
+  process.send?.("done")
+})
+process.on("disconnect", () => process.exit())
+process.send?.("ready")
