@@ -1,43 +1,42 @@
-/** Runs effects as promises, waits for the ones that are running, and runs no others then. */
+/** Runs effects, waits for the ones that are running, and runs no others then. */
 
-import * as Cause from "effect/Cause"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
+import type * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import { StoreUnavailable } from "./base/StoreUnavailable.ts"
+import type { StoreUnavailable } from "./base/StoreUnavailable.ts"
 
 /**
- * Runs an effect. The promise rejects with the error of the effect.
+ * Runs an effect, and calls `done` with its exit: before it returns, if nothing waits.
  *
- * @param closed - returns what runs instead once the stores are closed. By default it fails with
- *   `StoreUnavailable`
+ * @param closed - returns what runs instead once the stores are closed
  */
-export type Run = <A, E>(effect: Effect.Effect<A, E>, closed?: () => Effect.Effect<A>) => Promise<A>
+export type Start = <A, E>(
+  effect: Effect.Effect<A, E>,
+  closed: () => Effect.Effect<A, E | StoreUnavailable>,
+  done: (exit: Exit.Exit<A, E | StoreUnavailable>) => void,
+) => void
 
 const timeout = "10 seconds"
-
-const refuse = () => Effect.fail(new StoreUnavailable({ cause: "closed" }))
 
 /**
  * Makes a function that runs effects, and an effect that waits up to 10 seconds for them and ends it.
  */
 export const make = (
   services: Context.Context<never>,
-): { readonly run: Run; readonly drain: Effect.Effect<void> } => {
+): { readonly start: Start; readonly drain: Effect.Effect<void> } => {
   const fork = Effect.runForkWith(services)
   const running = new Set<Fiber.Fiber<unknown, unknown>>()
   let isClosed = false
   return {
-    run: <A, E>(effect: Effect.Effect<A, E>, closed: () => Effect.Effect<A, unknown> = refuse) => {
-      const fiber = fork<A, unknown>(isClosed ? closed() : effect)
+    start: (effect, closed, done) => {
+      const fiber = fork(isClosed ? closed() : effect)
+      const exit = fiber.pollUnsafe()
+      if (exit !== undefined) return done(exit)
       running.add(fiber)
-      return new Promise<A>((resolve, reject) => {
-        fiber.addObserver((exit) => {
-          running.delete(fiber)
-          if (Exit.isSuccess(exit)) resolve(exit.value)
-          else reject(Cause.squash(exit.cause))
-        })
+      fiber.addObserver((later) => {
+        running.delete(fiber)
+        done(later)
       })
     },
     drain: Effect.suspend(() => Effect.timeoutOption(Fiber.awaitAll([...running]), timeout)).pipe(

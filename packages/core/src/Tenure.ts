@@ -1,5 +1,6 @@
 /** Tenure as a whole: a layer for hosts that use Effect, and promises for all others. */
 
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -12,8 +13,10 @@ import * as Faults from "./base/Faults.ts"
 import * as HostClock from "./base/HostClock.ts"
 import type { InvalidInput } from "./base/InvalidInput.ts"
 import * as Setting from "./base/Setting.ts"
+import { StoreUnavailable } from "./base/StoreUnavailable.ts"
 import * as Draining from "./Draining.ts"
 import * as Hooks from "./events/Hooks.ts"
+import type { ApiResponse } from "./http/Envelope.ts"
 import * as Handler from "./http/Handler.ts"
 import type { Mountable } from "./http/Mountable.ts"
 import * as ApiKeys from "./keys/ApiKeys.ts"
@@ -214,39 +217,75 @@ export const isReady: Effect.Effect<boolean, never, Readiness> = Effect.flatMap(
   (readiness) => readiness.isReady,
 )
 
+const failClosed = () => Effect.fail(new StoreUnavailable({ cause: "closed" }))
+
+/** Runs an effect as a promise, which rejects with the error of the effect. */
+const run = <A, E>(
+  start: Draining.Start,
+  effect: Effect.Effect<A, E>,
+  closed: () => Effect.Effect<A, E | StoreUnavailable> = failClosed,
+): Promise<A> =>
+  new Promise((resolve, reject) => {
+    start(effect, closed, (exit) => {
+      if (Exit.isSuccess(exit)) resolve(exit.value)
+      else reject(Cause.squash(exit.cause))
+    })
+  })
+
+// The fiber of a request was interrupted, so nobody has answered it.
+const defective: ApiResponse = { status: 500, headers: { Connection: "close" }, body: "" }
+
+const responseOf: (exit: Exit.Exit<ApiResponse, unknown>) => ApiResponse = Exit.match({
+  onSuccess: (response) => response,
+  onFailure: () => defective,
+})
+
 type Method = (...args: ReadonlyArray<never>) => Effect.Effect<unknown, unknown>
 
 /** Converts the methods of a service to methods that run its effects. */
-function promised<Service extends object>(run: Draining.Run, service: Service): Promised<Service>
-function promised(run: Draining.Run, service: Readonly<Record<string, Method>>): object {
+function promised<Service extends object>(
+  start: Draining.Start,
+  service: Service,
+): Promised<Service>
+function promised(start: Draining.Start, service: Readonly<Record<string, Method>>): object {
   return Object.fromEntries(
     Object.entries(service).map(([name, method]) => [
       name,
-      (...args: ReadonlyArray<never>) => run(method(...args)),
+      (...args: ReadonlyArray<never>) => run(start, method(...args)),
     ]),
   )
 }
 
-const promisesBy = Effect.fnUntraced(function* (run: Draining.Run) {
+const promisesBy = Effect.fnUntraced(function* (start: Draining.Start) {
   const { basePath, handle, maxBodyBytes, maxRefusals, owns, refuse } = yield* Handler.Handler
   const readiness = yield* Readiness
+  const answer: Mountable["answer"] = (request, deliver) =>
+    start(
+      handle(request),
+      () => refuse(request),
+      (exit) => deliver(responseOf(exit)),
+    )
   return {
-    memberships: promised(run, yield* Memberships.Memberships),
-    webhooks: promised(run, yield* Webhooks.Webhooks),
-    apiKeys: promised(run, yield* ApiKeys.ApiKeys),
-    events: promised(run, yield* Events.Events),
-    handle: (request) => run(handle(request), () => refuse(request)),
+    memberships: promised(start, yield* Memberships.Memberships),
+    webhooks: promised(start, yield* Webhooks.Webhooks),
+    apiKeys: promised(start, yield* ApiKeys.ApiKeys),
+    events: promised(start, yield* Events.Events),
+    answer,
+    handle: (request) => new Promise((resolve) => answer(request, resolve)),
     owns,
     basePath,
     maxBodyBytes,
     maxRefusals,
-    isReady: () => run(readiness.isReady, () => Effect.succeed(false)),
+    isReady: () => run(start, readiness.isReady, () => Effect.succeed(false)),
   } satisfies Promises
 })
 /** Returns the services of an Effect host with promises, for example to mount them with an adapter. */
 export const promises: Effect.Effect<Promises, never, Services> = Effect.flatMap(
   Effect.context<Services>(),
-  (services) => promisesBy((effect) => Effect.runPromiseWith(services)(effect)),
+  (services) =>
+    promisesBy(
+      (effect, _closed, done) => void Effect.runCallbackWith(services)(effect, { onExit: done }),
+    ),
 )
 
 const closingTimeout = "5 seconds"
@@ -341,10 +380,10 @@ export const make = async <Provided = never>(given: MakeOptions<Provided>): Prom
     Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause))),
     Effect.runPromise,
   )
-  const { drain, run } = Draining.make(services)
+  const { drain, start } = Draining.make(services)
   let closed: Promise<void> | undefined
   return {
-    ...(await Effect.runPromiseWith(services)(promisesBy(run))),
+    ...(await Effect.runPromiseWith(services)(promisesBy(start))),
     close: () => (closed ??= Effect.runPromise(Effect.andThen(drain, closeInTime(scope)))),
   }
 }

@@ -13,6 +13,14 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 const endDate = "2099-01-01T00:00:00.000Z"
 const member = { projectId: "p1", userId: "1001" }
 
+const listing = {
+  method: "GET",
+  path: "/v2/projects/p1/integrations/webhooks",
+  headers: {},
+  body: emptyBody,
+  remoteAddress: undefined,
+}
+
 let tenure: Tenure.Tenure
 
 beforeEach(async () => {
@@ -300,13 +308,7 @@ describe("stores", () => {
       })
     const made = await Tenure.make({ stores: [memory(), limits("first"), limits("second")] })
     const { handle } = made
-    await handle({
-      method: "GET",
-      path: "/v2/projects/p1/integrations/webhooks",
-      headers: {},
-      body: emptyBody,
-      remoteAddress: undefined,
-    })
+    await handle(listing)
     expect(calls).toEqual(["second"])
     await made.memberships.createProject("p1")
     await made.close()
@@ -339,6 +341,42 @@ describe("two of them", () => {
   })
 })
 
+describe("a response", () => {
+  it("is delivered before the call returns if nothing waits", () => {
+    const delivered: Array<number> = []
+    tenure.answer(listing, ({ status }) => delivered.push(status))
+    expect(delivered).toEqual([401])
+  })
+
+  it("is delivered later if something waits", async () => {
+    const made = await Tenure.make({ stores: memory(), authenticate: async () => undefined })
+    const delivered: Array<number> = []
+    await new Promise<void>((resolve) => {
+      made.answer(listing, ({ status }) => {
+        delivered.push(status)
+        resolve()
+      })
+      expect(delivered).toEqual([])
+    })
+    expect(delivered).toEqual([401])
+    await made.close()
+  })
+
+  it("comes even if the store interrupts the request", async () => {
+    const interrupting = Layer.succeed(RateLimitStore, {
+      ping: Effect.void,
+      take: () =>
+        Effect.withFiber((fiber) => {
+          fiber.interruptUnsafe()
+          return Effect.never
+        }),
+    })
+    const made = await Tenure.make({ stores: [memory(), interrupting] })
+    expect(await made.handle(listing)).toMatchObject({ status: 500 })
+    await made.close()
+  })
+})
+
 describe("closing", () => {
   it("waits for what is under way", async () => {
     let open = () => {}
@@ -346,11 +384,8 @@ describe("closing", () => {
       open = () => resolve(undefined)
     })
     const slow = await Tenure.make({ stores: memory(), authenticate: () => gate })
-    const path = "/v2/projects/p1/integrations/webhooks"
-    const body = { _tag: "Bytes", bytes: new Uint8Array(0) } as const
-    const request = { method: "GET", path, headers: {}, body, remoteAddress: undefined }
     const order: Array<string> = []
-    const answered = slow.handle(request).then(() => order.push("answered"))
+    const answered = slow.handle(listing).then(() => order.push("answered"))
     const closed = slow.close().then(() => order.push("closed"))
     open()
     await Promise.all([answered, closed])

@@ -9,7 +9,7 @@ import type { Mountable } from "@tenure/core/Mountable"
 import type { NodeRequest, NodeResponse } from "./messages.ts"
 import { inOrder, limitRefusals } from "./pipelines.ts"
 import { readBody } from "./requestBody.ts"
-import { takeTurn } from "./turns.ts"
+import { afterTurns, takeTurn } from "./turns.ts"
 
 /** Converts a request whose body is known to the request of the core. */
 export const toApiRequest = (request: NodeRequest, body: Body): ApiRequest => ({
@@ -41,51 +41,34 @@ export const handle = (
   // Keeps the async context of the request for the functions of the host: neither the end of the body
   // nor a turn runs in it. Twenty times as fast as `AsyncLocalStorage.snapshot`.
   const context = new AsyncResource("TENURE")
+  const deliverInContext = (reply: ApiResponse): void =>
+    context.runInAsyncScope(deliver, undefined, limitRefusals(request, reply, tenure.maxRefusals))
   inOrder(request, response, () =>
     readBody(request, tenure.maxBodyBytes, (body) => {
       // Converted before the turn, because a connection that breaks meanwhile has no address.
       const apiRequest = { ...toApiRequest(request, body), ...known }
-      takeTurn(
-        () =>
-          void context.runInAsyncScope(
-            answer,
-            undefined,
-            tenure,
-            apiRequest,
-            (reply: ApiResponse) => deliver(limitRefusals(request, reply, tenure.maxRefusals)),
-          ),
+      takeTurn(() =>
+        context.runInAsyncScope(answer, undefined, tenure, apiRequest, deliverInContext),
       )
     }),
   )
 }
 
-const defective: ApiResponse = { status: 500, headers: { Connection: "close" }, body: "" }
-
-const warn = (defect: unknown): void =>
-  process.emitWarning(defect instanceof Error ? defect : inspect(defect))
-
-const responseTo = async (tenure: Mountable, request: ApiRequest): Promise<ApiResponse> => {
-  try {
-    return await tenure.handle(request)
-  } catch (defect) {
-    warn(defect)
-    return defective
-  }
-}
-
 /**
- * Has Tenure answer a request, and calls `deliver` with the response. A defect emits a process
- * warning and affects no other request.
+ * Has Tenure answer a request, and calls `deliver` with the response. What `deliver` throws emits a
+ * process warning and affects no other request.
  */
-export const answer = async (
+export const answer = (
   tenure: Mountable,
   request: ApiRequest,
   deliver: (response: ApiResponse) => void,
-): Promise<void> => {
-  const response = await responseTo(tenure, request)
-  try {
-    deliver(response)
-  } catch (fault) {
-    warn(fault)
-  }
-}
+): void =>
+  tenure.answer(request, (response) =>
+    afterTurns(() => {
+      try {
+        deliver(response)
+      } catch (fault) {
+        process.emitWarning(fault instanceof Error ? fault : inspect(fault))
+      }
+    }),
+  )

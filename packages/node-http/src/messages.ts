@@ -22,5 +22,5 @@ export interface NodeResponse {
   writeHead(status: number, headers: Record<string, string | number>): unknown
   end(body: string): unknown
   destroy(): unknown
-  once(event: "close", listener: () => void): unknown
+  on(event: "close", listener: () => void): unknown
 }

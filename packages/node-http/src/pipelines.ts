@@ -54,7 +54,7 @@ const take = (
   isHeld = false,
 ): void => {
   pipeline.current = response
-  response.once("close", () => {
+  response.on("close", () => {
     const next = socket.writableEnded || socket.destroyed ? undefined : pipeline.waiting.shift()
     pipeline.current = next?.response
     if (next === undefined) {

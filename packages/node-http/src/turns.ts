@@ -3,12 +3,24 @@
 // Imported, because a host's tests may replace the global function.
 import { setImmediate } from "node:timers"
 
-let waiting: Array<() => void> = []
+// The responses of a batch leave objects behind that live until its end. If 100 of them are alive
+// during the first garbage collections, V8 takes them for long-lived from then on and keeps every
+// response until a major collection, which costs more than the batch saves.
+const mostTogether = 16
 
-const takeAll = (): void => {
-  const turns = waiting
-  waiting = []
+let batch: Array<() => void> = []
+
+// What runs after the batch that is running now, if one is.
+let last: Array<() => void> | undefined
+
+const takeAll = (turns: ReadonlyArray<() => void>): void => {
+  // What arrives from now on is for another batch.
+  if (turns === batch) batch = []
+  const rest: Array<() => void> = []
+  last = rest
   for (const turn of turns) turn()
+  last = undefined
+  for (const run of rest) run()
 }
 
 /**
@@ -20,5 +32,12 @@ const takeAll = (): void => {
  * needs stays in the processor's caches.
  */
 export const takeTurn = (turn: () => void): void => {
-  if (waiting.push(turn) === 1) setImmediate(takeAll)
+  if (batch.length === mostTogether) batch = []
+  if (batch.push(turn) === 1) setImmediate(takeAll, batch)
+}
+
+/** Runs a function after all turns of this batch, or at once if it is not called in a turn. */
+export const afterTurns = (run: () => void): void => {
+  if (last === undefined) run()
+  else last.push(run)
 }

@@ -46,6 +46,7 @@ export const answering = (handle: Mountable["handle"]): Mountable => ({
   maxRefusals: 100,
   owns: () => true,
   handle,
+  answer: (request, deliver) => void handle(request).then(deliver),
 })
 
 export const ok = { status: 200, headers: {}, body: "{}" }

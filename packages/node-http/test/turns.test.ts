@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks"
 import { toNodeHandler } from "@tenure/node-http"
 import { expect, it } from "vitest"
-import { takeTurn } from "../src/turns.ts"
+import { afterTurns, takeTurn } from "../src/turns.ts"
 import { body, extendOne, serving } from "./support.ts"
 
 it("turns run in order, and a turn that is added during another runs last", async () => {
@@ -18,6 +18,37 @@ it("turns run in order, and a turn that is added during another runs last", asyn
     expect(taken).toEqual([])
   })
   expect(taken).toEqual(["first", "second", "last"])
+})
+
+it("what runs after turns runs after all of them, in their order", async () => {
+  const taken: Array<string> = []
+  await new Promise<void>((resolve) => {
+    takeTurn(() => {
+      taken.push("first")
+      afterTurns(() => taken.push("after first"))
+    })
+    takeTurn(() => {
+      taken.push("second")
+      afterTurns(resolve)
+    })
+  })
+  afterTurns(() => taken.push("at once"))
+  expect(taken).toEqual(["first", "second", "after first", "at once"])
+})
+
+it("a batch leaves few objects behind, however many turns wait", async () => {
+  let [pending, most] = [0, 0]
+  const end = () => pending--
+  await new Promise<void>((resolve) => {
+    for (let turn = 0; turn < 200; turn++) {
+      takeTurn(() => {
+        most = Math.max(most, ++pending)
+        process.nextTick(end)
+        if (turn === 199) resolve()
+      })
+    }
+  })
+  expect(most).toBe(16)
 })
 
 it("the host's authentication runs in the async context of the request", async () => {

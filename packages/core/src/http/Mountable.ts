@@ -8,6 +8,11 @@ import type { ApiResponse } from "./Envelope.ts"
 export interface Mountable {
   /** Answers a request. Never rejects. */
   readonly handle: (request: ApiRequest) => Promise<ApiResponse>
+  /**
+   * Answers a request as `handle` does, and calls `deliver` with the response: before it returns, if
+   * nothing waits. Never throws. `deliver` must not throw.
+   */
+  readonly answer: (request: ApiRequest, deliver: (response: ApiResponse) => void) => void
   /** Tells whether a path (without the query) is one of the API's. */
   readonly owns: (path: string) => boolean
   /** What precedes `/v2` in every path. */
