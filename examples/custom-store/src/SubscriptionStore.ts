@@ -6,12 +6,19 @@
 import { PgClient } from "@effect/sql-pg"
 import { ApiKeyId } from "@tenure/core/ApiKey"
 import { EndDate } from "@tenure/core/EndDate"
-import { type Action, type AuditRow, MembershipNotFound, UserId } from "@tenure/core/Membership"
+import {
+  type Action,
+  type AuditRow,
+  type Dated,
+  MembershipNotFound,
+  UserId,
+} from "@tenure/core/Membership"
 import {
   type BulkExtension,
   type Change,
   type Ending,
   type Grant,
+  type Import,
   MembershipStore,
 } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
@@ -84,9 +91,9 @@ const make = Effect.gen(function* () {
     return row && toEndDate(row.paid_until)
   })
 
-  /** Stores the audit row of a change, its event, and the deliveries of the event. */
-  const record = Effect.fnUntraced(function* (
-    { at, event, origin, projectId }: Change,
+  /** Stores the audit row of a change. */
+  const audit = Effect.fnUntraced(function* (
+    { at, origin, projectId }: Change,
     { action, from, to, userId }: Audited,
   ) {
     yield* sql`INSERT INTO subscription_changes ${sql.insert({
@@ -99,7 +106,26 @@ const make = Effect.gen(function* () {
       request_id: origin.requestId ?? null,
       key_id: origin.keyId ?? null,
     })}`
-    yield* outbox.publish(event)
+  })
+
+  /** Stores the audit row of a change, its event, and the deliveries of the event. */
+  const record = (change: Change, audited: Audited) =>
+    Effect.andThen(audit(change, audited), outbox.publish(change.event))
+
+  /** Sets the end date of a subscription, which may be new, and stores the audit row. */
+  const set = Effect.fnUntraced(function* (
+    change: Change,
+    { endDate, userId }: Dated,
+    action: Action,
+  ) {
+    const { projectId } = change
+    const from = yield* lockSubscription(projectId, userId)
+    yield* sql`
+      INSERT INTO subscriptions (account, customer, paid_until)
+      VALUES (${projectId}, ${userId}, ${toDate(endDate)})
+      ON CONFLICT (account, customer) DO UPDATE SET paid_until = excluded.paid_until
+    `
+    yield* audit(change, { action, userId, from, to: endDate })
   })
 
   /** Changes an existing subscription. */
@@ -143,15 +169,15 @@ const make = Effect.gen(function* () {
       ),
 
     grant: Effect.fnUntraced(function* (change: Grant) {
-      const { endDate, projectId, userId } = change
-      yield* lockAccount(projectId)
-      const from = yield* lockSubscription(projectId, userId)
-      yield* sql`
-        INSERT INTO subscriptions (account, customer, paid_until)
-        VALUES (${projectId}, ${userId}, ${toDate(endDate)})
-        ON CONFLICT (account, customer) DO UPDATE SET paid_until = excluded.paid_until
-      `
-      yield* record(change, { action: "granted", userId, from, to: endDate })
+      yield* lockAccount(change.projectId)
+      yield* set(change, change, "granted")
+      yield* outbox.publish(change.event)
+    }, inOneStep),
+
+    import: Effect.fnUntraced(function* (change: Import) {
+      yield* lockAccount(change.projectId)
+      for (const one of change.memberships) yield* set(change, one, "imported")
+      yield* outbox.publish(change.event)
     }, inOneStep),
 
     extend: (change) => {

@@ -8,6 +8,7 @@ import { postgres, rewriteSecrets } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
+import type { Findings, Section, Settings } from "./measurement.ts"
 
 /** Where Tenure keeps everything meanwhile. */
 export const schema = "benchmark"
@@ -62,6 +63,21 @@ export const startTenure = (
     transport: nodeTransport,
     webhooks: { allowedNetworks: ["127.0.0.0/8"], encryption },
   })
+
+/** Lends a database and a Tenure on it to a function that measures. */
+export const onDatabase =
+  (
+    measure: (database: Database, tenure: Tenure.Tenure, settings: Settings) => Promise<Findings>,
+  ): Section["measure"] =>
+  async (settings) => {
+    const database = await settings.database()
+    const tenure = await startTenure(database.url)
+    try {
+      return await measure(database, tenure, settings)
+    } finally {
+      await tenure.close()
+    }
+  }
 
 /** Encrypts the secrets of the webhooks that are there. */
 export const encrypt = (url: string, encryption: Keyring.Given): Promise<unknown> =>

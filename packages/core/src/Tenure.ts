@@ -168,7 +168,7 @@ export type Promised<Service> = {
  */
 export interface Promises extends Mountable {
   /**
-   * Grants, extends, ends and finds memberships. Besides the errors that a method names, its promise
+   * Grants, imports, extends, ends and finds memberships. Besides the errors that a method names, its promise
    * rejects with `InvalidInput` if an argument is invalid and with `StoreUnavailable` if the store does
    * not answer.
    */

@@ -1,59 +1,23 @@
 /** Contention: statements that wait for each other on a healthy database. */
 
 import { PgClient } from "@effect/sql-pg"
-import { beforeEach, describe, expect, it } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import type { EventId } from "@tenure/core/Event"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { type Claim, Outbox } from "@tenure/core/Outbox"
-import type { Stores } from "@tenure/core/Tenure"
 import { WebhookStore } from "@tenure/core/WebhookStore"
-import { layer, migrate } from "@tenure/postgres"
+import { migrate } from "@tenure/postgres"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
 import { migrations } from "../src/migrations/migrations.ts"
-import { clientLayer, execute } from "./harness.ts"
+import { clientLayer } from "./harness.ts"
+import { blocked, holding, testsOn } from "./locking.ts"
 
 const schema = "contention"
-const { in2027, in2028, in2029, p1, p2, u1, u2 } = Fixture
+const { in2027, in2028, in2029, p1, p2, u1, u2, u3 } = Fixture
 
-beforeEach(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)))
-
-/** Runs a test on stores with two projects, each with two members. */
-const onStores = <A, E>(
-  name: string,
-  test: Effect.Effect<A, E, Stores | PgClient.PgClient>,
-  options: Parameters<typeof clientLayer>[0] = {},
-) =>
-  it.live(name, () =>
-    Effect.gen(function* () {
-      const store = yield* MembershipStore
-      for (const projectId of [p1, p2]) {
-        yield* store.createProject(projectId)
-        for (const userId of [u1, u2]) {
-          yield* store.grant({ ...Fixture.change(projectId), userId, endDate: in2027 })
-        }
-      }
-      return yield* test
-    }).pipe(
-      Effect.provide(Layer.provideMerge(Layer.fresh(layer({ schema })), clientLayer(options))),
-    ),
-  )
-
-/** Runs an effect while another transaction holds the locks of a statement. */
-const holding = <A, E, R>(sql: string, work: Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const client = yield* PgClient.PgClient
-    const services = yield* Effect.context<R>()
-    return yield* client.withTransaction(
-      Effect.gen(function* () {
-        yield* client.unsafe(sql)
-        // A new fiber runs outside of the transaction.
-        return yield* Effect.promise(() => Effect.runPromiseWith(services)(work))
-      }),
-    )
-  }).pipe(Effect.provide(clientLayer()))
+const onStores = testsOn(schema)
 
 const extend = (projectId = p1, userId = u1) =>
   Effect.flatMap(MembershipStore, (store) =>
@@ -118,15 +82,6 @@ describe("an extension of a locked membership", () => {
   )
 })
 
-/** Waits until a connection waits for a lock. */
-const blocked = Effect.gen(function* () {
-  const sql = yield* PgClient.PgClient
-  const waiting = sql.unsafe(
-    "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
-  )
-  yield* Effect.repeat(waiting, { until: (rows) => rows.length > 0 })
-})
-
 const lockedMembers = `SELECT 1 FROM ${schema}.memberships WHERE project_id = 'p1' FOR UPDATE`
 const lockedProject = `SELECT 1 FROM ${schema}.projects WHERE id = 'p1' FOR UPDATE`
 
@@ -143,6 +98,11 @@ describe("a project that somebody has locked", () => {
       const calls = (projectId: typeof p1) => [
         extendAll(projectId, "set"),
         extendAll(projectId, "neverShorten"),
+        store.grant({ ...Fixture.change(projectId), userId: u3, endDate: in2028 }),
+        store.import({
+          ...Fixture.change(projectId),
+          memberships: [{ userId: u3, endDate: in2028 }],
+        }),
         webhooks.add(Fixture.webhook(projectId), 100),
         extend(projectId, u1),
         extend(projectId, u2),

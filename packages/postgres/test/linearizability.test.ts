@@ -22,7 +22,7 @@ const users = [UserId("1"), UserId("2")]
 type Operation =
   | { readonly _tag: "Extend" | "Grant"; readonly user: UserId; readonly endDate: EndDate }
   | { readonly _tag: "End" | "Find"; readonly user: UserId }
-  | { readonly _tag: "ExtendAll" | "ExtendShorter"; readonly endDate: EndDate }
+  | { readonly _tag: "Import" | "ExtendAll" | "ExtendShorter"; readonly endDate: EndDate }
 
 /** The result of an operation: a date, a number of memberships, or whether there was a membership. */
 type Result = number | "done" | "none"
@@ -35,6 +35,8 @@ const apply = (state: State, operation: Operation): readonly [State, Result] => 
   switch (operation._tag) {
     case "Grant":
       return [{ ...state, [operation.user]: operation.endDate }, "done"]
+    case "Import":
+      return [Object.fromEntries(users.map((one) => [one, operation.endDate])), "done"]
     case "Extend":
       return operation.user in state
         ? [{ ...state, [operation.user]: operation.endDate }, "done"]
@@ -93,6 +95,10 @@ const run = Effect.fnUntraced(function* (operation: Operation) {
       const { endDate, user } = operation
       return yield* store.grant({ ...change(p1), userId: user, endDate }).pipe(done)
     }
+    case "Import": {
+      const memberships = users.map((userId) => ({ userId, endDate: operation.endDate }))
+      return yield* store.import({ ...change(p1), memberships }).pipe(done)
+    }
     case "Extend": {
       const { endDate, user } = operation
       const extension = store.extend({ ...change(p1), userId: user, endDate })
@@ -131,6 +137,7 @@ const endDate = fc.constantFrom(...dates)
 const operation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ _tag: fc.constant("Extend" as const), user, endDate }) },
   { weight: 1, arbitrary: fc.record({ _tag: fc.constant("Grant" as const), user, endDate }) },
+  { weight: 1, arbitrary: fc.record({ _tag: fc.constant("Import" as const), endDate }) },
   { weight: 1, arbitrary: fc.record({ _tag: fc.constant("End" as const), user }) },
   { weight: 3, arbitrary: fc.record({ _tag: fc.constant("Find" as const), user }) },
   { weight: 3, arbitrary: fc.record({ _tag: fc.constant("ExtendAll" as const), endDate }) },

@@ -5,6 +5,7 @@ import { decode } from "./decode.ts"
 import { deliveries } from "./deliveries.ts"
 import { deliveryRates } from "./deliveryRates.ts"
 import { bulk, extensions } from "./extensions.ts"
+import { grants } from "./grants.ts"
 import { growth } from "./growth.ts"
 import { http } from "./http.ts"
 import { httpPostgres } from "./httpPostgres.ts"
@@ -24,6 +25,7 @@ export const sections: ReadonlyArray<Section> = [
   limiterPostgres,
   httpPostgres,
   extensions,
+  grants,
   roundTrips,
   bulk,
   deliveries,

@@ -1,7 +1,7 @@
 /** Single extensions beside pgbench, and bulk extensions of two sizes. */
 
 import type { Tenure } from "@tenure/core/Tenure"
-import { clients, type Database, fill, startTenure } from "../database.ts"
+import { clients, type Database, fill, onDatabase } from "../database.ts"
 import { type Findings, rowsOf, type Section, type Settings } from "../measurement.ts"
 import { isInstalled, pgbench } from "../pgbench.ts"
 import { compare, type Contestant, loops, median } from "../rounds.ts"
@@ -114,19 +114,6 @@ const measureBulk = async (
     ],
   }
 }
-
-/** Lends a database and a Tenure on it. */
-const onDatabase =
-  (measure: typeof measureBulk): Section["measure"] =>
-  async (settings) => {
-    const database = await settings.database()
-    const tenure = await startTenure(database.url)
-    try {
-      return await measure(database, tenure, settings)
-    } finally {
-      await tenure.close()
-    }
-  }
 
 /** Throughput of single extensions. */
 export const extensions: Section = { name: "extensions", measure: onDatabase(measureSingle) }

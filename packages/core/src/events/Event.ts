@@ -35,6 +35,7 @@ export const EventType = refined<string, EventType>(
 /** The types of the events that Tenure itself publishes. */
 export const types = {
   granted: EventType("membership.granted"),
+  imported: EventType("memberships.imported"),
   extended: EventType("membership.extended"),
   bulkExtended: EventType("memberships.extended"),
   ended: EventType("membership.ended"),

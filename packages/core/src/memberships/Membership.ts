@@ -25,6 +25,12 @@ export interface Membership {
   readonly endDate: EndDate
 }
 
+/** A member of a project and its end date, as an import lists them. */
+export interface Dated {
+  readonly userId: UserId
+  readonly endDate: EndDate
+}
+
 /** The user has no membership in the project. */
 export class MembershipNotFound extends Data.TaggedError("MembershipNotFound")<{
   readonly projectId: string
@@ -36,7 +42,7 @@ export class MembershipNotFound extends Data.TaggedError("MembershipNotFound")<{
 }
 
 /** What happened to memberships, as the audit trail keeps it. */
-export type Action = "granted" | "extended" | "bulk_extended" | "ended"
+export type Action = "granted" | "imported" | "extended" | "bulk_extended" | "ended"
 
 /** A row of the audit trail: who changed what, in which request, from and to which end date. */
 export interface AuditRow {

@@ -6,7 +6,7 @@ import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import type { Event } from "../events/Event.ts"
 import type { EndDate } from "./EndDate.ts"
-import type { AuditRow, Membership, MembershipNotFound, UserId } from "./Membership.ts"
+import type { AuditRow, Dated, Membership, MembershipNotFound, UserId } from "./Membership.ts"
 import type { Origin } from "./Origin.ts"
 
 /** What all changes have in common. */
@@ -24,6 +24,12 @@ export interface Change {
 export interface Grant extends Change {
   readonly userId: UserId
   readonly endDate: EndDate
+}
+
+/** New end dates for many memberships of a project. */
+export interface Import extends Change {
+  /** Up to 10,000 memberships of different users. */
+  readonly memberships: ReadonlyArray<Dated>
 }
 
 /** A new end date for all memberships of a project. */
@@ -62,6 +68,12 @@ export class MembershipStore extends Context.Service<
 
     /** Creates a membership, or sets the end date of an existing one. */
     readonly grant: (change: Grant) => Effect.Effect<void, ProjectNotFound | StoreUnavailable>
+
+    /**
+     * Creates memberships, and sets the end dates of existing ones: all of them in one step, or none.
+     * Each has an audit row of its own. The event is one for all of them.
+     */
+    readonly import: (change: Import) => Effect.Effect<void, ProjectNotFound | StoreUnavailable>
 
     /** Sets the end date of a membership, which may have expired. */
     readonly extend: (change: Grant) => Effect.Effect<void, MembershipNotFound | StoreUnavailable>

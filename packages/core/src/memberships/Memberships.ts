@@ -14,6 +14,7 @@ import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import * as Event from "../events/Event.ts"
 import { Hooks } from "../events/Hooks.ts"
 import * as EndDate from "./EndDate.ts"
+import * as Import from "./Import.ts"
 import { type AuditRow, type Membership, type MembershipNotFound, UserId } from "./Membership.ts"
 import { MembershipStore } from "./MembershipStore.ts"
 import * as Origin from "./Origin.ts"
@@ -49,7 +50,7 @@ export interface BulkExtended {
 type Failure = InvalidInput | StoreUnavailable
 
 /**
- * Grants, extends, ends and finds memberships. Every method fails with `InvalidInput` if an argument
+ * Grants, imports, extends, ends and finds memberships. Every method fails with `InvalidInput` if an argument
  * is invalid and with `StoreUnavailable` if the store does not answer.
  *
  * The methods that change memberships take an origin: who asked for the change and in which request.
@@ -84,6 +85,16 @@ export class Memberships extends Context.Service<
       membership: Member & { readonly endDate: EndDate.Input },
       origin?: Origin.Input,
     ) => Effect.Effect<Membership, Failure | EndDate.InvalidEndDate | ProjectNotFound>
+
+    /**
+     * Creates up to 10,000 memberships of different users, or sets the end dates of those that exist:
+     * all of them in one step, or none. End dates may be in the past. One event tells of all of them.
+     * Fails with `ProjectNotFound`.
+     */
+    readonly import: (
+      project: { readonly projectId: string; readonly memberships: ReadonlyArray<Import.Input> },
+      origin?: Origin.Input,
+    ) => Effect.Effect<void, Failure | ProjectNotFound>
 
     /**
      * Sets the end date of a membership, which may have expired, to a future date. Fails with
@@ -192,6 +203,18 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       yield* store.grant({ ...changed, userId, endDate })
       yield* hooks.event(changed.event)
       return { projectId, userId, endDate }
+    }),
+
+    import: Effect.fnUntraced(function* (input, originInput = Origin.host) {
+      const project = owned(input)
+      const at = yield* Clock.currentTimeMillis
+      const projectId = yield* Argument.projectId(project.projectId)
+      const memberships = yield* Effect.fromResult(Import.read(project.memberships))
+      const origin = yield* Origin.fromInput(originInput)
+      const data = { total: memberships.length }
+      const changed = change(projectId, origin, at, Event.types.imported, data)
+      yield* store.import({ ...changed, memberships })
+      yield* hooks.event(changed.event)
     }),
 
     extend: Effect.fnUntraced(function* (input, originInput = Origin.host) {

@@ -108,6 +108,8 @@ const changeAll = (memberships: Memberships["Service"], origin?: Origin.Input) =
     yield* memberships.extend({ ...member, endDate: in2028 }, origin)
     yield* memberships.extendAll({ projectId: "p1", endDate: in2028 }, origin)
     yield* memberships.end(member, origin)
+    yield* memberships.import({ projectId: "p1", memberships: [] }, origin)
+    yield* memberships.import({ projectId: "p1", memberships: [{ ...member, endDate: 0 }] }, origin)
   })
 
 describe("the origin of a change", () => {
@@ -117,12 +119,12 @@ describe("the origin of a change", () => {
         const origin = { keyId: "alice", requestId: "invoice 7" }
         yield* changeAll(memberships, origin)
         const rows = yield* memberships.history({ projectId: "p1" })
-        const actions = ["ended", "bulk_extended", "extended", "granted"]
+        const actions = ["imported", "ended", "bulk_extended", "extended", "granted"]
         expect(rows).toMatchObject(actions.map((action) => ({ action, origin })))
         for (const body of bodies) {
           expect(JSON.parse(body)).toMatchObject({ data: { request_id: "invoice 7" } })
         }
-        expect(bodies).toHaveLength(4)
+        expect(bodies).toHaveLength(6)
       }),
     ),
   )
@@ -156,11 +158,70 @@ describe("the origin of a change", () => {
           Effect.flip(memberships.extend({ ...member, endDate: in2027 }, origin)),
           Effect.flip(memberships.extendAll({ projectId: "p1", endDate: in2027 }, origin)),
           Effect.flip(memberships.end(member, origin)),
+          Effect.flip(memberships.import({ projectId: "p1", memberships: [] }, origin)),
         ])
         for (const failure of failures) {
           expect(failure).toMatchObject({ _tag: "InvalidInput", field })
         }
         expect(yield* memberships.history({ projectId: "p1" })).toEqual([])
+      }),
+    ),
+  )
+})
+
+describe("an import", () => {
+  const users = (count: number) =>
+    Array.from({ length: count }, (_, index) => ({ userId: String(index), endDate: in2027 }))
+
+  it.effect("sets the end dates of all users, with one event that tells how many", () =>
+    withMemberships((memberships, bodies) =>
+      Effect.gen(function* () {
+        const dates = [new Date(in2028), "2027-01-01T00:00:00.000Z", -1]
+        const listed = dates.map((endDate, index) => ({ userId: String(index), endDate }))
+        yield* memberships.import({ projectId: "p1", memberships: listed })
+        expect(yield* memberships.list({ projectId: "p1" })).toMatchObject([
+          { userId: "0", endDate: in2028 },
+          { userId: "1", endDate: in2027 },
+          { userId: "2", endDate: -1 },
+        ])
+        expect(bodies.map((body) => JSON.parse(body))).toEqual([
+          {
+            type: "memberships.imported",
+            timestamp: "2026-01-01T00:00:00.000Z",
+            data: { project_id: "p1", total: 3, request_id: null },
+          },
+        ])
+      }),
+    ),
+  )
+
+  it.effect("takes up to 10,000 memberships", () =>
+    withMemberships((memberships) =>
+      Effect.gen(function* () {
+        yield* memberships.import({ projectId: "p1", memberships: users(10_000) })
+        const { total } = yield* memberships.extendAll({ projectId: "p1", endDate: in2028 })
+        expect(total).toBe(10_000)
+      }),
+    ),
+  )
+
+  it.effect.each([
+    ["memberships", users(10_001)],
+    ["memberships", JSON.parse("{}")],
+    ["memberships", undefined],
+    ["memberships[1].userId", [...users(1), { userId: "x", endDate: in2027 }]],
+    ["memberships[1].userId", [...users(1), JSON.parse(`{"userId":7,"endDate":0}`)]],
+    ["memberships[1].userId", [...users(1), JSON.parse("null")]],
+    ["memberships[1].endDate", [...users(1), { userId: "7", endDate: "soon" }]],
+    ["memberships[1].endDate", [...users(1), { userId: "7", endDate: NaN }]],
+    ["memberships[2].userId", [...users(2), ...users(1)]],
+  ])("changes nothing if its %s is invalid", ([field, listed]) =>
+    withMemberships((memberships, bodies) =>
+      Effect.gen(function* () {
+        const importing = memberships.import({ projectId: "p1", memberships: listed })
+        expect(yield* Effect.flip(importing)).toMatchObject({ _tag: "InvalidInput", field })
+        expect(yield* memberships.history({ projectId: "p1" })).toEqual([])
+        expect(bodies).toEqual([])
       }),
     ),
   )

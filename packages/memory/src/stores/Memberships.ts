@@ -1,7 +1,7 @@
 /** Memberships in memory. */
 
 import type { EndDate } from "@tenure/core/EndDate"
-import { type Action, MembershipNotFound, type UserId } from "@tenure/core/Membership"
+import { type Action, type Dated, MembershipNotFound, type UserId } from "@tenure/core/Membership"
 import type { BulkExtension, Change, MembershipStore } from "@tenure/core/MembershipStore"
 import * as Moment from "@tenure/core/Moment"
 import type { ProjectId } from "@tenure/core/Project"
@@ -28,16 +28,27 @@ const setAll = ({ members }: Project, { endDate, mode }: BulkExtension): number 
   return shorter.length
 }
 
+const audit = (project: Project, { at, origin }: Change, entry: Entry): void => {
+  project.history.push({ projectId: project.id, origin, at, ...entry })
+}
+
+/** Sets the end date of a member, who may be new. */
+const grant = (
+  project: Project,
+  changed: Change,
+  { endDate, userId }: Dated,
+  action: "granted" | "imported",
+): void => {
+  const from = project.members.get(userId)
+  project.members.set(userId, endDate)
+  audit(project, changed, { action, userId, from, to: endDate })
+}
+
 /** Makes the store. Every change is one synchronous step. */
 export const make = (state: State.State): MembershipStore["Service"] => {
-  const record = (
-    project: Project,
-    { at, event, origin }: Change,
-    entry: Entry,
-    now: Moment.Moment,
-  ): void => {
-    project.history.push({ projectId: project.id, origin, at, ...entry })
-    State.publish(state, project, event, now)
+  const record = (project: Project, changed: Change, entry: Entry, now: Moment.Moment): void => {
+    audit(project, changed, entry)
+    State.publish(state, project, changed.event, now)
   }
 
   const projectAndNow = (projectId: ProjectId) =>
@@ -64,12 +75,16 @@ export const make = (state: State.State): MembershipStore["Service"] => {
 
     createProject: (projectId) => Effect.sync(() => State.createProject(state, projectId)),
 
-    grant: (grant) =>
-      Effect.map(projectAndNow(grant.projectId), ({ now, project }) => {
-        const { endDate, userId } = grant
-        const from = project.members.get(userId)
-        project.members.set(userId, endDate)
-        record(project, grant, { action: "granted", userId, from, to: endDate }, now)
+    grant: (granted) =>
+      Effect.map(projectAndNow(granted.projectId), ({ now, project }) => {
+        grant(project, granted, granted, "granted")
+        State.publish(state, project, granted.event, now)
+      }),
+
+    import: (imported) =>
+      Effect.map(projectAndNow(imported.projectId), ({ now, project }) => {
+        for (const one of imported.memberships) grant(project, imported, one, "imported")
+        State.publish(state, project, imported.event, now)
       }),
 
     extend: (extension) =>

@@ -1,34 +1,11 @@
-import { publishing } from "../outbox/fragments.sql.ts"
-import { asked, auditing, effectiveDate, lockedProject } from "./fragments.sql.ts"
-
 /**
  * Sets the end date of the memberships of a project that end earlier. Returns one row, with the number
  * of these memberships and of deliveries, if the project exists.
  */
 export const extendShorter = (schema: string): string => `
-  WITH ${asked},
-  ${lockedProject(schema)},
-  -- All statements lock memberships in the same order, which avoids deadlocks.
-  shorter AS MATERIALIZED (
-    SELECT m.user_id FROM ${schema}.memberships m, project p
-    WHERE m.project_id = p.id AND ${effectiveDate} < $3
-    ORDER BY m.user_id
-    FOR UPDATE OF m
-  ),
-  extended AS (
-    UPDATE ${schema}.memberships m
-    SET end_date = $3,
-        seq = greatest(m.seq, p.bulk_seq),
-        previous_end_date = ${effectiveDate}
-    FROM project p, shorter s
-    WHERE m.project_id = p.id AND m.user_id = s.user_id
-    RETURNING m.user_id
-  ),
-  changed AS (
-    SELECT a.*, p.bulk_seq AS seq, NULL::timestamptz AS from_date,
-           (SELECT count(*) FROM extended) AS total
-    FROM asked a, project p
-  ),
-  ${auditing(schema, "changed", "bulk_extended")},${publishing(schema, "changed")}
-  SELECT total, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
+  SELECT total, deliveries
+  FROM ${schema}.extend_shorter(
+    $1::text, $2::text, $3::timestamptz, $4::timestamptz, $5::text, $6::text, $7::uuid, $8::text,
+    $9::text
+  )
 `

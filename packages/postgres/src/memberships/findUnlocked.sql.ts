@@ -1,16 +1,44 @@
 import type { Grant } from "@tenure/core/MembershipStore"
 import { texts } from "../connection/parameters.ts"
 
+const asked = `
+  asked AS (
+    SELECT * FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS a (project_id, user_id, n)
+  )`
+
+/** The common table expression `member`: the memberships of `asked` that nobody has locked. */
+const unlockedMembers = (schema: string): string => `
+  member AS MATERIALIZED (
+    SELECT a.n, m.project_id, m.user_id
+    FROM asked a
+    JOIN ${schema}.memberships m ON m.project_id = a.project_id AND m.user_id = a.user_id
+    FOR NO KEY UPDATE OF m SKIP LOCKED
+  )`
+
 /** Returns the positions, from 1, of the memberships that exist and that nobody has locked. */
 export const findUnlocked = (schema: string): string => `
-  SELECT a.n::integer AS n
-  FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS a (project_id, user_id, n)
-  JOIN ${schema}.memberships m ON m.project_id = a.project_id AND m.user_id = a.user_id
-  FOR NO KEY UPDATE OF m SKIP LOCKED
+  WITH ${asked},${unlockedMembers(schema)}
+  SELECT n::integer FROM member
 `
 
-/** The parameters of `findUnlocked`. */
-export const findUnlockedParams = (extensions: ReadonlyArray<Grant>) => [
-  texts(extensions.map(({ projectId }) => projectId)),
-  texts(extensions.map(({ userId }) => userId)),
+/**
+ * Returns the positions, from 1, of the memberships that can be granted: nobody has locked the project,
+ * nor the membership if it exists.
+ */
+export const findGrantable = (schema: string): string => `
+  WITH ${asked},${unlockedMembers(schema)},
+  project AS MATERIALIZED (
+    SELECT id FROM ${schema}.projects WHERE id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED
+  )
+  SELECT a.n::integer
+  FROM asked a
+  JOIN project p ON p.id = a.project_id
+  LEFT JOIN ${schema}.memberships m ON m.project_id = a.project_id AND m.user_id = a.user_id
+  WHERE m.user_id IS NULL OR EXISTS (SELECT FROM member WHERE n = a.n)
+`
+
+/** The parameters of both statements. */
+export const findUnlockedParams = (changes: ReadonlyArray<Grant>) => [
+  texts(changes.map(({ projectId }) => projectId)),
+  texts(changes.map(({ userId }) => userId)),
 ]

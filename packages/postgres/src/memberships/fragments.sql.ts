@@ -2,8 +2,8 @@
 
 import type { EndDate } from "@tenure/core/EndDate"
 import type { Action, UserId } from "@tenure/core/Membership"
-import type { Change } from "@tenure/core/MembershipStore"
-import { instant, text, uuid } from "../connection/parameters.ts"
+import type { Change, Grant } from "@tenure/core/MembershipStore"
+import { instant, instants, text, texts, uuid, uuids } from "../connection/parameters.ts"
 
 /**
  * The common table expression `asked`: one row of the parameters that every change has. `$2` is NULL
@@ -34,6 +34,39 @@ export const changeParams = (
 ]
 
 /**
+ * The common table expression `asked` for many changes of one membership each: one row for each. The
+ * parameters are arrays with one element for each change.
+ */
+export const askedOfEach = `
+  asked AS MATERIALIZED (
+    SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[],
+                         $5::text[], $6::text[], $7::uuid[], $8::text[], $9::text[])
+    WITH ORDINALITY
+    AS a (project_id, user_id, to_date, at, request_id, key_id, event_id, event_type, body, n)
+    -- All statements lock memberships in the same order, which avoids deadlocks.
+    ORDER BY project_id COLLATE "C", user_id COLLATE "C"
+  )`
+
+/** The parameters of many changes of one membership each. */
+export const paramsOfEach = (changes: ReadonlyArray<Grant>) => [
+  texts(changes.map(({ projectId }) => projectId)),
+  texts(changes.map(({ userId }) => userId)),
+  instants(changes.map(({ endDate }) => endDate)),
+  instants(changes.map(({ at }) => at)),
+  texts(changes.map(({ origin }) => origin.requestId)),
+  texts(changes.map(({ origin }) => origin.keyId)),
+  uuids(changes.map(({ event }) => event.id)),
+  texts(changes.map(({ event }) => event.type)),
+  texts(changes.map(({ event }) => event.body)),
+]
+
+/** The row of each of many changes that found what it changes. */
+export interface EachRow extends ChangeRow {
+  /** The position of the change, from 1. */
+  readonly n: number
+}
+
+/**
  * The common table expression `project`, which locks the project: its members can be counted, and no
  * bulk extension runs at the same time.
  */
@@ -46,6 +79,32 @@ export const lockedProject = (schema: string): string => `
 /** An expression for the effective end date of a membership `m` of a project `p`. */
 export const effectiveDate =
   "CASE WHEN m.seq >= p.bulk_seq THEN m.end_date ELSE p.bulk_end_date END"
+
+/**
+ * The common table expressions `granted` and `counted`: they create the memberships of `asked`, or set
+ * their end dates, and count the new ones. `project` has the projects, which are locked.
+ */
+export const granting = (schema: string): string => `
+  granted AS (
+    INSERT INTO ${schema}.memberships AS m (project_id, user_id, end_date, seq)
+    SELECT p.id, a.user_id, a.to_date, p.bulk_seq
+    FROM asked a
+    JOIN project p ON p.id = a.project_id
+    ORDER BY p.id, a.user_id COLLATE "C"
+    ON CONFLICT (project_id, user_id) DO UPDATE
+    SET end_date = excluded.end_date,
+        seq = excluded.seq,
+        previous_end_date =
+          CASE WHEN m.seq >= excluded.seq THEN m.end_date
+          ELSE (SELECT bulk_end_date FROM project WHERE id = m.project_id) END
+    RETURNING m.project_id, user_id, (xmax = 0) AS is_new, seq, previous_end_date AS from_date,
+              end_date AS to_date
+  ),
+  counted AS (
+    UPDATE ${schema}.projects p SET members = p.members + new.members
+    FROM (SELECT project_id, count(*) AS members FROM granted WHERE is_new GROUP BY project_id) new
+    WHERE p.id = new.project_id
+  )`
 
 /**
  * The common table expression `audited`, which adds an audit row for each row of `source`. That has

@@ -1,35 +1,25 @@
 /** Memberships on PostgreSQL. */
 
 import { MembershipNotFound } from "@tenure/core/Membership"
-import type { Grant, MembershipStore } from "@tenure/core/MembershipStore"
+import type { MembershipStore } from "@tenure/core/MembershipStore"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
-import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Effect from "effect/Effect"
-import { isSqlError } from "effect/sql/SqlError"
 import { type Executor, type Manner, readsOf } from "../connection/Executor.ts"
-import * as Gather from "../connection/Gather.ts"
 import { integer, text } from "../connection/parameters.ts"
-import { isLockTimeout } from "../connection/sqlErrors.ts"
 import type { Notifications } from "../outbox/Notifications.ts"
 import { createProject } from "./createProject.sql.ts"
 import { end } from "./end.sql.ts"
-import { extend, extendParams } from "./extend.sql.ts"
+import { extend } from "./extend.sql.ts"
 import { extendAll } from "./extendAll.sql.ts"
 import { extendShorter } from "./extendShorter.sql.ts"
 import { findMembership } from "./findMembership.sql.ts"
-import { findUnlocked, findUnlockedParams } from "./findUnlocked.sql.ts"
-import { type ChangeRow, changeParams } from "./fragments.sql.ts"
+import { findGrantable, findUnlocked } from "./findUnlocked.sql.ts"
+import { type ChangeRow, changeParams, type EachRow } from "./fragments.sql.ts"
+import * as Gathered from "./gathered.ts"
 import { grant } from "./grant.sql.ts"
 import { type HistoryRow, projectHistory, toAuditRow, userHistory } from "./history.sql.ts"
+import { importAll, importParams } from "./import.sql.ts"
 import { listMemberships, type MembershipRow, toMembership } from "./listMemberships.sql.ts"
-
-// A batch has extensions of many projects, and does not wait for locks with all of them.
-const gathered: Manner = { owner: "extensions", isBrief: true }
-
-const waitedForLock = ({ cause }: StoreUnavailable): boolean =>
-  isSqlError(cause) && isLockTimeout(cause)
-
-const memberKey = ({ projectId, userId }: Grant): string => `${userId} ${projectId}`
 
 /** Fails with `ProjectNotFound` if a statement returned no row, which means a missing project. */
 const rowsOfProject = <Row>(
@@ -48,7 +38,9 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     projectHistory: projectHistory(schema),
     userHistory: userHistory(schema),
     grant: grant(schema),
+    import: importAll(schema),
     extend: extend(schema),
+    findGrantable: findGrantable(schema),
     findUnlocked: findUnlocked(schema),
     extendAll: { set: extendAll(schema), neverShorten: extendShorter(schema) },
     end: end(schema),
@@ -67,35 +59,16 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     return rows
   })
 
-  /** Extends memberships. Returns for each whether it exists. */
-  const extendMany = Effect.fnUntraced(function* (
-    extensions: ReadonlyArray<Grant>,
-    manner: Manner,
-  ) {
-    const params = extendParams(extensions)
-    const rows = yield* change<ChangeRow & { readonly n: number }>(sql.extend, params, manner)
-    return Gather.isAmong(extensions, rows)
-  })
+  /** Makes a function for changes of one membership each. See `Gathered.make`. */
+  const gathered = (owner: string, statement: string, unlocked: string) =>
+    Gathered.make(executor, {
+      owner,
+      findUnlocked: unlocked,
+      run: (params, manner) => change<EachRow>(statement, params, manner),
+    })
 
-  const extendOne = (extension: Grant) =>
-    Effect.map(extendMany([extension], { owner: extension.projectId }), ([isFound]) => isFound)
-
-  const extendGathered = yield* Gather.make({
-    run: (extensions: ReadonlyArray<Grant>) => extendMany(extensions, gathered),
-    runAlone: (extension) => Effect.map(extendOne(extension), (isFound) => isFound === true),
-    findSound: (extensions) =>
-      executor
-        .executeApart<{ readonly n: number }>(
-          sql.findUnlocked,
-          findUnlockedParams(extensions),
-          gathered,
-        )
-        .pipe(Effect.map((rows) => Gather.isAmong(extensions, rows))),
-    keyOf: memberKey,
-    isOwn: waitedForLock,
-    maxBatch: 256,
-    maxInFlight: 2,
-  })
+  const grantOne = yield* gathered("grants", sql.grant, sql.findGrantable)
+  const extendOne = yield* gathered("extensions", sql.extend, sql.findUnlocked)
 
   const store: MembershipStore["Service"] = {
     ping: executor.ping,
@@ -104,18 +77,21 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
       Effect.asVoid(executor.execute(sql.createProject, [text(projectId)], { owner: projectId })),
 
     grant: Effect.fnUntraced(function* (granted) {
-      const { endDate, projectId, userId } = granted
-      const params = changeParams(granted, userId, endDate)
-      const rows = yield* change(sql.grant, params, { owner: projectId })
+      const { projectId } = granted
+      if (!(yield* grantOne(granted))) return yield* new ProjectNotFound({ projectId })
+    }),
+
+    import: Effect.fnUntraced(function* (imported) {
+      const { projectId } = imported
+      const manner = { owner: projectId, isLong: true }
+      const rows = yield* change(sql.import, importParams(imported), manner)
       if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
     }),
 
     extend: Effect.fnUntraced(function* (extension) {
       const { projectId, userId } = extension
-      const isFound = (yield* executor.isInTransaction)
-        ? yield* extendOne(extension)
-        : yield* extendGathered(extension)
-      if (isFound !== true) return yield* new MembershipNotFound({ projectId, userId })
+      if (!(yield* extendOne(extension)))
+        return yield* new MembershipNotFound({ projectId, userId })
     }),
 
     extendAll: Effect.fnUntraced(function* (extension) {

@@ -3,6 +3,7 @@
 import { createAudit } from "./migration0001Audit.ts"
 import { createClaim } from "./migration0001Claim.ts"
 import { createDay, createDays, createDropDay, createFirstId } from "./migration0001Days.ts"
+import { createExtendShorter } from "./migration0001ExtendShorter.ts"
 
 export const migration0001 = (schema: string): ReadonlyArray<string> => [
   `
@@ -176,6 +177,7 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   `SELECT ${schema}.create_days()`,
   `CREATE SEQUENCE ${schema}.leases`,
   createClaim(schema),
+  createExtendShorter(schema),
   // A crash of the server empties an unlogged table, which only refills the buckets.
   `
   CREATE UNLOGGED TABLE ${schema}.buckets (

@@ -21,7 +21,7 @@ export const createAudit = (schema: string): ReadonlyArray<string> => [
     -- NULL for a change of all memberships of the project.
     user_id    text COLLATE "C",
     action     text NOT NULL
-               CHECK (action IN ('granted', 'extended', 'bulk_extended', 'ended')),
+               CHECK (action IN ('granted', 'imported', 'extended', 'bulk_extended', 'ended')),
     from_date  timestamptz,
     to_date    timestamptz,
     at         timestamptz NOT NULL,

@@ -1,9 +1,9 @@
 /** Stores of memberships that are wrong. */
 
 import type { EndDate } from "@tenure/core/EndDate"
-import type { EventId } from "@tenure/core/Event"
+import { EventId } from "@tenure/core/Event"
 import { type AuditRow, MembershipNotFound, type UserId } from "@tenure/core/Membership"
-import { MembershipStore } from "@tenure/core/MembershipStore"
+import { type Import, MembershipStore } from "@tenure/core/MembershipStore"
 import * as Origin from "@tenure/core/Origin"
 import { Outbox } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
@@ -22,6 +22,10 @@ const auditing =
   })
 
 const all = { userId: undefined, limit: 1_000_000 } as const
+
+/** Makes each membership of an import an import of its own. */
+const eachOf = (imported: Import): ReadonlyArray<Import> =>
+  imported.memberships.map((one) => ({ ...imported, memberships: [one] }))
 
 /** Stores of memberships that are wrong. */
 export const memberships = mutantsOf(MembershipStore, {
@@ -123,6 +127,91 @@ export const memberships = mutantsOf(MembershipStore, {
       return (yield* list(extension.projectId, page)).length
     }),
   }),
+
+  "imports memberships without audit rows": auditing((row) =>
+    row.action === "imported" ? [] : [row],
+  ),
+
+  "audits an import without the dates before": auditing((row) => [
+    row.action === "imported" ? { ...row, from: undefined } : row,
+  ]),
+
+  "audits an import without its origin": auditing((row) => [
+    row.action === "imported" ? { ...row, origin: Origin.host } : row,
+  ]),
+
+  "audits an import as one row for all": ({ history }) => ({
+    history: (projectId, page) =>
+      Effect.map(history(projectId, page), (rows) =>
+        rows.filter((row, index) => row.action !== "imported" || rows[index - 1]?.at !== row.at),
+      ),
+  }),
+
+  "leaves existing memberships as they are in an import": (right) => ({
+    import: Effect.fnUntraced(function* (imported) {
+      const page = { after: undefined, limit: 1_000_000 }
+      const members = yield* right.list(imported.projectId, page)
+      const users = new Set(members.map(({ userId }) => userId))
+      const joining = imported.memberships.filter(({ userId }) => !users.has(userId))
+      yield* right.import({ ...imported, memberships: joining })
+    }),
+  }),
+
+  "publishes an event for each membership of an import": (right, context) => ({
+    import: Effect.fnUntraced(function* (imported) {
+      yield* right.import(imported)
+      const { publish } = Context.get(context, Outbox)
+      for (let more = 1; more < imported.memberships.length; more++) {
+        yield* publish({ ...imported.event, id: EventId(crypto.randomUUID()) })
+      }
+    }),
+  }),
+
+  "ignores an import of nobody": (right) => ({
+    import: (imported) =>
+      imported.memberships.length === 0 ? Effect.void : right.import(imported),
+  }),
+
+  "imports the first hundred memberships": (right) => ({
+    import: (imported) =>
+      right.import({ ...imported, memberships: imported.memberships.slice(0, 100) }),
+  }),
+
+  "does not count imported memberships": (right) => {
+    let imported = 0
+    return {
+      import: (change) => {
+        imported += change.memberships.length
+        return right.import(change)
+      },
+      extendAll: (change) => Effect.map(right.extendAll(change), (total) => total - imported),
+    }
+  },
+
+  "imports memberships one after another": (right) => ({
+    import: Effect.fnUntraced(function* (imported) {
+      for (const one of eachOf(imported)) {
+        yield* Effect.yieldNow
+        yield* right.import(one)
+      }
+    }),
+  }),
+
+  "keeps a part of an import whose event cannot be stored": (right) => {
+    const published = new Set<EventId>()
+    return {
+      grant: (change) => {
+        published.add(change.event.id)
+        return right.grant(change)
+      },
+      import: Effect.fnUntraced(function* (imported) {
+        const isRefused = published.has(imported.event.id)
+        const part = imported.memberships.slice(0, isRefused ? 1 : undefined)
+        yield* right.import({ ...imported, memberships: part })
+        if (isRefused) yield* Effect.die("the id of the event is not unique")
+      }),
+    }
+  },
 
   "ends the user's memberships in all projects": ({ createProject, end }) => {
     const projects = new Set<ProjectId>()

@@ -55,6 +55,7 @@ const changesOf = (
   return [
     store.grant({ ...common, userId: u1, endDate: in2028 }),
     store.grant({ ...common, userId: u3, endDate: in2028 }),
+    store.import({ ...common, memberships: [{ userId: u3, endDate: in2027 }] }),
     store.extend({ ...common, userId: u1, endDate: in2029 }),
     store.extendAll({ ...common, endDate: in2028, mode: "set" }),
     store.end({ ...common, userId: u2 }),
@@ -152,6 +153,7 @@ const concurrencyTests = ({ test }: StoreTests): void => {
         const endDate = dates[index % 3] ?? in2027
         const one = { ...change(p1), userId: u3, endDate }
         if (index % 4 === 0) return store.grant(one)
+        if (index % 7 === 3) return store.import({ ...one, memberships: [one] })
         if (index % 10 === 5) return store.extendAll({ ...one, mode: "set" })
         return store.extend(one)
       })

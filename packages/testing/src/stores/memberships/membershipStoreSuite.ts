@@ -6,6 +6,7 @@ import { atomicityTests } from "./atomicity.ts"
 import { bulkTests } from "./bulk.ts"
 import { changingTests } from "./changing.ts"
 import { eventTests } from "./events.ts"
+import { importingTests } from "./importing.ts"
 import { modelTests } from "./model.ts"
 import { readingTests } from "./reading.ts"
 
@@ -13,6 +14,7 @@ import { readingTests } from "./reading.ts"
 export const membershipStoreSuite = (on: StoreTests): void => {
   on.test("responds to a ping", () => MembershipStore.use((store) => store.ping))
   changingTests(on)
+  importingTests(on)
   bulkTests(on)
   readingTests(on)
   eventTests(on)

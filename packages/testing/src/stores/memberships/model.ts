@@ -35,6 +35,13 @@ const grant = (userId: UserId, endDate: EndDate): Command =>
     model.set(userId, endDate)
   })
 
+const importAll = (dates: ReadonlyMap<UserId, EndDate>): Command =>
+  command(`import ${JSON.stringify([...dates])}`, async (model, { run }) => {
+    const memberships = [...dates].map(([userId, endDate]) => ({ userId, endDate }))
+    await run((store) => store.import({ ...change(p1), memberships }))
+    for (const [userId, endDate] of dates) model.set(userId, endDate)
+  })
+
 const extend = (userId: UserId, endDate: EndDate): Command =>
   command(`extend ${userId} ${endDate}`, async (model, { run }) => {
     const outcome = await run((store) => tagOf(store.extend({ ...change(p1), userId, endDate })))
@@ -72,6 +79,7 @@ const dates = fc.nat({ max: 3 }).map((years) => EndDate(in2027 + years * 31_536_
 const commands = fc.commands(
   [
     fc.tuple(users, dates).map((args) => grant(...args)),
+    fc.array(fc.tuple(users, dates)).map((entries) => importAll(new Map(entries))),
     fc.tuple(users, dates).map((args) => extend(...args)),
     fc
       .tuple(dates, fc.constantFrom("set" as const, "neverShorten" as const))

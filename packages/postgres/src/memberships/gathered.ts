@@ -1,0 +1,69 @@
+/** Changes of one membership each, which share statements. */
+
+import type { Grant } from "@tenure/core/MembershipStore"
+import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
+import * as Effect from "effect/Effect"
+import { isSqlError } from "effect/sql/SqlError"
+import type { Executor, Manner } from "../connection/Executor.ts"
+import * as Gather from "../connection/Gather.ts"
+import { isLockTimeout } from "../connection/sqlErrors.ts"
+import { findUnlockedParams } from "./findUnlocked.sql.ts"
+import { type EachRow, paramsOfEach } from "./fragments.sql.ts"
+
+/** How changes of one kind are made. */
+export interface Options {
+  /** Whose statements they are, outside of the host's transactions. */
+  readonly owner: string
+  /** Runs the statement of many changes. */
+  readonly run: (
+    params: ReadonlyArray<unknown>,
+    manner: Manner,
+  ) => Effect.Effect<ReadonlyArray<EachRow>, StoreUnavailable>
+  /** The statement that finds the changes that need not wait for a lock. */
+  readonly findUnlocked: string
+}
+
+const waitedForLock = ({ cause }: StoreUnavailable): boolean =>
+  isSqlError(cause) && isLockTimeout(cause)
+
+const memberKey = ({ projectId, userId }: Grant): string => `${userId} ${projectId}`
+
+/**
+ * Makes a function that makes a change, in one statement with others that arrive meanwhile. It returns
+ * whether there is what the change needs. In a transaction of the host, the change is made there.
+ */
+export const make = Effect.fnUntraced(function* (
+  executor: Executor,
+  { findUnlocked, owner, run }: Options,
+) {
+  // A batch has changes of many projects, and does not wait for locks with all of them.
+  const together: Manner = { owner, isBrief: true }
+
+  const changeMany = (changes: ReadonlyArray<Grant>, manner: Manner) =>
+    Effect.map(run(paramsOfEach(changes), manner), (rows) => Gather.isAmong(changes, rows))
+
+  const changeOne = (change: Grant) =>
+    Effect.map(
+      changeMany([change], { owner: change.projectId }),
+      ([hasSucceeded]) => hasSucceeded === true,
+    )
+
+  const gather = yield* Gather.make({
+    run: (changes: ReadonlyArray<Grant>) => changeMany(changes, together),
+    runAlone: changeOne,
+    findSound: (changes) =>
+      Effect.map(
+        executor.executeApart<EachRow>(findUnlocked, findUnlockedParams(changes), together),
+        (rows) => Gather.isAmong(changes, rows),
+      ),
+    keyOf: memberKey,
+    isOwn: waitedForLock,
+    maxBatch: 256,
+    maxInFlight: 2,
+  })
+
+  return (change: Grant): Effect.Effect<boolean, StoreUnavailable> =>
+    Effect.flatMap(executor.isInTransaction, (isJoined) =>
+      isJoined ? changeOne(change) : gather(change),
+    )
+})

@@ -1,0 +1,43 @@
+import type { Import } from "@tenure/core/MembershipStore"
+import { instant, instants, text, texts, uuid } from "../connection/parameters.ts"
+import { publishing } from "../outbox/fragments.sql.ts"
+import { auditing, granting, lockedProject } from "./fragments.sql.ts"
+
+/**
+ * Creates memberships of a project, or sets the end dates of those that exist. Returns one row, with the
+ * number of deliveries, if the project exists.
+ */
+export const importAll = (schema: string): string => `
+  WITH asked AS MATERIALIZED (
+    SELECT $1::text AS project_id, user_id, to_date
+    FROM unnest($2::text[], $3::timestamptz[]) AS a (user_id, to_date)
+  ),
+  ${lockedProject(schema)},
+  ${granting(schema)},
+  -- Not joined with what was asked: a plan made for few rows would compare each with each.
+  changed AS (
+    SELECT project_id, user_id, seq, from_date, to_date, $4::timestamptz AS at,
+           $5::text AS request_id, $6::text AS key_id, user_id AS n
+    FROM granted
+  ),
+  ${auditing(schema, "changed", "imported")},
+  happened AS (
+    SELECT id AS project_id, $7::uuid AS event_id, $8::text AS event_type, $4::timestamptz AS at,
+           $9::text AS body, 1 AS n
+    FROM project
+  ),${publishing(schema, "happened")}
+  SELECT (SELECT count(*) FROM delivered)::integer AS deliveries FROM project
+`
+
+/** The parameters of `importAll`. */
+export const importParams = ({ at, event, memberships, origin, projectId }: Import) => [
+  text(projectId),
+  texts(memberships.map(({ userId }) => userId)),
+  instants(memberships.map(({ endDate }) => endDate)),
+  instant(at),
+  text(origin.requestId),
+  text(origin.keyId),
+  uuid(event.id),
+  text(event.type),
+  text(event.body),
+]

@@ -1,0 +1,62 @@
+/** Tests of statements that wait for each other. */
+
+import { PgClient } from "@effect/sql-pg"
+import { beforeEach, it } from "@effect/vitest"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import type { Stores } from "@tenure/core/Tenure"
+import { layer } from "@tenure/postgres"
+import { Fixture } from "@tenure/testing"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { clientLayer, execute } from "./harness.ts"
+
+const { in2027, p1, p2, u1, u2 } = Fixture
+
+/** Empties the schema of a file before each test. Returns how to declare a test on it. */
+export const testsOn = (schema: string) => {
+  beforeEach(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)))
+
+  /** Runs a test on stores with two projects, each with two members. */
+  return <A, E>(
+    name: string,
+    test: Effect.Effect<A, E, Stores | PgClient.PgClient>,
+    options: Parameters<typeof clientLayer>[0] = {},
+  ) =>
+    it.live(name, () =>
+      Effect.gen(function* () {
+        const store = yield* MembershipStore
+        for (const projectId of [p1, p2]) {
+          yield* store.createProject(projectId)
+          for (const userId of [u1, u2]) {
+            yield* store.grant({ ...Fixture.change(projectId), userId, endDate: in2027 })
+          }
+        }
+        return yield* test
+      }).pipe(
+        Effect.provide(Layer.provideMerge(Layer.fresh(layer({ schema })), clientLayer(options))),
+      ),
+    )
+}
+
+/** Runs an effect while another transaction holds the locks of a statement. */
+export const holding = <A, E, R>(sql: string, work: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const client = yield* PgClient.PgClient
+    const services = yield* Effect.context<R>()
+    return yield* client.withTransaction(
+      Effect.gen(function* () {
+        yield* client.unsafe(sql)
+        // A new fiber runs outside of the transaction.
+        return yield* Effect.promise(() => Effect.runPromiseWith(services)(work))
+      }),
+    )
+  }).pipe(Effect.provide(clientLayer()))
+
+/** Waits until a connection waits for a lock. */
+export const blocked = Effect.gen(function* () {
+  const sql = yield* PgClient.PgClient
+  const waiting = sql.unsafe(
+    "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
+  )
+  yield* Effect.repeat(waiting, { until: (rows) => rows.length > 0 })
+})
