@@ -36,10 +36,10 @@ const linesWith = (bounds: Partial<Lines.Bounds> = {}) => {
         if (exit._tag === "Failure") failed.push(name)
       },
     })
-  const sizes = (demands: ReadonlyArray<Lines.Demand>) =>
-    demands.map(({ line, takes }) => `${line.buckets[0]?.key.slice(8)}: ${takes.length}`)
-  const settle = (demands: ReadonlyArray<Lines.Demand>) => {
-    for (const demand of demands) lines.settle(demand, [])
+  const sizes = (turns: ReadonlyArray<Lines.Turn>) =>
+    turns.map(({ line, takes }) => `${line.buckets[0]?.key.slice(8)}: ${takes.length}`)
+  const settle = (turns: ReadonlyArray<Lines.Turn>) => {
+    for (const turn of turns) lines.settle(turn, [])
   }
   return { lines, add, failed, sizes, settle, next: (now = 0) => lines.next(now) }
 }
@@ -72,9 +72,9 @@ describe("a statement", () => {
     repeat(25, () => add(stranger("flood")))
     for (const address of ["1", "2"]) add(stranger(address))
     const statements = []
-    for (let demands = next(); demands.length > 0; demands = next()) {
-      statements.push(sizes(demands))
-      settle(demands)
+    for (let turns = next(); turns.length > 0; turns = next()) {
+      statements.push(sizes(turns))
+      settle(turns)
     }
     expect(statements).toEqual([["flood: 10", "1: 1"], ["2: 1", "flood: 10"], ["flood: 5"]])
   })
@@ -139,10 +139,10 @@ describe("undecided takes", () => {
   it("go first into the next statement, in their order", () => {
     const { add, lines, next, sizes } = linesWith({ clients: 3 })
     for (const address of ["1", "2", "3", "4"]) add(stranger(address))
-    const demands = next()
+    const turns = next()
     add(stranger("2"))
-    for (const demand of demands.slice(1)) lines.settle(demand, demand.takes)
-    for (const demand of demands.slice(0, 1)) lines.settle(demand, [])
+    for (const turn of turns.slice(1)) lines.settle(turn, turn.takes)
+    for (const turn of turns.slice(0, 1)) lines.settle(turn, [])
     expect(sizes(next())).toEqual(["2: 2", "3: 1", "4: 1"])
     expect(next()).toEqual([])
   })
@@ -152,9 +152,9 @@ describe("undecided takes", () => {
     add(stranger("1"))
     add(stranger("2"))
     const undecide = () => {
-      const demands = next()
-      for (const demand of demands) lines.settle(demand, demand.takes)
-      return sizes(demands)
+      const turns = next()
+      for (const turn of turns) lines.settle(turn, turn.takes)
+      return sizes(turns)
     }
     expect([undecide(), undecide()]).toEqual([
       ["1: 1", "2: 1"],

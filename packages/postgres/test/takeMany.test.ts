@@ -23,7 +23,7 @@ const migrated = Layer.effectDiscard(
 
 const perHour = (limit: number) => TokenBucket.policy({ limit, window: Millis(3_600_000) })
 
-/** Takes of a client from buckets of these names and capacities. */
+/** Takes of a client from buckets of these names and capacities: its address, and two of its key. */
 const demand = (count: number, buckets: Readonly<Record<string, number>>) => ({
   count,
   buckets: Object.entries(buckets).map(([key, limit]) => ({ key, policy: perHour(limit) })),
@@ -133,15 +133,32 @@ it.layer(Layer.provideMerge(migrated, clientLayer({ maxConnections: 6 })), {
       }),
     )
 
+    test.effect.each(["key", "burst"])("what is left of a %s, whatever the address", (short) =>
+      Effect.gen(function* () {
+        const sizes = {
+          [`${short} key`]: 9,
+          [`${short} burst`]: 9,
+          [`${short} ${short}`]: 2,
+        }
+        const from = (address: string) => demand(1, { [`${short} ${address}`]: 9, ...sizes })
+        expect(yield* outcomes(from("1"), from("2"), from("3"))).toEqual([
+          [1, 1],
+          [1, 1],
+          [0, 1],
+        ])
+      }),
+    )
+
     test.effect("nothing to a client with an empty bucket, and its tokens to those behind", () =>
       Effect.gen(function* () {
         yield* take(demand(1, { empty: 1 }))
         expect(
-          yield* outcomes(demand(5, { one: 5, empty: 1 }), demand(5, { one: 5, full: 9 })),
+          yield* outcomes(
+            demand(5, { one: 5, empty: 1, some: 9 }),
+            demand(5, { one: 5, full: 9, more: 9 }),
+          ),
         ).toEqual([
           [0, 0],
-          [0, 0],
-          [5, 5],
           [5, 5],
         ])
       }),

@@ -7,6 +7,7 @@ import type { Client, Policies, Take } from "@tenure/core/RateLimitStore"
 import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Exit from "effect/Exit"
 import { type Bucket, bucketsOf } from "./Bucket.ts"
+import type { Demand } from "./Demand.ts"
 import * as Selection from "./Selection.ts"
 
 /** A take, and who waits for its outcome. */
@@ -27,8 +28,8 @@ interface Line {
   readonly forget: () => void
 }
 
-/** The takes of a client that share a statement. */
-export interface Demand {
+/** The turn of a client: those of its takes that share a statement. */
+export interface Turn extends Demand {
   readonly line: Line
   readonly takes: ReadonlyArray<Waiting>
 }
@@ -53,9 +54,9 @@ export interface Lines {
    */
   readonly add: (client: Client, policies: Policies, waiting: Waiting) => () => void
   /** Removes and returns the takes for the next statement. `now` is in milliseconds. */
-  readonly next: (now: number) => ReadonlyArray<Demand>
-  /** Ends a demand. The takes that are undecided go first into the next statement. */
-  readonly settle: (demand: Demand, undecided: ReadonlyArray<Waiting>) => void
+  readonly next: (now: number) => ReadonlyArray<Turn>
+  /** Ends a turn. The takes that are undecided go first into the next statement. */
+  readonly settle: (turn: Turn, undecided: ReadonlyArray<Waiting>) => void
 }
 
 const fail = ({ resume }: Waiting, cause: string): void =>
@@ -72,7 +73,7 @@ export const make = (bounds: Bounds): Lines => {
   // The lines that come first, and those that come last.
   let first: Array<Line> = []
   let last: Array<Line> = []
-  // For each bucket, the number of demands in flight.
+  // For each bucket, the number of turns in flight.
   const busy = new Map<string, number>()
   let waiting = 0
 
@@ -101,8 +102,8 @@ export const make = (bounds: Bounds): Lines => {
 
   const count = ({ buckets }: Line, change: 1 | -1): void => {
     for (const { key } of buckets) {
-      const demands = (busy.get(key) ?? 0) + change
-      if (demands > 0) busy.set(key, demands)
+      const turns = (busy.get(key) ?? 0) + change
+      if (turns > 0) busy.set(key, turns)
       else busy.delete(key)
     }
   }
@@ -117,13 +118,14 @@ export const make = (bounds: Bounds): Lines => {
   }
 
   /** Removes takes from a line. Fails those that have waited too long. */
-  const demandOf = (line: Line, now: number): Demand => {
+  const turnOf = (line: Line, now: number): Turn => {
     line.isQueued = false
     const takes = line.waiting.splice(0, bounds.takes)
     waiting -= takes.length
     const isLate = ({ since }: Waiting): boolean => now - since > bounds.millis
     for (const take of takes.filter(isLate)) fail(take, "timeout")
-    return { line, takes: takes.filter((take) => !isLate(take)) }
+    const patient = takes.filter((take) => !isLate(take))
+    return { line, takes: patient, buckets: line.buckets, count: patient.length }
   }
 
   /** Puts a line where it comes first. */
@@ -169,12 +171,12 @@ export const make = (bounds: Bounds): Lines => {
     next: (now) => {
       // Who no longer waits may be all that was selected.
       for (let chosen = select(); chosen.length > 0; chosen = select()) {
-        const demands = chosen.map((line) => demandOf(line, now))
-        for (const { line, takes } of demands) {
+        const turns = chosen.map((line) => turnOf(line, now))
+        for (const { line, takes } of turns) {
           if (takes.length > 0) count(line, 1)
           else keep(line)
         }
-        const wanted = demands.filter(({ takes }) => takes.length > 0)
+        const wanted = turns.filter(({ takes }) => takes.length > 0)
         if (wanted.length > 0) return wanted
       }
       return []

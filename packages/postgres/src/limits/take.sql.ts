@@ -1,10 +1,10 @@
 import * as TokenBucket from "@tenure/core/TokenBucket"
 import { bigint, text } from "../connection/parameters.ts"
-import type { Bucket } from "./Bucket.ts"
+import type { Demand } from "./Demand.ts"
 
 /**
- * Takes up to `$1` tokens for one client, the same number from each bucket. Returns one `FoundRow` for
- * each bucket, in order.
+ * Takes up to `$1` tokens for one client, the same number from each bucket. Returns one row for each
+ * bucket, in order. Times are in microseconds: whole numbers that a float8 holds exactly.
  *
  * The statement has no ON CONFLICT, so that one of two statements that insert the same bucket fails
  * as a whole and runs again. Otherwise its decision would rest on a bucket that it did not see.
@@ -52,7 +52,7 @@ export const take = (schema: string, count: number): string => {
 }
 
 /** The parameters of `take`. */
-export const takeParams = (buckets: ReadonlyArray<Bucket>, count: number) => [
+export const takeParams = ({ buckets, count }: Demand) => [
   bigint(count),
   ...buckets.flatMap(({ key, policy }) => [
     text(key),
@@ -60,3 +60,13 @@ export const takeParams = (buckets: ReadonlyArray<Bucket>, count: number) => [
     bigint(TokenBucket.span(policy)),
   ]),
 ]
+
+/** A row of `take`. */
+export interface TakeRow {
+  /** When the bucket was full again before. */
+  readonly tat: number
+  /** The time by the clock of the database. */
+  readonly now: number
+  /** The number of tokens taken, the same for each bucket. */
+  readonly taken: number
+}

@@ -1,18 +1,17 @@
 import * as TokenBucket from "@tenure/core/TokenBucket"
-import { bigints, integers, texts } from "../connection/parameters.ts"
-import type { FoundRow } from "./Answer.ts"
-import type { Bucket } from "./Bucket.ts"
+import { floats, integers, texts } from "../connection/parameters.ts"
+import type { Demand } from "./Demand.ts"
 
 /**
  * Takes tokens for several clients, for each the same number from each of its buckets. Returns a row
- * for each bucket of each client, in order. Times are in microseconds.
+ * for each client, in order. Times are in microseconds: whole numbers that a float8 holds exactly.
  *
- * `$1` has the keys of all buckets, each once. The other arrays have one element for each bucket of each
- * client: the number of the client, the position of the bucket in `$1`, the number of takes, and the
- * bucket's increment and span.
+ * `$1` has the keys of all buckets, each once. The other arrays have one element for each client: the
+ * positions of its buckets in `$1`, the number of takes, and the increments and spans of the buckets.
+ * A client without a key has an address only.
  *
- * A client gets what the clients before it can leave: `most` is what each could take without them, and
- * `ahead` what these could take of a bucket. That is exact unless one of them takes less, because
+ * A client gets what those before it can leave: `most` is what each could take without them, and
+ * `…_ahead` what these could take of a bucket. That is exact unless one of them takes less, because
  * another of its buckets is short. Then `taken` is less than `most`, and the rest is undecided.
  *
  * As in `take`, of two statements that insert the same bucket one fails and runs again. Existing buckets
@@ -33,40 +32,60 @@ export const takeMany = (schema: string): string => `
     ) b ON true
   ),
   found AS MATERIALIZED (
-    SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now,
-           array_agg(coalesce(tat, 0) ORDER BY bucket) AS tats
+    SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::float8 AS now,
+           array_agg(coalesce(tat, 0)::float8 ORDER BY bucket) AS tats
     FROM kept
   ),
   demand AS (
-    SELECT d.*, f.now, greatest(f.tats[d.bucket], f.now) AS tat
-    FROM unnest($2::integer[], $3::integer[], $4::integer[], $5::bigint[], $6::bigint[])
-      WITH ORDINALITY AS d (client, bucket, count, increment, span, n)
+    SELECT d.*, f.now, greatest(f.tats[d.address], f.now) AS address_tat,
+           greatest(f.tats[d.key], f.now) AS key_tat, greatest(f.tats[d.burst], f.now) AS burst_tat
+    FROM unnest($2::integer[], $3::integer[], $4::integer[], $5::integer[], $6::float8[],
+                $7::float8[], $8::float8[], $9::float8[], $10::float8[], $11::float8[])
+      WITH ORDINALITY
+      AS d (address, key, burst, count, address_increment, address_span,
+            key_increment, key_span, burst_increment, burst_span, n)
     CROSS JOIN found f
   ),
+  -- What is missing is NULL, which least() ignores.
   bounded AS (
-    SELECT *, greatest(0, least(count, min((span - (tat - now)) / increment) OVER (PARTITION BY client)))
-                AS most
+    SELECT *, greatest(0, least(count, floor((address_span - (address_tat - now)) / address_increment),
+                                floor((key_span - (key_tat - now)) / key_increment),
+                                floor((burst_span - (burst_tat - now)) / burst_increment))) AS most
     FROM demand
   ),
   queued AS (
-    SELECT *, coalesce(sum(most * increment) OVER (
-                PARTITION BY bucket ORDER BY n
-                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-              ), 0)::bigint AS ahead
+    SELECT *, coalesce(sum(most * address_increment) OVER of_address, 0) AS address_ahead,
+           coalesce(sum(most * key_increment) OVER of_key, 0) AS key_ahead,
+           coalesce(sum(most * burst_increment) OVER of_key, 0) AS burst_ahead
     FROM bounded
+    WINDOW
+      of_address AS (PARTITION BY address ORDER BY n
+                     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
+      of_key AS (PARTITION BY key ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
   ),
   decided AS MATERIALIZED (
-    SELECT *, greatest(0, least(most, min((span - (tat - now) - ahead) / increment)
-                                        OVER (PARTITION BY client))) AS taken
+    SELECT *, greatest(0, least(
+      most,
+      floor((address_span - (address_tat - now) - address_ahead) / address_increment),
+      floor((key_span - (key_tat - now) - key_ahead) / key_increment),
+      floor((burst_span - (burst_tat - now) - burst_ahead) / burst_increment)
+    )) AS taken
     FROM queued
   ),
   spent AS MATERIALIZED (
     SELECT array_agg(micros ORDER BY bucket) AS micros
-    FROM (SELECT bucket, sum(taken * increment)::bigint AS micros FROM decided GROUP BY bucket) s
+    FROM (
+      SELECT s.bucket, sum(s.micros) AS micros
+      FROM decided d
+      CROSS JOIN LATERAL (VALUES (address, taken * address_increment), (key, taken * key_increment),
+                                 (burst, taken * burst_increment)) AS s (bucket, micros)
+      WHERE s.bucket IS NOT NULL
+      GROUP BY s.bucket
+    ) s
   ),
   changed AS MATERIALIZED (
     SELECT k.key, k.tat IS NOT NULL AS is_kept,
-           greatest(coalesce(k.tat, 0), f.now) + s.micros[k.bucket] AS tat
+           (greatest(coalesce(k.tat, 0), f.now) + s.micros[k.bucket])::bigint AS tat
     FROM kept k CROSS JOIN found f CROSS JOIN spent s
     WHERE s.micros[k.bucket] > 0
     ORDER BY k.key
@@ -78,42 +97,49 @@ export const takeMany = (schema: string): string => `
   inserted AS (
     INSERT INTO ${schema}.buckets (key, tat) SELECT key, tat FROM changed WHERE NOT is_kept
   )
-  SELECT taken::integer, most::integer, now::float8,
-         (least(tat, now + span)
-          + sum(taken * increment) OVER (PARTITION BY bucket ORDER BY n) - taken * increment)::float8
-           AS tat
+  SELECT taken, most, now, address_tat AS address, key_tat AS key, burst_tat AS burst
   FROM decided
   ORDER BY n
 `
 
-/** The takes of a client. */
-interface Demand {
-  readonly buckets: ReadonlyArray<Bucket>
-  readonly count: number
-}
-
 /** The parameters of `takeMany`. */
 export const takeManyParams = (demands: ReadonlyArray<Demand>) => {
   const positions = new Map<string, number>()
-  const rows = demands.flatMap(({ buckets, count }, index) =>
-    buckets.map(({ key, policy }) => {
-      const bucket = positions.get(key) ?? positions.size + 1
-      positions.set(key, bucket)
-      return { client: index + 1, bucket, count, policy }
-    }),
-  )
+  const positionOf = (key: string): number => {
+    const position = positions.get(key) ?? positions.size + 1
+    positions.set(key, position)
+    return position
+  }
+  const rows = demands.map(({ buckets, count }) => {
+    const [address, key, burst] = buckets.map((bucket) => ({
+      at: positionOf(bucket.key),
+      increment: bucket.policy.increment,
+      span: TokenBucket.span(bucket.policy),
+    }))
+    return { address, key, burst, count }
+  })
   return [
     texts([...positions.keys()]),
-    integers(rows.map(({ client }) => client)),
-    integers(rows.map(({ bucket }) => bucket)),
+    integers(rows.map(({ address }) => address?.at)),
+    integers(rows.map(({ key }) => key?.at)),
+    integers(rows.map(({ burst }) => burst?.at)),
     integers(rows.map(({ count }) => count)),
-    bigints(rows.map(({ policy }) => BigInt(policy.increment))),
-    bigints(rows.map(({ policy }) => BigInt(TokenBucket.span(policy)))),
+    floats(rows.map(({ address }) => address?.increment)),
+    floats(rows.map(({ address }) => address?.span)),
+    floats(rows.map(({ key }) => key?.increment)),
+    floats(rows.map(({ key }) => key?.span)),
+    floats(rows.map(({ burst }) => burst?.increment)),
+    floats(rows.map(({ burst }) => burst?.span)),
   ]
 }
 
-/** A row of `takeMany`. */
-export interface TakeManyRow extends FoundRow {
+/** A row of `takeMany`: the buckets of a client before the statement. */
+export interface TakeManyRow {
+  readonly taken: number
   /** What could have been taken without the clients before. */
   readonly most: number
+  readonly now: number
+  readonly address: number
+  readonly key: number
+  readonly burst: number
 }
