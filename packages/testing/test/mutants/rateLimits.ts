@@ -1,8 +1,10 @@
 /** Stores of token buckets that are wrong. */
 
-import { type Client, type Policies, RateLimitStore } from "@tenure/core/RateLimitStore"
+import { type Client, type Policies, RateLimitStore, type Take } from "@tenure/core/RateLimitStore"
+import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as TokenBucket from "@tenure/core/TokenBucket"
 import { inMicros, type Micros } from "@tenure/core/Units"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { mutantsOf } from "./Mutant.ts"
 
@@ -87,12 +89,80 @@ const built =
     }
   }
 
+/** A take that waits for the others of its batch. */
+interface Gathered {
+  readonly client: Client
+  readonly policies: Policies
+  readonly outcome: Deferred.Deferred<Take, StoreUnavailable>
+}
+
+/** Makes a store that gathers takes at the same time, and answers them together. */
+const gathering =
+  (answer: (batch: ReadonlyArray<Gathered>, right: Store) => Effect.Effect<unknown>) =>
+  (right: Store): Partial<Store> => {
+    let waiting: Array<Gathered> = []
+    return {
+      take: (client, policies) =>
+        Effect.gen(function* () {
+          const outcome = yield* Deferred.make<Take, StoreUnavailable>()
+          waiting.push({ client, policies, outcome })
+          yield* Effect.yieldNow
+          const batch = waiting
+          waiting = []
+          yield* answer(batch, right)
+          return yield* Deferred.await(outcome)
+        }),
+    }
+  }
+
+const answerWith = ({ outcome }: Gathered, take: Effect.Effect<Take, StoreUnavailable>) =>
+  Effect.flatMap(Effect.exit(take), (exit) => Deferred.done(outcome, exit))
+
+const inTurn = (batch: ReadonlyArray<Gathered>, { take }: Store) =>
+  Effect.forEach(batch, (one) => answerWith(one, take(one.client, one.policies)))
+
+/** Answers each with the take of another one in the batch. */
+const shifted = (batch: ReadonlyArray<Gathered>, { take }: Store) =>
+  Effect.forEach(batch, (one, index) => {
+    const { client, policies } = batch[(index + 1) % batch.length] ?? one
+    return answerWith(one, take(client, policies))
+  })
+
+/** Takes once for each client, however often it asks. */
+const merged = Effect.fnUntraced(function* (batch: ReadonlyArray<Gathered>, { take }: Store) {
+  const takes = new Map<string, Effect.Effect<Take, StoreUnavailable>>()
+  for (const one of batch) {
+    const name = `${one.client.address} ${one.client.keyId}`
+    const known = takes.get(name) ?? (yield* Effect.exit(take(one.client, one.policies)))
+    takes.set(name, known)
+    yield* answerWith(one, known)
+  }
+})
+
+/** Refuses those whose address or key others in the batch have asked for before, and were refused. */
+const shadowed = Effect.fnUntraced(function* (batch: ReadonlyArray<Gathered>, { take }: Store) {
+  const short = new Set<string | undefined>()
+  for (const one of batch) {
+    const { address, keyId } = one.client
+    const outcome = yield* Effect.orDie(take(one.client, one.policies))
+    const isShadowed = short.has(address) || (keyId !== undefined && short.has(keyId))
+    if (isShadowed || !outcome.admitted) short.add(address).add(keyId)
+    yield* answerWith(
+      one,
+      Effect.succeed({ ...outcome, admitted: outcome.admitted && !isShadowed }),
+    )
+  }
+})
+
 const seconds = (count: number): number => count * 1_000_000
 
 const rounded = (unit: number) => inMicros((tat: Micros) => Math.ceil(tat / unit) * unit)
 
 /** What the parts make if none is wrong. */
-export const rightRateLimits = mutantsOf(RateLimitStore, { "is right": built({}) })
+export const rightRateLimits = mutantsOf(RateLimitStore, {
+  "is right": built({}),
+  "gathers takes, and is right": gathering(inTurn),
+})
 
 /** Stores of token buckets that are wrong. */
 export const rateLimits = mutantsOf(RateLimitStore, {
@@ -121,6 +191,12 @@ export const rateLimits = mutantsOf(RateLimitStore, {
   "takes no tokens": built({ isTaken: () => false }),
 
   "reads buckets before its turn": built({ pause: Effect.yieldNow }),
+
+  "gives takes at the same time the outcomes of each other": gathering(shifted),
+
+  "counts takes of a client at the same time as one": gathering(merged),
+
+  "refuses takes because of others that were refused at the same time": gathering(shadowed),
 
   "compares names without regard to case": built({
     nameOf: (...of) => correct.nameOf(...of)?.toLowerCase(),

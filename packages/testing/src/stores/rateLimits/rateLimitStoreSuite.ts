@@ -1,7 +1,7 @@
 /** What every `RateLimitStore` must do. */
 
 import { expect } from "@effect/vitest"
-import { RateLimitStore } from "@tenure/core/RateLimitStore"
+import { type Client, RateLimitStore } from "@tenure/core/RateLimitStore"
 import * as TokenBucket from "@tenure/core/TokenBucket"
 import * as Effect from "effect/Effect"
 import type { StoreTests } from "../storeTests.ts"
@@ -85,6 +85,8 @@ const bucketTests = ({ test }: StoreTests): void => {
     }))
 }
 
+const descending = (one: number, other: number): number => other - one
+
 /** What happens to takes at the same time. */
 const concurrencyTests = ({ test }: StoreTests): void => {
   test("admits exactly as many concurrent takes as there are tokens", () =>
@@ -113,6 +115,53 @@ const concurrencyTests = ({ test }: StoreTests): void => {
       // Twenty of the shared address, and twenty of each address that used the same key.
       expect(takes.filter(({ admitted }) => admitted)).toHaveLength(80)
       expect(remainders(yield* take(client("5", "d"), mixed), mixed)).toMatchObject({ key: 39 })
+    }))
+
+  test("tells each of many concurrent takes what its own client has left", () =>
+    Effect.gen(function* () {
+      const clients = Array.from({ length: 10 }, (_, index) => client("shared", `${index}`))
+      for (const [index, one] of clients.entries()) {
+        yield* Effect.forEach(Array.from({ length: index }), () => take(one))
+      }
+      const takes = yield* Effect.all(
+        [...clients, ...clients].map((one) => take(one)),
+        {
+          concurrency: "unbounded",
+        },
+      )
+      const left = takes.map((taken) => remainders(taken))
+      for (const index of clients.keys()) {
+        const keys = [left[index]?.key, left[index + clients.length]?.key]
+        expect(keys.toSorted()).toEqual([98 - index, 99 - index])
+      }
+      expect(left.map(({ address }) => address).toSorted(descending)).toEqual(
+        Array.from({ length: 20 }, (_, index) => 54 - index),
+      )
+    }))
+
+  test("refuses only those of many concurrent takes that lack a token", () =>
+    Effect.gen(function* () {
+      const one = { ...five, capacity: 1 }
+      const mixed = { address: one, key: one, burst: five }
+      // Each shares its key with the one before, and its address with the one behind.
+      const clients = Array.from({ length: 40 }, (_, index) =>
+        client(`${index >> 1}`, `${(index + 1) >> 1}`),
+      )
+      const takes = yield* Effect.all(
+        clients.map((each) => take(each, mixed)),
+        {
+          concurrency: "unbounded",
+        },
+      )
+      const admitted = clients.filter((_, index) => takes[index]?.admitted)
+      const ofAddress = (given: Client) =>
+        admitted.filter(({ address }) => address === given.address).length
+      const ofKey = (given: Client) => admitted.filter(({ keyId }) => keyId === given.keyId).length
+      for (const [index, each] of clients.entries()) {
+        const taken = [ofAddress(each), ofKey(each)]
+        expect(Math.max(...taken)).toBe(1)
+        if (takes[index]?.admitted === true) expect(taken).toEqual([1, 1])
+      }
     }))
 }
 
