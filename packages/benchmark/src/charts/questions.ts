@@ -90,22 +90,18 @@ const deliveries = ({ rows }: Found): Chart => {
     title: "How many notifications can be delivered?",
     subtitle: "Deliveries a second, each verified by the receiver in another process",
     groups: [
-      casesOf("Backlogs, delivered by one process", rows, [
+      casesOf("By one process, or by three", rows, [
         delivered("one webhook", "deliveries to one webhook"),
         delivered("one webhook that takes 25 ms", "deliveries to one webhook that takes 25 ms"),
         delivered("20 webhooks", "deliveries to 20 webhooks"),
-        delivered("20 webhooks that take 25 ms", "deliveries to 20 webhooks that take 25 ms"),
-        delivered("20 webhooks, a long backlog", "deliveries of a backlog"),
-      ]),
-      casesOf("Backlogs, delivered by three processes", rows, [
-        delivered("20 webhooks", "deliveries to 20 webhooks, by three processes"),
+        delivered("20 webhooks, three processes", "deliveries to 20 webhooks, by three processes"),
+        delivered("20 that take 25 ms", "deliveries to 20 webhooks that take 25 ms"),
         delivered(
-          "20 webhooks that take 25 ms",
+          "20 that take 25 ms, three processes",
           "deliveries to 20 webhooks that take 25 ms, by three processes",
         ),
-      ]),
-      casesOf("While publishing, by one process", rows, [
-        delivered("20 webhooks", "deliveries, sustained"),
+        delivered("20 webhooks, a long backlog", "deliveries of a backlog"),
+        delivered("20 webhooks, while publishing", "deliveries, sustained"),
       ]),
     ],
   }

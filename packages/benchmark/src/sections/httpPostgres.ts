@@ -8,7 +8,7 @@ import type { Target } from "../target.ts"
 
 const schema = "benchmark_http"
 
-const one = "from one key"
+const one = "Tenure, from one key"
 const targets: Record<string, Target> = { [one]: { of: "ratio", atLeast: 0.8 } }
 
 /** Throughput of one process. All requests come from one address. */
@@ -23,7 +23,7 @@ export const httpPostgres: Section = {
     const contestant = (name: string, count: number) =>
       overHttp(name, server, generator, requests(undefined, tokensOf(count)))
     const field = {
-      tenure: contestant("from many keys", keys),
+      tenure: contestant("Tenure", keys),
       peers: [contestant(one, 1)],
     }
     const scores = await compare(field, settings)
