@@ -9,7 +9,7 @@ import { options as express } from "@tenure/express"
 import { options as fastify } from "@tenure/fastify"
 import { options as fetch } from "@tenure/fetch"
 import { options as memory } from "@tenure/memory"
-import { handlerOptions, serverOptions, verifyOptions } from "@tenure/node-http"
+import { handlerOptions, orderOptions, serverOptions, verifyOptions } from "@tenure/node-http"
 import { connectionOptions, options as postgres } from "@tenure/postgres"
 import * as Result from "effect/Result"
 import { root } from "./examples.ts"
@@ -62,6 +62,11 @@ const sections: ReadonlyArray<Section> = [
     title: "`serve` of `@tenure/node-http`",
     sources: "node-http/src/**/*.ts",
     options: serverOptions,
+  },
+  {
+    title: "`orderRequests` of `@tenure/node-http`",
+    sources: "node-http/src/**/*.ts",
+    options: orderOptions,
   },
   {
     title: "`verifyWebhook` of `@tenure/node-http`",

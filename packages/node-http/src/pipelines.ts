@@ -4,6 +4,7 @@ import type { EventEmitter } from "node:events"
 import { IncomingMessage, ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
 import type { ApiResponse } from "@tenure/core/Envelope"
+import * as Setting from "@tenure/core/Setting"
 import type { NodeRequest, NodeResponse } from "./messages.ts"
 import { guardReads, raiseAlarm } from "./reads.ts"
 import { takeTurn } from "./turns.ts"
@@ -24,6 +25,8 @@ interface Pipeline {
   waiting: Array<Waiting>
   /** How many requests in a row were refused by a rate limit. */
   refusals: number
+  /** The response that was counted last. */
+  counted: NodeResponse | undefined
 }
 
 const pipelines = new WeakMap<Duplex, Pipeline>()
@@ -31,7 +34,7 @@ const pipelines = new WeakMap<Duplex, Pipeline>()
 const pipelineOf = (socket: Duplex): Pipeline => {
   const known = pipelines.get(socket)
   if (known !== undefined) return known
-  const pipeline: Pipeline = { current: undefined, waiting: [], refusals: 0 }
+  const pipeline: Pipeline = { current: undefined, waiting: [], refusals: 0, counted: undefined }
   pipelines.set(socket, pipeline)
   // Node reads on when it reads the body of the current request.
   socket.on("resume", () => {
@@ -107,9 +110,41 @@ export const guard = (server: EventEmitter): void => guardReads(server, isBusy)
 export const isWaiting = ({ socket }: NodeRequest, response: NodeResponse): boolean =>
   pipelines.get(socket)?.waiting.some((one) => one.response === response) ?? false
 
+/** Counts a response. Returns how many in a row were refusals. */
+const countRefusal = (pipeline: Pipeline, status: number): number => {
+  pipeline.counted = pipeline.current
+  pipeline.refusals = status === 429 ? pipeline.refusals + 1 : 0
+  return pipeline.refusals
+}
+
+/** Closes a connection after so many refusals in a row that no handler of Tenure for Node has counted. */
+const closeAfterRefusals = (
+  { socket }: IncomingMessage,
+  response: ServerResponse,
+  most: number,
+): void => {
+  const pipeline = pipelineOf(socket)
+  if (pipeline.counted === response) return
+  if (countRefusal(pipeline, response.statusCode) >= most) socket.destroySoon()
+}
+
+/** The options of `orderRequests`. */
+export const orderOptions = Setting.struct({
+  /**
+   * How many requests in a row may be answered 429 on one connection before it is closed. The option
+   * of `Tenure.make` takes precedence in the handlers for node:http, Express and Fastify. Default:
+   * `100`.
+   */
+  maxRefusals: Setting.withDefault(Setting.count(), 100),
+})
+
+/** The options that a host passes. */
+export interface OrderOptions extends Setting.Input<typeof orderOptions> {}
+
 /**
- * Puts all requests of a server in order, those of the host included. Tenure's own server and the
- * handlers for node:http, Express and Fastify do this by themselves; use it for other hosts on Node.
+ * Puts all requests of a server in order, those of the host included, and closes connections after so
+ * many refusals. Tenure's own server and the handlers for node:http, Express and Fastify do this by
+ * themselves; use it for other hosts on Node. Throws `InvalidInput` if an option is invalid.
  *
  * @returns the same server
  * @example
@@ -121,7 +156,11 @@ export const isWaiting = ({ socket }: NodeRequest, response: NodeResponse): bool
  * orderRequests(serve({ fetch: new Hono().fetch }))
  * ```
  */
-export const orderRequests = <Server extends EventEmitter>(server: Server): Server => {
+export const orderRequests = <Server extends EventEmitter>(
+  server: Server,
+  given: OrderOptions = {},
+): Server => {
+  const { maxRefusals } = Setting.readSync(orderOptions, given)
   guard(server)
   const emit = server.emit.bind(server)
   // Listeners that are added later are in order too.
@@ -130,7 +169,10 @@ export const orderRequests = <Server extends EventEmitter>(server: Server): Serv
       const [request, response] = args
       if (event !== "request" || !(request instanceof IncomingMessage)) return emit(event, ...args)
       if (!(response instanceof ServerResponse)) return emit(event, ...args)
-      inOrder(request, response, () => void emit(event, request, response))
+      inOrder(request, response, () => {
+        response.once("finish", () => closeAfterRefusals(request, response, maxRefusals))
+        emit(event, request, response)
+      })
       return true
     },
   })
@@ -146,9 +188,7 @@ export const limitRefusals = (
   most: number,
 ): ApiResponse => {
   if (httpVersionMajor > 1) return response
-  const pipeline = pipelineOf(socket)
-  pipeline.refusals = response.status === 429 ? pipeline.refusals + 1 : 0
-  return pipeline.refusals < most
+  return countRefusal(pipelineOf(socket), response.status) < most
     ? response
     : { ...response, headers: { ...response.headers, Connection: "close" } }
 }

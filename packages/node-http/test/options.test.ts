@@ -1,8 +1,8 @@
-import { IncomingMessage } from "node:http"
+import { createServer, IncomingMessage } from "node:http"
 import { Socket } from "node:net"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
-import { serve, toNodeHandler, verifyWebhook } from "@tenure/node-http"
+import { orderRequests, serve, toNodeHandler, verifyWebhook } from "@tenure/node-http"
 import { expect, it } from "vitest"
 
 it.each([
@@ -24,6 +24,12 @@ it.each([
     field,
   })
   await tenure.close()
+})
+
+it("a server that is put in order with the wrong options is refused by name", () => {
+  expect(() => orderRequests(createServer(), JSON.parse('{"maxRefusals":0}'))).toThrow(
+    expect.objectContaining({ _tag: "InvalidInput", field: "maxRefusals" }),
+  )
 })
 
 it("a header may take no longer than the whole request", async () => {

@@ -144,6 +144,29 @@ describe("a connection", () => {
     expect(statuses).toEqual([200])
   })
 
+  it("closes after so many refusals by a handler that is not Tenure's for Node", async () => {
+    const statuses = [429, 429, 200, 429, 429, 429, 200]
+    const server = createServer((_request, response) =>
+      response.writeHead(statuses.shift() ?? 500, { "Content-Length": 0 }).end(),
+    )
+    await connected(orderRequests(server, { maxRefusals: 3 }), async (client) => {
+      client.write(get.repeat(7))
+      const responses = parseResponses(await text(client))
+      expect(responses.map(({ status }) => status)).toEqual([429, 429, 200, 429, 429, 429])
+    })
+    expect(statuses).toEqual([200])
+  })
+
+  it("counts each refusal once if the server is put in order, too", async () => {
+    const tenure = answering(async () => ({ ...ok, status: 429 }))
+    const handler = toNodeHandler({ ...tenure, maxRefusals: 5 })
+    const server = orderRequests(createServer(handler), { maxRefusals: 3 })
+    await connected(server, async (client) => {
+      client.write(get.repeat(7))
+      expect(parseResponses(await text(client))).toHaveLength(5)
+    })
+  })
+
   it("closes after so many refusals of requests without a Host header", async () => {
     const tenure = answering(async () => ({ ...ok, status: 429 }))
     const server = await serve({ ...tenure, maxRefusals: 3 }, { shutdownTimeout: 0 })
