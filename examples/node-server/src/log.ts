@@ -18,18 +18,27 @@ const isTerminal = process.stdout.isTTY === true
 const output = createWriteStream("", { fd: 1, autoClose: false })
 output.on("error", () => {})
 
+// What this turn of the event loop logs, which is written at its end: one write takes as long as many.
+let lines = ""
+
+const writeLines = (): void => {
+  output.write(lines)
+  lines = ""
+}
+
 /** Writes a line of plain text. What a terminal would not show as it is, is escaped as in JSON. */
 export const print = (text: string): void => {
-  if (output.writableLength < maxPending) {
-    output.write(`${printable(text)}\n`)
-  }
+  if (output.writableLength + lines.length >= maxPending) return
+  if (lines === "") setImmediate(writeLines)
+  lines += `${printable(text)}\n`
 }
 
 /** Waits until all lines are written, for at most a second. */
 export const flush = (): Promise<void> =>
   new Promise((resolve) => {
     setTimeout(resolve, 1000).unref()
-    output.end(() => resolve())
+    output.end(lines, () => resolve())
+    lines = ""
   })
 
 const now = (): string => new Date().toISOString()

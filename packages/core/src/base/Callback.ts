@@ -1,22 +1,25 @@
 /** Calls of functions that a host passed as options. */
 
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 
 /** A function of the host, or `undefined`. If it returns a promise, nothing waits for that. */
 export type Callback<A> = ((value: A) => void) | undefined
 
-const logged = (name: string, effect: Effect.Effect<unknown>): Effect.Effect<void> =>
-  Effect.asVoid(Effect.catchCause(effect, (cause) => Effect.logError(`${name} threw`, cause)))
+const logged = (name: string, cause: Cause.Cause<never>): Effect.Effect<void> =>
+  Effect.logError(`${name} threw`, cause)
 
 /** Logs the rejection of a promise, from now on: an unhandled rejection can end the process. */
-const logRejection = (name: string, promise: PromiseLike<unknown>): Effect.Effect<unknown> =>
-  Effect.forkDetach(
-    logged(
-      name,
-      Effect.promise(() => promise),
+const logRejection = (name: string, promise: PromiseLike<unknown>): Effect.Effect<void> =>
+  Effect.asVoid(
+    Effect.forkDetach(
+      Effect.catchCause(
+        Effect.promise(() => promise),
+        (cause) => logged(name, cause),
+      ),
+      { startImmediately: true },
     ),
-    { startImmediately: true },
   )
 
 /**
@@ -28,10 +31,11 @@ const logRejection = (name: string, promise: PromiseLike<unknown>): Effect.Effec
 export const call = <A>(name: string, callback: Callback<A>, value: A): Effect.Effect<void> =>
   callback === undefined
     ? Effect.void
-    : logged(
-        name,
-        Effect.suspend(() => {
+    : Effect.suspend(() => {
+        try {
           const result: unknown = callback(value)
           return Predicate.isPromiseLike(result) ? logRejection(name, result) : Effect.void
-        }),
-      )
+        } catch (error) {
+          return logged(name, Cause.die(error))
+        }
+      })

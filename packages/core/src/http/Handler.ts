@@ -179,26 +179,19 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   })
 
   /** Answers a request as it is decided. */
-  const answer = Effect.fnUntraced(function* (
-    request: ApiRequest.ApiRequest,
-    decision: typeof decide,
-  ) {
-    const start = onResponse === undefined ? 0n : yield* Clock.monotonicTimeNanos
-    const requestId = crypto.randomUUID()
-    const path = request.originalPath ?? request.path
-    const subject = { requestId, method: request.method, path }
-    const { keyId, outcome, report } = yield* decision(request, requestId)
-    const response = Envelope.respond(subject, report, outcome)
-    if (onResponse !== undefined) {
-      yield* Callback.call("onResponse", onResponse, {
-        ...subject,
-        status: response.status,
-        durationMillis: Number((yield* Clock.monotonicTimeNanos) - start) / 1_000_000,
-        keyId,
+  const answer = (request: ApiRequest.ApiRequest, decision: typeof decide) =>
+    Clock.clockWith((clock) => {
+      const start = clock.monotonicTimeNanosUnsafe()
+      const path = request.originalPath ?? request.path
+      const subject = { requestId: crypto.randomUUID(), method: request.method, path }
+      return Effect.flatMap(decision(request, subject.requestId), ({ keyId, outcome, report }) => {
+        const response = Envelope.respond(subject, report, outcome)
+        if (onResponse === undefined) return Effect.succeed(response)
+        const durationMillis = Number(clock.monotonicTimeNanosUnsafe() - start) / 1_000_000
+        const record = { ...subject, status: response.status, durationMillis, keyId }
+        return Effect.as(Callback.call("onResponse", onResponse, record), response)
       })
-    }
-    return response
-  })
+    })
 
   /** Answers a request that no other step could answer, such as one with getters that throw. */
   const answerDefect = (defect: unknown): Effect.Effect<Envelope.ApiResponse> => {

@@ -36,10 +36,12 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       const projectId = yield* projectOf(call)
       const userId = yield* idOf(call.params.user_id)
       const endDate = yield* endDateOf(yield* bodyOf(call, maxBodyBytes))
-      const membership = yield* memberships
-        .extend({ projectId, userId, endDate }, originOf(call))
+      const membership = yield* Effect.catchTag(
+        memberships.extend({ projectId, userId, endDate }, originOf(call)),
+        "InvalidInput",
         // An invalid user id cannot belong to a member.
-        .pipe(Effect.catchTag("InvalidInput", () => membershipNotFound))
+        () => membershipNotFound,
+      )
       return extended(membership.endDate, 1, "The membership was extended.")
     }),
 

@@ -181,13 +181,15 @@ const make = Effect.fnUntraced(function* ({ keyCacheLife }: Settings) {
 
     list: () => Effect.map(store.list, (keys) => keys.map(({ digest: _, ...listed }) => listed)),
 
-    authenticate: Effect.fnUntraced(function* (token) {
-      if (!ApiKey.isToken(token)) return undefined
-      const now = yield* Moment.now
-      const digest = ApiKey.digest(token)
-      const cached = cache.find(digest, now.tick)
-      return ifLive(cached === undefined ? yield* find(digest, now) : cached.key, now)
-    }),
+    authenticate: (token) =>
+      Effect.flatMap(Moment.now, (now) => {
+        if (!ApiKey.isToken(token)) return Effect.undefined
+        const digest = ApiKey.digest(token)
+        const cached = cache.find(digest, now.tick)
+        return cached === undefined
+          ? Effect.map(find(digest, now), (key) => ifLive(key, now))
+          : Effect.succeed(ifLive(cached.key, now))
+      }),
 
     recall: (token) =>
       Effect.map(Moment.now, (now) =>
