@@ -67,7 +67,7 @@ const limits = ({ rows }: Found): Chart => {
 const postgres = ({ rows }: Found): Chart => ({
   name: "postgres",
   title: "How many changes can PostgreSQL take?",
-  subtitle: "Changes a second, each with its audit row and its event",
+  subtitle: "Changes a second, each with its audit row",
   groups: [
     groupOf("Extensions, 64 in flight", rows, [
       { measured: "extension: membership, audit row, event", unit: "/s", as: "Tenure" },
@@ -77,6 +77,18 @@ const postgres = ({ rows }: Found): Chart => ({
         measured: "extension over HTTP, on PostgreSQL, from 2,000 keys",
         unit: "/s",
         as: "Tenure, from 2,000 keys",
+      },
+    ]),
+    casesOf("New memberships", rows, [
+      {
+        measured: "grant: membership, audit row, event; 256 in flight",
+        unit: "/s",
+        as: "Tenure, one in each call",
+      },
+      {
+        measured: "import: memberships with their audit rows",
+        unit: "/s",
+        as: "Tenure, 10,000 in each call",
       },
     ]),
   ],
