@@ -149,6 +149,20 @@ describe("the claims of another dispatcher", () => {
   })
 })
 
+describe("the removal of a webhook", () => {
+  it("is told again for as long as its deliveries are claimed", async () => {
+    await publish()
+    expect(await here.claim()).toHaveLength(1)
+    await here.sql(`DELETE FROM ${schema}.webhooks`)
+    const nextRemoval = Effect.flatMap(Outbox, (outbox) =>
+      Effect.repeat(outbox.nextChange, { until: ({ _tag }) => _tag === "Removed" }),
+    )
+    for (let count = 0; count < 2; count++) {
+      expect(await here.run(nextRemoval)).toEqual({ _tag: "Removed", webhookId: webhook.id })
+    }
+  })
+})
+
 describe("a claim whose answer was lost", () => {
   it("is made again by the next one, and does not count as an attempt", async () => {
     await publish()

@@ -260,6 +260,18 @@ describe("a delivery", () => {
 })
 
 describe("an attempt in flight", () => {
+  it("is cancelled even if the notification of the deletion is lost", async () => {
+    const closed: Array<Promise<unknown>> = []
+    const receiver = await receiving((response) => void closed.push(once(response, "close")))
+    const sending = await startTenure({ webhooks: { timeout: "1 hour" } })
+    await sending.memberships.createProject(projectId)
+    await sending.webhooks.create({ projectId, url: receiver.url })
+    await sending.events.publish({ projectId, type: "test", data: 1 })
+    await receiver.until(1)
+    await Effect.runPromise(execute(`DELETE FROM ${schema}.webhooks`))
+    await closed[0]
+  })
+
   it("is cancelled when another process deletes the webhook", async () => {
     const closed: Array<Promise<unknown>> = []
     const receiver = await receiving((response) => void closed.push(once(response, "close")))

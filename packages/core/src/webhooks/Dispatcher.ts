@@ -137,7 +137,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     Effect.map((change) => {
       watching.succeeded()
       if (change._tag === "Removed") inFlight.cancel(change.webhookId)
-      wake.openUnsafe()
+      else wake.openUnsafe()
     }),
     Effect.catchCause((cause) =>
       Effect.andThen(watching.failed(cause), Effect.sleep(storeRetryMillis)),

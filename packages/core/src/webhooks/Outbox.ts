@@ -190,7 +190,8 @@ export class Outbox extends Context.Service<
 
     /**
      * Waits for the next change and returns it; at once, if there was one since the last call. A store
-     * that may miss changes returns `Due` every few seconds.
+     * that may miss changes returns `Due` every few seconds, and `Removed` soon for each webhook that was
+     * removed while deliveries of it are claimed. It may return the same removal several times.
      */
     readonly nextChange: Effect.Effect<Change, StoreUnavailable>
 

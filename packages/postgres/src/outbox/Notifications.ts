@@ -12,6 +12,7 @@ import { type Connection, openPooled, within } from "../connection/Connection.ts
 import type { Executor } from "../connection/Executor.ts"
 import * as Patience from "../connection/Patience.ts"
 import { brief } from "../connection/session.sql.ts"
+import * as PendingChanges from "./PendingChanges.ts"
 
 // At most one notification is sent in this time. It has its own transaction, because a commit
 // that carries a notification holds up all others that do.
@@ -31,6 +32,8 @@ export interface Notifications {
   readonly channel: string
   /** Notifies all processes that a delivery may be due. */
   readonly notify: Effect.Effect<void>
+  /** Tells this process that webhooks were removed. */
+  readonly removed: (webhookIds: ReadonlyArray<WebhookId>) => Effect.Effect<void>
   /** Waits for the next notification, or for a second. */
   readonly next: Effect.Effect<Change>
 }
@@ -53,8 +56,6 @@ export const listener = (
       })
     : openPooled(apart, brief, Patience.mostMillis)
 
-const due: Change = { _tag: "Due" }
-
 /**
  * Sends and receives notifications for as long as the scope is open.
  *
@@ -68,19 +69,20 @@ export const make = Effect.fnUntraced(function* (
   const own = `from ${(yield* WebCrypto).randomUUID()}`
   const received = yield* Latch.make()
   const requested = yield* Latch.make()
-  const removed: Array<WebhookId> = []
+  const pending = PendingChanges.make()
   let listening: Connection | undefined
 
   const receive = (payload: string): void => {
     if (payload === own) return
-    if (WebhookId.is(payload)) removed.push(payload)
+    if (WebhookId.is(payload)) pending.addRemoved(payload)
+    else pending.addDue()
     received.openUnsafe()
   }
 
   const next = Effect.map(Effect.timeoutOption(received.await, pollMillis), (): Change => {
-    const webhookId = removed.shift()
-    if (removed.length === 0) received.closeUnsafe()
-    return webhookId === undefined ? due : { _tag: "Removed", webhookId }
+    const change = pending.take()
+    if (pending.isEmpty()) received.closeUnsafe()
+    return change ?? { _tag: "Due" }
   })
 
   const send = Effect.gen(function* () {
@@ -121,7 +123,15 @@ export const make = Effect.fnUntraced(function* (
   const notifications: Notifications = {
     channel,
     // This process knows at once, without the round trip.
-    notify: Effect.andThen(received.open, requested.open),
+    notify: Effect.sync(() => {
+      pending.addDue()
+      received.openUnsafe()
+      requested.openUnsafe()
+    }),
+    removed: (webhookIds) =>
+      Effect.sync(() => {
+        for (const webhookId of webhookIds) receive(webhookId)
+      }),
     next,
   }
   return notifications

@@ -1,5 +1,6 @@
 /** The presence of this process among those that dispatch deliveries. */
 
+import { WebhookId } from "@tenure/core/Webhook"
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
@@ -21,7 +22,8 @@ interface Presence {
 
 /**
  * Makes a dispatcher that reports for as long as the scope is open. If another one is gone, it wakes those
- * that claim: the next claim takes over what that one had claimed.
+ * that claim: the next claim takes over what that one had claimed. It also tells of the removal of
+ * webhooks with attempts in flight: the notification of it may have been lost.
  */
 export const make = Effect.fnUntraced(function* (executor: Executor, notifications: Notifications) {
   const id = (yield* WebCrypto).randomUUID()
@@ -30,7 +32,9 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
 
   const reportOnce = Effect.gen(function* () {
     const [row] = yield* executor.executeApart<ReportRow>(sql, [uuid(id)])
-    if (row?.is_any_gone === true) yield* notifications.notify
+    if (row === undefined) return
+    if (row.is_any_gone) yield* notifications.notify
+    yield* notifications.removed(row.removed.map(WebhookId))
   })
 
   yield* Effect.forkScoped(

@@ -1,6 +1,6 @@
 /**
  * Reports that the dispatcher `$1` is alive. Returns one row, with whether it has noticed that another
- * is gone.
+ * is gone, and with the webhooks of its claims that were removed.
  */
 export const report = (schema: string): string => `
   -- A report that is lost in a crash of the server is made again.
@@ -15,10 +15,19 @@ export const report = (schema: string): string => `
   )
   SELECT EXISTS (
     SELECT FROM ${schema}.dispatchers_gone WHERE noticed_by = $1::uuid
-  ) AS is_any_gone
+  ) AS is_any_gone, ARRAY(
+    SELECT c.webhook_id
+    FROM (
+      SELECT DISTINCT d.webhook_id FROM ${schema}.deliveries d
+      WHERE d.state = 'leased' AND d.dispatcher = $1::uuid
+    ) c
+    -- Looks up each webhook by its id, however many there are.
+    WHERE (SELECT w.id FROM ${schema}.webhooks w WHERE w.id = c.webhook_id) IS NULL
+  ) AS removed
 `
 
 /** A row of `report`. */
 export interface ReportRow {
   readonly is_any_gone: boolean
+  readonly removed: ReadonlyArray<string>
 }

@@ -1,0 +1,23 @@
+import { Fixture } from "@tenure/testing"
+import { expect, it } from "vitest"
+import * as PendingChanges from "../src/outbox/PendingChanges.ts"
+
+const { id: one } = Fixture.webhook(Fixture.p1)
+const { id: other } = Fixture.webhook(Fixture.p1)
+
+it("changes that arrive together are all taken, each once, removals first", () => {
+  const pending = PendingChanges.make()
+  pending.addDue()
+  pending.addRemoved(one)
+  pending.addRemoved(other)
+  pending.addRemoved(one)
+  pending.addDue()
+  const taken = []
+  while (!pending.isEmpty()) taken.push(pending.take())
+  expect(taken).toEqual([
+    { _tag: "Removed", webhookId: one },
+    { _tag: "Removed", webhookId: other },
+    { _tag: "Due" },
+  ])
+  expect(pending.take()).toBeUndefined()
+})
