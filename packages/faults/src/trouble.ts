@@ -4,7 +4,7 @@ import type { Fault, Run } from "./history.ts"
 import { kinds } from "./kinds.ts"
 
 /** Within this time after a fault, everything works again. */
-export const healMillis = 3000
+const healMillis = 3000
 
 /** How long a server that is asked to end takes requests as before: less than its `DRAIN_DELAY`. */
 export const drainMillis = 300
@@ -63,11 +63,15 @@ export const isExcused = (
     )
 
 /**
- * Returns the instant from which nothing excuses a delay any more of what began at an instant. Any
- * process may be the one that delivers, so that every fault counts.
+ * Returns when something that begins at an instant and takes so many milliseconds at most has to be over.
+ * A fault that meets it postpones this until the fault has healed. Any process may be the one that is
+ * at work, so that every fault counts.
  */
-export const calmAfter = ({ faults }: Run, at: number): number =>
+export const deadline = ({ faults, slackMillis }: Run, at: number, millis: number): number =>
   faults
     .map(troubleOf)
     .toSorted((a, b) => a.from - b.from)
-    .reduce((calm, { from, to }) => (from <= calm && to > calm ? to : calm), at)
+    .reduce(
+      (latest, { from, to }) => (from <= latest ? Math.max(latest, to + slackMillis) : latest),
+      at + millis + slackMillis,
+    )

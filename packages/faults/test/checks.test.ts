@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest"
 import { healing, waits } from "../src/checks/answers.ts"
 import { checks, violationsOf } from "../src/checks/checks.ts"
 import { deletions } from "../src/checks/deletions.ts"
+import { deliveries } from "../src/checks/deliveries.ts"
 import { endDates } from "../src/checks/endDates.ts"
 import { limits } from "../src/checks/limits.ts"
 import type { Check, Fault, Operation, Run } from "../src/history.ts"
@@ -90,6 +91,25 @@ describe("a fault excuses", () => {
     expect(textsOf(deletions, late)).toHaveLength(1)
     const fault = { kind: "linkStalled", target: "s2", start: begin, end: begin + 900 } as const
     expect(textsOf(deletions, { ...late, faults: [fault] })).toEqual([])
+    const next = { ...fault, start: begin + 400 }
+    expect(textsOf(deletions, { ...late, faults: [next] })).toEqual([])
+  })
+
+  it("a delay of events that it meets on their way, until it has healed", () => {
+    const [first, ...others] = soundRun.arrivals
+    if (first === undefined) throw new Error("the run has no arrival")
+    // Its change is answered at second 2.
+    const arrivingAt = (second: number, start: number): Run => ({
+      ...soundRun,
+      arrivals: [{ ...first, at: begin + 1000 * second }, ...others],
+      faults: [
+        { kind: "serverKilled", target: "s1", start: begin + start, end: begin + start + 500 },
+      ],
+    })
+    expect(textsOf(deliveries, arrivingAt(5.5, 1000))).toHaveLength(1)
+    expect(textsOf(deliveries, arrivingAt(5.5, 2100))).toEqual([])
+    expect(textsOf(deliveries, arrivingAt(5.7, 2100))).toHaveLength(1)
+    expect(textsOf(deliveries, arrivingAt(5.5, 5100))).toHaveLength(1)
   })
 })
 

@@ -1,7 +1,7 @@
 /** A deleted webhook gets nothing more. */
 
 import type { Check, Operation, Run } from "../history.ts"
-import { calmAfter } from "../trouble.ts"
+import { deadline } from "../trouble.ts"
 
 /**
  * Another process may start an attempt that it had claimed when the webhook was deleted. It learns of the
@@ -26,7 +26,7 @@ export const deletions: Check = {
     )
     return run.arrivals.flatMap(({ at, headers, url }) => {
       const end = deletedAt.get(url)
-      if (end === undefined || at <= calmAfter(run, end) + newsMillis + run.slackMillis) return []
+      if (end === undefined || at <= deadline(run, end, newsMillis)) return []
       const late = (at - end).toFixed(0)
       const text = `${headers["webhook-id"]} was sent to ${url} ${late} ms after its deletion was answered`
       return [{ text, at }]

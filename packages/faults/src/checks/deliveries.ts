@@ -4,7 +4,7 @@
  */
 
 import type { Check, Delivery, Event, Operation, Run, Webhook } from "../history.ts"
-import { calmAfter, healMillis } from "../trouble.ts"
+import { deadline } from "../trouble.ts"
 
 type Finding = ReturnType<Check["find"]>[number]
 
@@ -128,7 +128,10 @@ const firstArrivals = ({ arrivals }: Run): ReadonlyMap<string, number> => {
   return first
 }
 
-/** How long each event was on its way to each receiver that is well, and since when it should not be. */
+// While nothing is wrong, an event reaches its receivers in this time.
+const longestDelayMillis = 3000
+
+/** When each event reached each receiver that is well, and when it had to at the latest. */
 export const delays = (
   run: Run,
   webhooks: ReadonlyArray<Known> = knownWebhooks(run),
@@ -144,8 +147,9 @@ export const delays = (
         from < operation.start &&
         to === Infinity &&
         arrived !== undefined
-      const calm = calmAfter(run, operation.end)
-      return isJudged ? [{ event, url, answered: operation.end, arrived, calm }] : []
+      if (!isJudged) return []
+      const latest = deadline(run, operation.end, longestDelayMillis)
+      return [{ event, url, answered: operation.end, arrived, latest }]
     }),
   )
 }
@@ -156,11 +160,11 @@ const findLate = (
   changes: ReadonlyArray<Happened>,
 ): ReadonlyArray<Finding> =>
   delays(run, webhooks, changes)
-    .filter(({ arrived, calm }) => arrived > calm + healMillis + run.slackMillis)
-    .map(({ answered, arrived, calm, event, url }) => ({
+    .filter(({ arrived, latest }) => arrived > latest)
+    .map(({ answered, arrived, event, latest, url }) => ({
       text:
         `${event.id} of ${event.projectId} reached ${url} ${(arrived - answered).toFixed(0)} ms ` +
-        `after its change was answered, ${(arrived - calm).toFixed(0)} ms after all was well`,
+        `after its change was answered, ${(arrived - latest).toFixed(0)} ms too late`,
       at: arrived,
     }))
 
