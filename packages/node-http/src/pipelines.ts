@@ -170,7 +170,7 @@ export const orderRequests = <Server extends EventEmitter>(
       if (event !== "request" || !(request instanceof IncomingMessage)) return emit(event, ...args)
       if (!(response instanceof ServerResponse)) return emit(event, ...args)
       inOrder(request, response, () => {
-        response.once("finish", () => closeAfterRefusals(request, response, maxRefusals))
+        response.on("finish", () => closeAfterRefusals(request, response, maxRefusals))
         emit(event, request, response)
       })
       return true
