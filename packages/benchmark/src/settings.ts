@@ -27,7 +27,7 @@ export const withSettings = async <A>(
   try {
     return await use({
       rounds: isSmoke ? 1 : Number(process.env["ROUNDS"] ?? 5),
-      seconds: isSmoke ? 0.05 : Number(process.env["ROUND_SECONDS"] ?? 3),
+      seconds: isSmoke ? 0.05 : Number(process.env["ROUND_SECONDS"] ?? 2),
       isLarge,
       pick: (thorough, smoke) => (isSmoke ? smoke : thorough),
       database: () => (opening ??= openDatabase()),

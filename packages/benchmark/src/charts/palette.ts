@@ -29,6 +29,7 @@ const families: ReadonlyArray<readonly [name: string, shades: Shades]> = [
   ["rate-limiter-flexible", { light: "#4f9d94", dark: "#47877f" }],
   ["Effect", { light: "#bd7c9a", dark: "#a36c86" }],
   ["pgbench", { light: "#6d93ba", dark: "#5d7fa3" }],
+  ["prepared loops", { light: "#6d93ba", dark: "#5d7fa3" }],
 ]
 
 /** The colour of everything that has this name, in all charts. */
