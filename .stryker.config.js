@@ -5,6 +5,7 @@
 export default {
   mutate: [
     "packages/core/src/base/Instant.ts",
+    "packages/core/src/limits/Decider.ts",
     "packages/core/src/limits/Decision.ts",
     "packages/core/src/limits/RateLimiter.ts",
     "packages/core/src/limits/TokenBucket.ts",

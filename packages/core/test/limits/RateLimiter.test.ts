@@ -392,18 +392,33 @@ describe("if the store is down", () => {
   )
 })
 
-it.effect("a request that only the store refuses is refused", () => {
-  // Other processes have emptied the bucket of bursts.
+describe("a request that only the store refuses", () => {
   const now = Micros(0)
-  const burst = Micros(1_000_000)
-  const store = Layer.succeed(RateLimitStore, {
-    ping: Effect.void,
-    take: () => Effect.succeed({ admitted: false, now, address: now, key: now, burst }),
-  })
-  return Effect.gen(function* () {
-    const { take } = yield* RateLimiter
-    expect(yield* take(known)).toMatchObject({ _tag: "Refused", report: { limit: 20 } })
-  }).pipe(Effect.provide(Layer.provide(RateLimiter.layer(), store)))
+
+  /** The decision if the store refuses, and only the bucket of bursts may be empty. */
+  const refusedWith = (burst: Micros) => {
+    const store = Layer.succeed(RateLimitStore, {
+      ping: Effect.void,
+      take: () => Effect.succeed({ admitted: false, now, address: now, key: now, burst }),
+    })
+    return RateLimiter.use(({ take }) => take(known)).pipe(
+      Effect.provide(Layer.provide(RateLimiter.layer(), store)),
+    )
+  }
+
+  it.effect("is refused: other processes have emptied a bucket", () =>
+    Effect.gen(function* () {
+      const decision = yield* refusedWith(Micros(1_000_000))
+      expect(decision).toMatchObject({ _tag: "Refused", report: { limit: 20 } })
+    }),
+  )
+
+  it.effect("is admitted if no bucket is empty: there is nothing to wait for", () =>
+    Effect.gen(function* () {
+      const decision = yield* refusedWith(now)
+      expect(decision).toMatchObject({ _tag: "Admitted", report: { remaining: 100 } })
+    }),
+  )
 })
 
 describe("a store that fails", () => {
