@@ -1,5 +1,6 @@
 /** A healthy database behind a network that is slow, or forgets connections. */
 
+import { setTimeout as sleep } from "node:timers/promises"
 import * as Tenure from "@tenure/core/Tenure"
 import { postgres } from "@tenure/postgres"
 import { Fixture } from "@tenure/testing"
@@ -77,6 +78,24 @@ describe.concurrent("a network", () => {
       // Also those that nobody has used in the meantime.
       expect(await works(tenure)).toBe(true)
     }))
+
+  it("that is slow keeps no connection that was opening when Tenure closed", async ({ expect }) => {
+    const proxy = await startProxy(inject("databaseUrl"))
+    const stores = postgres({ url: proxy.url, schema, migrate: false })
+    proxy.delay(10)
+    // While the dispatcher opens a connection.
+    const moments = Array.from({ length: 16 }, (_, index) => 10 * index)
+    await Promise.all(
+      moments.map(async (millis) => {
+        const tenure = await Tenure.make({ stores })
+        await sleep(millis)
+        await tenure.close()
+      }),
+    )
+    // The server would close them only when it notices that nobody is there.
+    await expect.poll(proxy.open, { timeout: 5000, interval: 20 }).toBe(0)
+    await proxy.stop()
+  })
 
   it(
     "that forgets its connections does not keep Tenure from closing",

@@ -11,6 +11,8 @@ export interface Proxy {
   readonly delay: (millis: number) => void
   /** Nothing more comes through the connections that are open now. New ones work. */
   readonly silence: () => void
+  /** How many connections clients have open. */
+  readonly open: () => number
   readonly stop: () => Promise<void>
 }
 
@@ -45,6 +47,7 @@ export const startProxy = async (url: string): Promise<Proxy> => {
     const far = connect({ host: hostname, port: Number(port), noDelay: true })
     const link = { near, far, isSilent: false }
     links.add(link)
+    near.on("close", () => links.delete(link))
     carry(link, near, far)
     carry(link, far, near)
   }).listen(0, "127.0.0.1")
@@ -62,6 +65,7 @@ export const startProxy = async (url: string): Promise<Proxy> => {
     silence: () => {
       for (const link of links) link.isSilent = true
     },
+    open: () => links.size,
     stop: async () => {
       server.close()
       for (const { far, near } of links) {

@@ -152,7 +152,9 @@ export const openDirect = Effect.fnUntraced(function* (
   const linked = yield* link({ ...config, startupParameters }, millis)
   const { processId } = linked.session
   const connection = connectionOn(linked, runOn(linked.session), processId)
-  const [row] = yield* within(millis, connection, connection.run<InspectRow>(inspect, []))
+  const [row] = yield* within(millis, connection, connection.run<InspectRow>(inspect, [])).pipe(
+    Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : Effect.sync(connection.destroy))),
+  )
   if (row?.process_id === processId && row.lock_timeout === terms.lockTimeout) return connection
   connection.close()
   return undefined

@@ -65,20 +65,24 @@ export const make = (config: PgClientConfig): Connections => {
   }
 
   return {
-    open: Effect.fnUntraced(function* (terms, millis) {
-      const began = performance.now()
-      // A connection that does not open in time would have taken longer: next time it may.
-      const connection = yield* Effect.ensuring(
-        openAny(terms, millis),
-        Effect.sync(() => {
-          latency = Patience.learn(latency, { opening: performance.now() - began })
+    open: (terms, millis) =>
+      // Once it is open, it is known, so that it can be closed.
+      Effect.uninterruptibleMask((restore) =>
+        Effect.gen(function* () {
+          const began = performance.now()
+          // A connection that does not open in time would have taken longer: next time it may.
+          const connection = yield* Effect.ensuring(
+            restore(openAny(terms, millis)),
+            Effect.sync(() => {
+              latency = Patience.learn(latency, { opening: performance.now() - began })
+            }),
+          )
+          forgetClosed()
+          all.add(connection)
+          if (isClosed) connection.close()
+          return connection
         }),
-      )
-      forgetClosed()
-      all.add(connection)
-      if (isClosed) connection.close()
-      return connection
-    }),
+      ),
 
     send: (connection, statement) =>
       Effect.suspend(() => {
