@@ -59,6 +59,8 @@ export interface Arrival {
   readonly body: string
   /** The status that the receiver answered; `undefined` if it did not answer. */
   readonly status: number | undefined
+  /** When its answer was sent or its connection closed; `undefined` if neither has happened. */
+  readonly ended: number | undefined
 }
 
 /** How a receiver behaves. */

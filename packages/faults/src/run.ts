@@ -4,6 +4,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks"
 import { setTimeout as sleep } from "node:timers/promises"
 import type { PostgresServer } from "@tenure/testing/PostgresServer"
 import { causes } from "./causes.ts"
+import { grownAmong } from "./checks/processes.ts"
 import { now } from "./clock.ts"
 import type { Exit, Fault, Holding, Log, Manner, Run, Size } from "./history.ts"
 import { manners } from "./history.ts"
@@ -102,6 +103,9 @@ const holdings = async ({ servers }: World): Promise<ReadonlyMap<string, Holding
 
 const nothing: Holding = { bytes: 0, handles: 0 }
 
+// A server closes a connection to a receiver that it has not used for ten seconds.
+const keptAliveMillis = 12_000
+
 const sizesOf = (
   before: ReadonlyMap<string, Holding>,
   after: ReadonlyMap<string, Holding>,
@@ -111,6 +115,19 @@ const sizesOf = (
     before: before.get(process) ?? nothing,
     after: holding,
   }))
+
+/** Returns what servers hold once they have closed the connections that they do not use any more. */
+const settledSizes = async (
+  world: World,
+  before: ReadonlyMap<string, Holding>,
+): Promise<ReadonlyArray<Size>> => {
+  const patience = now() + keptAliveMillis
+  for (;;) {
+    const all = sizesOf(before, await holdings(world))
+    if (grownAmong(all).length === 0 || now() > patience) return all
+    await sleep(500)
+  }
+}
 
 /** Has the clients at work until all faults have healed. */
 const work = async (
@@ -179,7 +196,7 @@ export const perform = async (
     const faults = await work(world, recorder, seed, schedule, onExit)
     const drainedMillis = await drain(world)
     lag.disable()
-    const after = await holdings(world)
+    const sizes = await settledSizes(world, before)
     const left = await leave(world)
     const operations = recorder.operations()
     const secrets = operations.flatMap(({ webhook }) =>
@@ -195,7 +212,7 @@ export const perform = async (
       exits: [...exits, ...left.exits],
       logs: left.logs,
       secrets: { ...world.secrets, ...Object.fromEntries(secrets) },
-      sizes: sizesOf(before, after),
+      sizes,
       limits,
       mostAttempts: retrySchedule.length + 1,
       slackMillis: lag.max / 1e6 + slackMillis,

@@ -91,7 +91,7 @@ const arrivals = sent.map(({ body, id }, index): Arrival => {
     "webhook-timestamp": String(timestamp),
     "webhook-signature": signature,
   }
-  return { url, at, headers, body, status: 204 }
+  return { url, at, headers, body, status: 204, ended: at + 1 }
 })
 
 /** The run: three extensions and a bulk extension between them, of one member with one webhook. */

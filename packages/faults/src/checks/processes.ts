@@ -1,6 +1,6 @@
 /** What servers leave behind: in logs, in memory, and when they end. */
 
-import type { Check, Holding } from "../history.ts"
+import type { Check, Holding, Size } from "../history.ts"
 
 // The default of `SHUTDOWN_TIMEOUT`.
 const longestExitMillis = 20_000
@@ -44,9 +44,12 @@ export const grown = (
     : []),
 ]
 
+/** Finds the processes that hold much more than before. */
+export const grownAmong = (all: ReadonlyArray<Size>): ReadonlyArray<{ readonly text: string }> =>
+  all.flatMap(({ after, before, process }) => grown(process, before, after))
+
 /** Checks sizes. */
 export const sizes: Check = {
   name: "memory and handles stay flat",
-  find: ({ sizes: all }) =>
-    all.flatMap(({ after, before, process }) => grown(process, before, after)),
+  find: (run) => grownAmong(run.sizes),
 }

@@ -26,6 +26,17 @@ const changedDelivery = (
   return withState(run, { deliveries: replace(run.state.deliveries, delivery, by) })
 }
 
+/** The URL of a webhook that was deleted, and when. */
+const deletion = (run: Run) => {
+  const deleted = wanted(
+    run.operations.find(({ action, status }) => action === "deleteWebhook" && status === 200),
+  )
+  const { webhook } = wanted(
+    run.operations.find((operation) => operation.webhook?.id === deleted.subject),
+  )
+  return { deletedAt: deleted.end, url: webhook?.url ?? "" }
+}
+
 /** Falsified deliveries. */
 export const ofDeliveries: ReadonlyArray<Sabotage> = [
   {
@@ -102,14 +113,18 @@ export const ofDeliveries: ReadonlyArray<Sabotage> = [
     name: "something is sent after a deletion",
     check: deletions,
     spoil: (run) => {
-      const deletion = wanted(
-        run.operations.find(({ action, status }) => action === "deleteWebhook" && status === 200),
-      )
-      const { webhook } = wanted(
-        run.operations.find((operation) => operation.webhook?.id === deletion.subject),
-      )
-      const late = { ...arrival(run), url: webhook?.url ?? "", at: deletion.end + hour }
+      const { deletedAt, url } = deletion(run)
+      const late = { ...arrival(run), url, at: deletedAt + hour, ended: undefined }
       return { ...run, arrivals: [...run.arrivals, late] }
+    },
+  },
+  {
+    name: "an attempt goes on after a deletion",
+    check: deletions,
+    spoil: (run) => {
+      const { deletedAt, url } = deletion(run)
+      const endless = { ...arrival(run), url, at: deletedAt - 1, ended: undefined }
+      return { ...run, arrivals: [...run.arrivals, endless] }
     },
   },
   {

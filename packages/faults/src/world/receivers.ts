@@ -58,7 +58,7 @@ const mannerOf = (path: string): Manner => {
 /** Starts the receivers. */
 export const startReceivers = async (): Promise<Receivers> => {
   const given: Record<string, Manner> = {}
-  const arrivals: Array<Arrival> = []
+  const arrivals: Array<() => Arrival> = []
   const attempts = new Map<string, number>()
   const hanging = new Set<ServerResponse>()
   let isWell = false
@@ -81,6 +81,13 @@ export const startReceivers = async (): Promise<Receivers> => {
 
   const receive = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const at = now()
+    const outcome: { status: number | undefined; ended: number | undefined } = {
+      status: undefined,
+      ended: undefined,
+    }
+    response.on("close", () => {
+      outcome.ended = now()
+    })
     const path = request.url ?? ""
     const url = `${origin}${path}`
     const body = await text(request)
@@ -89,8 +96,8 @@ export const startReceivers = async (): Promise<Receivers> => {
     )
     // A webhook that is gone stays so: it has been disabled.
     const manner = isWell && mannerOf(path) !== "gone" ? "fast" : mannerOf(path)
-    const status = await answer(manner, response, url)
-    arrivals.push({ url, at, headers, body, status })
+    arrivals.push(() => ({ url, at, headers, body, ...outcome }))
+    outcome.status = await answer(manner, response, url)
   }
 
   const server = createServer((request, response) => {
@@ -106,7 +113,7 @@ export const startReceivers = async (): Promise<Receivers> => {
       return url
     },
     manners: () => ({ ...given }),
-    arrivals: () => [...arrivals],
+    arrivals: () => arrivals.map((arrival) => arrival()),
     becomeWell: () => {
       isWell = true
       for (const response of hanging) response.destroy()
