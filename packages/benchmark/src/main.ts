@@ -49,7 +49,7 @@ const run = async (): Promise<boolean> => {
   const isWhole = positionals.length === 0
   const results = { sections: await measureAll(isWhole ? sections : positionals.map(sectionOf)) }
   const gaps = isWhole ? gapsOf(foundIn(results)) : []
-  if (gaps.length > 0) console.error(`nothing was measured for the charts: ${gaps.join("; ")}`)
+  if (gaps.length > 0) console.error(`the charts miss: ${gaps.join("; ")}`)
   return (await report(results, { isSmoke: values.smoke })) && gaps.length === 0
 }
 

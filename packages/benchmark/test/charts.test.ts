@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { groupOf, growthOf } from "../src/charts/bars.ts"
+import { casesOf, groupOf, growthOf } from "../src/charts/bars.ts"
 import type { Row } from "../src/measurement.ts"
 
 const row = (given: Partial<Row>): Row => ({ measured: "m", unit: "/s", figure: 1, ...given })
@@ -24,6 +24,15 @@ describe("bars", () => {
       { label: "Tenure", who: "Tenure", value: 300, target: 350 },
       { label: "x", who: "x", value: 100, target: undefined },
     ])
+  })
+
+  it("are missing where nothing was measured", () => {
+    const all = [
+      { measured: "m", unit: "/s", as: "one" },
+      { measured: "gone", unit: "/s", as: "other" },
+    ]
+    const { bars, missing } = casesOf("group", [row({ figure: NaN }), row({ measured: "n" })], all)
+    assert.deepStrictEqual([bars, missing], [[], ["gone"]])
   })
 
   it("turn times into operations a second, and targets with them", () => {

@@ -4,7 +4,7 @@ import type { Curve, Row } from "../measurement.ts"
 import type { Aimed } from "../target.ts"
 
 /** One bar. */
-export interface Bar {
+interface Bar {
   readonly label: string
   /** Whose it is, which decides on the colour. */
   readonly who: string
@@ -17,6 +17,8 @@ export interface Bar {
 export interface Group {
   readonly title: string
   readonly bars: ReadonlyArray<Bar>
+  /** What belongs here but was not measured. */
+  readonly missing: ReadonlyArray<string>
 }
 
 // How often something that takes one unit can be done in a second.
@@ -82,28 +84,30 @@ const barsOf = (rows: ReadonlyArray<Row>, { as, measured, unit }: Measured): Rea
 const isFirst = ({ label }: Bar, index: number, bars: ReadonlyArray<Bar>): boolean =>
   bars.findIndex((bar) => bar.label === label) === index
 
-const allBarsOf = (rows: ReadonlyArray<Row>, all: ReadonlyArray<Measured>): ReadonlyArray<Bar> =>
-  all
-    .flatMap((one) => barsOf(rows, one))
-    .filter(isFirst)
-    .filter(({ value }) => Number.isFinite(value))
-
-/** A group of all that were measured, the longest bar first. */
-export const groupOf = (
+const groupFrom = (
   title: string,
   rows: ReadonlyArray<Row>,
   all: ReadonlyArray<Measured>,
 ): Group => ({
   title,
-  bars: allBarsOf(rows, all).toSorted((one, other) => other.value - one.value),
+  bars: all
+    .flatMap((one) => barsOf(rows, one))
+    .filter(isFirst)
+    .filter(({ value }) => Number.isFinite(value)),
+  missing: all.filter((one) => barsOf(rows, one).length === 0).map(({ measured }) => measured),
 })
 
+/** A group of all that were measured, the longest bar first. */
+export const groupOf: typeof groupFrom = (title, rows, all) => {
+  const group = groupFrom(title, rows, all)
+  return { ...group, bars: group.bars.toSorted((one, other) => other.value - one.value) }
+}
+
 /** A group of several cases of Tenure, in this order. */
-export const casesOf = (
-  title: string,
-  rows: ReadonlyArray<Row>,
-  all: ReadonlyArray<Measured>,
-): Group => ({ title, bars: allBarsOf(rows, all).filter(({ who }) => who === "Tenure") })
+export const casesOf: typeof groupFrom = (title, rows, all) => {
+  const group = groupFrom(title, rows, all)
+  return { ...group, bars: group.bars.filter(({ who }) => who === "Tenure") }
+}
 
 const barsOfCurve = ({ points, target }: Curve): ReadonlyArray<Bar> => {
   const yardstick = { figure: points[0]?.[1] ?? NaN }
@@ -118,5 +122,7 @@ const barsOfCurve = ({ points, target }: Curve): ReadonlyArray<Bar> => {
 /** A group with a bar for each size, the smallest first, which gives the others their target. */
 export const growthOf = (title: string, curves: ReadonlyArray<Curve>, measured: string): Group => {
   const curve = curves.find(({ name }) => name === measured)
-  return { title, bars: curve === undefined ? [] : barsOfCurve(curve) }
+  return curve === undefined
+    ? { title, bars: [], missing: [measured] }
+    : { title, bars: barsOfCurve(curve), missing: [] }
 }

@@ -147,12 +147,9 @@ const questions = [http, limits, postgres, deliveries, growth]
 
 const isMeasured = ({ bars }: Group): boolean => bars.length > 0
 
-/** The groups of charts that nothing was measured for. After a run of everything, there are none. */
+/** What belongs into charts but was not measured. After a run of everything, there is nothing. */
 export const gapsOf = (found: Found): ReadonlyArray<string> =>
-  questions
-    .flatMap((chart) => chart(found).groups)
-    .filter((group) => !isMeasured(group))
-    .map(({ title }) => title)
+  questions.flatMap((chart) => chart(found).groups).flatMap(({ missing }) => missing)
 
 /** All charts of what was measured. */
 export const chartsOf = (found: Found): ReadonlyArray<Chart> =>
