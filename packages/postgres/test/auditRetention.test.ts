@@ -15,7 +15,7 @@ import { days } from "../src/connection/parameters.ts"
 import { beginAudit, dropAudit } from "../src/memberships/auditParts.sql.ts"
 import { extend } from "../src/memberships/extend.sql.ts"
 import { paramsOfEach } from "../src/memberships/fragments.sql.ts"
-import { clientLayer, execute } from "./harness.ts"
+import { clientLayer, execute, sql } from "./harness.ts"
 
 const schema = "audit_retention"
 const name = `"${schema}"`
@@ -24,9 +24,6 @@ const { p1 } = Fixture
 const userId = UserId("1001")
 
 beforeEach(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)))
-
-const sql = <Row extends object>(text: string, params: ReadonlyArray<unknown> = []) =>
-  PgClient.PgClient.use((client) => client.unsafe<Row>(text, params))
 
 const dayBefore = (count: number): string =>
   `((clock_timestamp() AT TIME ZONE 'UTC')::date - ${count})`

@@ -1,17 +1,15 @@
 import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import { PgClient } from "@effect/sql-pg"
 import * as Keyring from "@tenure/core/Keyring"
 import * as Tenure from "@tenure/core/Tenure"
 import * as WebhookSignature from "@tenure/core/WebhookSignature"
-import { type Outgoing, WebhookTransport } from "@tenure/core/WebhookTransport"
+import type { Outgoing } from "@tenure/core/WebhookTransport"
 import { postgres, rewriteSecrets } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest"
-import { clientLayer, execute } from "./harness.ts"
+import { clientLayer, execute, recordingTransport, sql } from "./harness.ts"
 
 const schema = "encrypted"
 const projectId = "p1"
@@ -22,15 +20,7 @@ const rotated: Keyring.Given = { current: "k2", keys: { k1, k2 } }
 const onlySecond: Keyring.Given = { current: "k2", keys: { k2 } }
 const reading: Keyring.Given = { keys: { k1 } }
 
-const sent: Array<Outgoing> = []
-const transport = Layer.succeed(WebhookTransport, {
-  sendsHttpToNames: false,
-  send: (request) =>
-    Effect.sync(() => {
-      sent.push(request)
-      return { status: 204, retryAfter: undefined, body: "" }
-    }),
-})
+const { sent, transport } = recordingTransport()
 
 const started: Array<Tenure.Tenure> = []
 
@@ -45,10 +35,11 @@ const start = async (encryption?: Keyring.Given): Promise<Tenure.Tenure> => {
 
 /** The whole table, as a dump shows it. */
 const dump = (): Promise<string> =>
-  Effect.gen(function* () {
-    const sql = yield* PgClient.PgClient
-    return JSON.stringify(yield* sql.unsafe(`SELECT w::text FROM ${schema}.webhooks w`))
-  }).pipe(Effect.provide(clientLayer({ maxConnections: 1 })), Effect.runPromise)
+  sql(`SELECT w::text FROM ${schema}.webhooks w`).pipe(
+    Effect.map((rows) => JSON.stringify(rows)),
+    Effect.provide(clientLayer({ maxConnections: 1 })),
+    Effect.runPromise,
+  )
 
 const rewrite = (encryption: Keyring.Given) =>
   rewriteSecrets({ schema, encryption }).pipe(Effect.provide(clientLayer()), Effect.runPromise)

@@ -13,14 +13,11 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import { settle, settleParams, type SettledRow } from "../src/outbox/settle.sql.ts"
-import { clientLayer, execute } from "./harness.ts"
+import { clientLayer, execute, sql } from "./harness.ts"
 
 const schema = "ends"
 const { p1 } = Fixture
 const webhook = Fixture.webhook(p1)
-
-const sql = <Row extends object>(text: string, params: ReadonlyArray<unknown> = []) =>
-  PgClient.PgClient.use((client) => client.unsafe<Row>(text, params))
 
 const prepared = Layer.effectDiscard(
   Effect.gen(function* () {

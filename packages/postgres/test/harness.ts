@@ -1,6 +1,7 @@
 /** Stores on a schema of the tests, emptied for each test. */
 
 import { PgClient } from "@effect/sql-pg"
+import { type Outgoing, WebhookTransport } from "@tenure/core/WebhookTransport"
 import { layer } from "@tenure/postgres"
 import type { StoreHarness } from "@tenure/testing"
 import * as Effect from "effect/Effect"
@@ -29,9 +30,26 @@ const tables = [
 /** Runs statements on a new connection. */
 export const execute = (...statements: ReadonlyArray<string>): Effect.Effect<void> =>
   Effect.gen(function* () {
-    const sql = yield* PgClient.PgClient
-    for (const statement of statements) yield* sql.unsafe(statement)
+    for (const statement of statements) yield* sql(statement)
   }).pipe(Effect.provide(clientLayer({ maxConnections: 1 })), Effect.orDie)
+
+/** Runs a statement on the client of the test. */
+export const sql = <Row extends object>(text: string, params: ReadonlyArray<unknown> = []) =>
+  PgClient.PgClient.use((client) => client.unsafe<Row>(text, params))
+
+/** A transport to receivers that answer 204, which records the requests. */
+export const recordingTransport = () => {
+  const sent: Array<Outgoing> = []
+  const transport = Layer.succeed(WebhookTransport, {
+    sendsHttpToNames: false,
+    send: (request) =>
+      Effect.sync(() => {
+        sent.push(request)
+        return { status: 204, retryAfter: undefined, body: "" }
+      }),
+  })
+  return { sent, transport }
+}
 
 /** Stores on a schema that only the tests of one file use. */
 export const harnessOn = (schema: string): StoreHarness<PgClient.PgClient> => {
@@ -40,7 +58,7 @@ export const harnessOn = (schema: string): StoreHarness<PgClient.PgClient> => {
   )
   return {
     layer: Layer.provideMerge(empty, Layer.provideMerge(layer({ schema }), clientLayer())),
-    transaction: (work) => PgClient.PgClient.use((sql) => sql.withTransaction(work)),
+    transaction: (work) => PgClient.PgClient.use((client) => client.withTransaction(work)),
     // Moving all stored times into the past has the same effect as time passing.
     advance: (millis) =>
       execute(

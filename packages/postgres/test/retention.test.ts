@@ -15,7 +15,7 @@ import { days } from "../src/connection/parameters.ts"
 import { createDays, dropDay } from "../src/outbox/days.sql.ts"
 import { forgetEvents } from "../src/outbox/forgetEvents.sql.ts"
 import { forgetFailed } from "../src/outbox/forgetFailed.sql.ts"
-import { clientLayer, execute } from "./harness.ts"
+import { clientLayer, execute, sql } from "./harness.ts"
 
 const schema = "retention"
 const dayMillis = 86_400_000
@@ -34,9 +34,6 @@ const onStores = <A, E>(name: string, test: Effect.Effect<A, E, Stores | PgClien
       return yield* test
     }).pipe(Effect.provide(Layer.provideMerge(Layer.fresh(layer({ schema })), clientLayer()))),
   )
-
-const sql = <Row extends object>(text: string, params: ReadonlyArray<unknown> = []) =>
-  PgClient.PgClient.use((client) => client.unsafe<Row>(text, params))
 
 const daysAgo = (count: number): number => Date.now() - count * dayMillis
 

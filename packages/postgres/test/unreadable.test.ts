@@ -1,12 +1,10 @@
 /** Rows that nobody can read, because something else than Tenure has written them. */
 
 import * as Tenure from "@tenure/core/Tenure"
-import { type Outgoing, WebhookTransport } from "@tenure/core/WebhookTransport"
 import { postgres } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest"
-import { execute } from "./harness.ts"
+import { execute, recordingTransport } from "./harness.ts"
 
 const schema = "unreadable"
 const projectId = "p1"
@@ -14,22 +12,14 @@ const url = "https://receiver.example/well"
 const otherUrl = "https://receiver.example/other"
 
 let tenure: Tenure.Tenure
-let sent: Array<Outgoing> = []
 
-const transport = Layer.succeed(WebhookTransport, {
-  sendsHttpToNames: false,
-  send: (request) =>
-    Effect.sync(() => {
-      sent.push(request)
-      return { status: 204, retryAfter: undefined, body: "" }
-    }),
-})
+const { sent, transport } = recordingTransport()
 
-const sql = (...statements: ReadonlyArray<string>) => Effect.runPromise(execute(...statements))
+const run = (...statements: ReadonlyArray<string>) => Effect.runPromise(execute(...statements))
 
 beforeEach(async () => {
-  sent = []
-  await sql(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+  sent.length = 0
+  await run(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
   const stores = postgres({ url: inject("databaseUrl"), schema, maxConnections: 3 })
   tenure = await Tenure.make({ stores, transport })
   await tenure.memberships.createProject(projectId)
@@ -52,7 +42,7 @@ const eventId = "00000000-0000-4000-8000-000000000001"
 
 /** Adds an event with its deliveries, as a large publication would. */
 const insertEvent = (project: string, body: string) =>
-  sql(
+  run(
     `INSERT INTO ${schema}.events (id, project_id, type, at, body)
      VALUES ('${eventId}', '${project}', 'test', now(), ${body})`,
     `INSERT INTO ${schema}.deliveries (event_id, webhook_id, due_at)
@@ -80,7 +70,7 @@ describe("an event that is too long for a message of the protocol", () => {
 
 describe("a project whose id Tenure would not accept", () => {
   it("stops no delivery of another", async () => {
-    await sql(
+    await run(
       `INSERT INTO ${schema}.projects (id) VALUES ('not an id')`,
       `INSERT INTO ${schema}.webhooks (id, project_id, url, secret, created_at)
        VALUES (gen_random_uuid(), 'not an id', '${otherUrl}', 'whsec_', now())`,
@@ -98,7 +88,7 @@ describe("a project whose id Tenure would not accept", () => {
 describe("a delivery whose event is gone", () => {
   it("stops no other", async () => {
     await addWebhook(url)
-    await sql(
+    await run(
       `INSERT INTO ${schema}.deliveries (event_id, webhook_id, due_at)
        SELECT '${eventId}', id, now() - interval '1 minute' FROM ${schema}.webhooks`,
     )
@@ -117,7 +107,7 @@ describe.each([
 ])("a %s that is %s", (column, value) => {
   it("sends nothing to its webhook, shows why, and stops no other webhook", async () => {
     const webhook = await addWebhook(otherUrl)
-    await sql(`UPDATE ${schema}.webhooks SET ${column} = ${value}`)
+    await run(`UPDATE ${schema}.webhooks SET ${column} = ${value}`)
     await addWebhook(url)
     await publish()
     await arrived(url, 1)

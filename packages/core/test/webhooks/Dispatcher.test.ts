@@ -20,6 +20,7 @@ import {
   otherUrl,
   addWebhook,
   publish,
+  publishMany,
   settled,
   pass,
   deliveriesOf,
@@ -219,7 +220,7 @@ describe("deleting a webhook", () => {
     dispatching({ [url]: () => Effect.never }, ({ aborted, sent }) =>
       Effect.gen(function* () {
         const webhook = yield* addWebhook()
-        yield* Effect.forEach(Array.from({ length: 6 }), () => publish)
+        yield* publishMany(6)
         yield* settled
         yield* (yield* Webhooks).delete({ projectId, webhookId: webhook.id })
         expect(aborted).toEqual([url, url, url, url])

@@ -23,6 +23,7 @@ import {
   otherUrl,
   addWebhook,
   publish,
+  publishMany,
   publishTo,
   settled,
   pass,
@@ -221,7 +222,7 @@ describe("when the dispatcher stops", () => {
         )
         yield* Effect.gen(function* () {
           yield* addWebhook()
-          yield* Effect.forEach(Array.from({ length: 3 }), () => publish)
+          yield* publishMany(3)
           yield* settled
         }).pipe(Effect.provide(webhooks))
         expect([sent.length, aborted.length]).toEqual([3, 3])
@@ -245,7 +246,7 @@ describe("a webhook that keeps failing", () => {
     return dispatching({ [url]: () => status(isWell ? 200 : 500) }, ({ sent }) =>
       Effect.gen(function* () {
         yield* addWebhook()
-        yield* Effect.forEach(Array.from({ length: 100 }), () => publish)
+        yield* publishMany(100)
         yield* settled
         // Ten attempts, and those that were claimed before the tenth had failed.
         expect(sent.length).toBeLessThanOrEqual(16)
@@ -296,7 +297,7 @@ describe("fairness", () => {
     dispatching({ [url]: () => Effect.never }, ({ sent }) =>
       Effect.gen(function* () {
         yield* addWebhook()
-        yield* Effect.forEach(Array.from({ length: 20 }), () => publish)
+        yield* publishMany(20)
         yield* settled
         expect(sent).toHaveLength(4)
         yield* pass("16 seconds")
@@ -310,7 +311,7 @@ describe("fairness", () => {
       Effect.gen(function* () {
         yield* addWebhook(url)
         yield* addWebhook(otherUrl)
-        yield* Effect.forEach(Array.from({ length: 50 }), () => publish)
+        yield* publishMany(50)
         yield* settled
         expect(sent.filter((request) => request.url === otherUrl)).toHaveLength(50)
       }),
@@ -336,7 +337,7 @@ describe("fairness", () => {
           yield* settled
           const hung = sent.length
           expect(hung).toBeLessThan(900)
-          yield* Effect.forEach(Array.from({ length: 20 }), () => publish)
+          yield* publishMany(20)
           yield* settled
           expect(sent.filter((request) => request.url === otherUrl)).toHaveLength(20)
           expect(sent).toHaveLength(hung + 20)
@@ -352,10 +353,10 @@ describe("fairness", () => {
       ({ sent }) =>
         Effect.gen(function* () {
           yield* Effect.forEach(hanging, (one) => addWebhook(one))
-          yield* Effect.forEach(Array.from({ length: 8 }), () => publish)
+          yield* publishMany(8)
           yield* settled
           yield* addWebhook(otherUrl)
-          yield* Effect.forEach(Array.from({ length: 20 }), () => publish)
+          yield* publishMany(20)
           yield* settled
           expect(sent.filter((request) => request.url === otherUrl)).toHaveLength(20)
         }),

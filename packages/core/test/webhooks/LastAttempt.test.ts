@@ -6,7 +6,16 @@ import { layer as hooks } from "@tenure/core/Hooks"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
-import { addWebhook, dispatching, pass, projectId, publish, status, url } from "./dispatching.ts"
+import {
+  addWebhook,
+  dispatching,
+  pass,
+  projectId,
+  publish,
+  publishMany,
+  status,
+  url,
+} from "./dispatching.ts"
 
 type Line = Readonly<Record<string, unknown>>
 
@@ -50,7 +59,7 @@ describe("the last attempt", () => {
     return dispatching({ [url]: () => Effect.delay(status(410), "1 second") }, () =>
       Effect.gen(function* () {
         yield* addWebhook()
-        for (let count = 0; count < 4; count++) yield* publish
+        yield* publishMany(4)
         yield* pass("1 minute")
         const messages = lines.map(({ message }) => message)
         expect(messages.filter((message) => message === "A webhook was disabled")).toHaveLength(1)

@@ -156,6 +156,8 @@ export const publishTo = (project: ProjectId) =>
 
 export const publish = publishTo(projectId)
 
+export const publishMany = (count: number) => Effect.replicateEffect(publish, count)
+
 const turns = Effect.forEach(Array.from({ length: 50 }), () => Effect.yieldNow, { discard: true })
 
 /** Lets fibers run until all of them wait, and none of them for WebCrypto. */
