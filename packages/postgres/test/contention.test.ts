@@ -125,6 +125,7 @@ describe("a project that somebody has locked", () => {
               failing: 1,
               perWebhook: { least: 1, most: 1 },
               perProject: 1,
+              ahead: new Map(),
               leaseMillis: 60_000,
             }),
             store.ping,
@@ -193,6 +194,7 @@ describe("webhooks with ready deliveries", () => {
           failing: 5,
           perWebhook: { least: 4, most: 4 },
           perProject: 100,
+          ahead: new Map(),
           leaseMillis: 60_000,
         }
         claims.push(...(yield* outbox.claim(options)).claims)
@@ -228,6 +230,7 @@ describe("a webhook beside more than a thousand that fail", () => {
         failing: 0,
         perWebhook: { least: 4, most: 4 },
         perProject: 100,
+        ahead: new Map(),
         leaseMillis: 60_000,
       })
       const claimed = yield* Effect.all([claim, claim, claim])
@@ -251,6 +254,7 @@ describe("an attempt whose response PostgreSQL cannot store", () => {
         failing: 1,
         perWebhook: { least: 4, most: 4 },
         perProject: 100,
+        ahead: new Map(),
         leaseMillis: 60_000,
       })
       const [claim] = claims

@@ -37,6 +37,7 @@ const claimAll = Effect.flatMap(Outbox, (outbox) =>
     failing: 10,
     perWebhook: { least: 10, most: 10 },
     perProject: 100,
+    ahead: new Map(),
     leaseMillis: 60_000,
   }),
 )

@@ -41,14 +41,15 @@ const startStores = () => {
   closing.push(() => runtime.dispose())
   const run = <A, E>(work: Effect.Effect<A, E, Stores | PgClient.PgClient>): Promise<A> =>
     runtime.runPromise(work)
-  const claim = () =>
+  const claim = (ahead = 0, limit = 10) =>
     run(
       Effect.flatMap(Outbox, (outbox) =>
         outbox.claim({
-          limit: 10,
+          limit,
           failing: 10,
           perWebhook: { least: 4, most: 4 },
           perProject: 100,
+          ahead: ahead === 0 ? new Map() : new Map([[webhook.id, ahead]]),
           leaseMillis: 60_000,
         }),
       ),
@@ -66,13 +67,14 @@ beforeEach(async () => {
   here = startStores()
 })
 
-/** Adds the webhook, and one delivery to it. */
-const publish = (url = webhook.url) =>
+/** Adds the webhook, and deliveries to it. */
+const publish = (url = webhook.url, count = 1) =>
   here.run(
     Effect.gen(function* () {
+      const outbox = yield* Outbox
       yield* (yield* MembershipStore).createProject(p1)
       yield* (yield* WebhookStore).add({ ...webhook, url }, 50)
-      yield* (yield* Outbox).publish(Fixture.event(p1))
+      for (let index = 0; index < count; index++) yield* outbox.publish(Fixture.event(p1))
     }),
   )
 
@@ -93,14 +95,14 @@ const letTimePass = () =>
       THEN clock_timestamp() ELSE d.seen_at - interval '1 minute' END`)
 
 /** Claims what the others have claimed, once they are silent. */
-const takeOver = async () => {
+const takeOver = async (count = 1) => {
   const claims: Array<Claim> = []
   const take = async () => {
     await letTimePass()
-    claims.push(...(await here.claim()))
+    claims.push(...(await here.claim(count)))
     return claims.length
   }
-  await expect.poll(take, { timeout: 10_000, interval: 20 }).toBe(1)
+  await expect.poll(take, { timeout: 10_000, interval: 20 }).toBe(count)
   return claims
 }
 
@@ -160,6 +162,30 @@ describe("the removal of a webhook", () => {
     for (let count = 0; count < 2; count++) {
       expect(await here.run(nextRemoval)).toEqual({ _tag: "Removed", webhookId: webhook.id })
     }
+  })
+})
+
+describe("claims that wait in a process", () => {
+  it("keep other processes from claiming deliveries of the same webhook", async () => {
+    const there = startStores()
+    await publish(webhook.url, 20)
+    expect(await there.claim(6)).toHaveLength(10)
+    expect(await here.claim(6)).toEqual([])
+  })
+
+  it("are not made while another process has claims of the webhook, which share its concurrency", async () => {
+    const there = startStores()
+    await publish(webhook.url, 20)
+    expect(await there.claim(0, 1)).toHaveLength(1)
+    expect(await here.claim(6)).toHaveLength(3)
+    expect(await there.claim(6)).toEqual([])
+  })
+
+  it("are given back with the others when the process is gone", async () => {
+    const there = startStores()
+    await publish(webhook.url, 10)
+    expect(await there.claim(6)).toHaveLength(10)
+    expect(await takeOver(10)).toHaveLength(10)
   })
 })
 

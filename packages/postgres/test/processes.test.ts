@@ -230,6 +230,7 @@ describe("a delivery", () => {
           failing: 1,
           perWebhook: { least: 4, most: 4 },
           perProject: 100,
+          ahead: new Map(),
           leaseMillis: 500,
         })
         expect(claimed.claims).toHaveLength(1)

@@ -56,6 +56,7 @@ const claim = Effect.flatMap(Outbox, (outbox) =>
     failing: 10,
     perWebhook: { least: 10, most: 10 },
     perProject: 100,
+    ahead: new Map(),
     leaseMillis: 60_000,
   }),
 )

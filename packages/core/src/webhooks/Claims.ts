@@ -12,6 +12,7 @@ import * as Event from "../events/Event.ts"
 import { Hooks } from "../events/Hooks.ts"
 import * as LastAttempt from "./LastAttempt.ts"
 import { type Attempt, type Claim, Outbox, type Settled, type Settlement } from "./Outbox.ts"
+import * as Queueing from "./Queueing.ts"
 import * as SignedRequest from "./SignedRequest.ts"
 import * as Verdict from "./Verdict.ts"
 import { type Answer, TransportError, WebhookTransport } from "./WebhookTransport.ts"
@@ -29,8 +30,9 @@ const settleRetryMillis = 1000
 // How much longer than its attempt a claim lasts: the time for a slow store to settle it.
 const settleMillis = 15_000
 
-/** How long a claim lasts, in milliseconds. */
-export const leaseMillis = ({ timeout }: Pick<Rules, "timeout">): number => timeout + settleMillis
+/** How long a claim lasts, in milliseconds: it may wait, is attempted, and settled. */
+export const leaseMillis = ({ timeout }: Pick<Rules, "timeout">): number =>
+  Queueing.longestMillis + timeout + settleMillis
 
 /** Sends the notification. A defect of the transport is a failed attempt like any other. */
 const post = Effect.fnUntraced(function* (claim: Claim, at: number, timeout: number) {
@@ -151,14 +153,18 @@ export const release = (claim: Claim, rules: Rules): Effect.Effect<void, never, 
 /**
  * Attempts a delivery and settles it. Returns whether it is delivered. If it is interrupted during the
  * attempt, it releases the claim; afterwards, it still records the attempt.
+ *
+ * @param onAnswer - called between the attempt and its settlement, with whether the attempt succeeded
  */
 export const deliver = (
   claim: Claim,
   rules: Rules,
+  onAnswer: (succeeded: boolean) => void,
 ): Effect.Effect<boolean, never, Outbox | WebhookTransport> =>
   Effect.uninterruptibleMask((restore) =>
     restore(makeAttempt(claim, rules)).pipe(
       Effect.onInterrupt(() => release(claim, rules)),
+      Effect.tap((settlement) => Effect.sync(() => onAnswer(settlement._tag === "Delivered"))),
       Effect.flatMap((settlement) => settle(claim, settlement, rules)),
       Effect.catchDefect((defect) =>
         Effect.flatMap(Faults, (faults) =>

@@ -1,16 +1,20 @@
 /** The dispatcher: claims deliveries that are due, and has each of them attempted. */
 
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import { Faults } from "../base/Faults.ts"
+import * as Moment from "../base/Moment.ts"
 import * as Setting from "../base/Setting.ts"
 import * as Claims from "./Claims.ts"
 import * as InFlight from "./InFlight.ts"
 import * as Outage from "./Outage.ts"
-import { type Claim, type Claimed, Outbox } from "./Outbox.ts"
+import { type Claimed, Outbox } from "./Outbox.ts"
+import * as Queueing from "./Queueing.ts"
+import * as Room from "./Room.ts"
 import * as Waking from "./Waking.ts"
 import type { WebhookId } from "./Webhook.ts"
 import type { WebhookTransport } from "./WebhookTransport.ts"
@@ -100,27 +104,35 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   const claiming = Outage.make(faults, "Deliveries cannot be claimed")
   const watching = Outage.make(faults, "Changes of the outbox cannot be watched")
   const wake = yield* Latch.make()
+  const clock = yield* Clock.Clock
+  const now = () => Moment.tick(clock)
   const waking = Waking.make()
-  const inFlight = InFlight.make((webhookId, isSmooth) => {
-    if (waking.settled(webhookId) || !isSmooth || isFull) wake.openUnsafe()
-  })
   let isFull = false
   let isStopping = false
   const rules: Claims.Rules = { ...settings, isStopping: () => isStopping }
   const leaseMillis = Claims.leaseMillis(settings)
-
-  const start = (claim: Claim): void =>
-    inFlight.start(claim.webhook, () => fork(Claims.deliver(claim, rules)))
+  const inFlight = InFlight.make({
+    deliver: (claim, onAnswer) => fork(Claims.deliver(claim, rules, onAnswer)),
+    release: (claim) => fork(Effect.uninterruptible(Claims.release(claim, rules))),
+    onEnd: (webhookId, isSmooth) => {
+      const isReason = inFlight.isLow(webhookId) && waking.settled(webhookId)
+      if (isReason || !isSmooth || isFull) wake.openUnsafe()
+    },
+    now,
+    mostQueued: Queueing.most(settings.maxInFlight),
+  })
 
   /** Claims what is due and starts it. Returns the time until there may be more: 0 if at once. */
   const round = Effect.gen(function* () {
     wake.closeUnsafe()
     inFlight.beginClaim()
     waking.beginClaim()
-    const room = InFlight.room(inFlight.count(), settings.maxInFlight)
+    const room = Room.of(inFlight.count(), settings.maxInFlight)
     isFull = room === undefined
     if (room === undefined) return undefined
-    const claimed = yield* outbox.claim({ ...room, leaseMillis })
+    const since = now()
+    const ahead = inFlight.sought(room.ahead)
+    const claimed = yield* outbox.claim({ ...room, ahead, leaseMillis })
     claiming.succeeded()
     if (isStopping) {
       yield* Effect.forEach(claimed.claims, (claim) => Claims.release(claim, rules), {
@@ -129,7 +141,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
       })
       return undefined
     }
-    for (const claim of claimed.claims) start(claim)
+    for (const claim of claimed.claims) inFlight.add(claim, since)
     return sooner(pauseMillis(claimed), waking.endClaim(claimed.keptBack, inFlight.has))
   }).pipe(Effect.catchCause((cause) => Effect.as(claiming.failed(cause), storeRetryMillis)))
 

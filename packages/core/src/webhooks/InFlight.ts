@@ -1,145 +1,237 @@
-/** The attempts in flight of this process, and the room for more. */
+/** The claims of this process: their attempts are in flight, or wait in the queue of their webhook. */
 
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Concurrency from "./Concurrency.ts"
 import type { Claim } from "./Outbox.ts"
+import * as Queueing from "./Queueing.ts"
+import type { Count } from "./Room.ts"
 import type { WebhookId } from "./Webhook.ts"
 
-/** How many attempts are in flight. */
-export interface Count {
-  readonly all: number
-  /** Those for webhooks whose attempts fail. */
-  readonly failing: number
+/** What happens to claims. */
+export interface Handling {
+  /**
+   * Starts to attempt and settle a delivery. The fiber returns whether it is delivered.
+   *
+   * @param onAnswer - called when the attempt has ended, before it is settled, with whether it succeeded
+   */
+  readonly deliver: (claim: Claim, onAnswer: (succeeded: boolean) => void) => Fiber.Fiber<boolean>
+  /** Starts to give a claim back. */
+  readonly release: (claim: Claim) => Fiber.Fiber<void>
+  /**
+   * Called when a claim was settled or given back. `isSmooth` is false if attempts for its webhook have
+   * failed lately: the store may treat it in another way from now on.
+   */
+  readonly onEnd: (webhookId: WebhookId, isSmooth: boolean) => void
+  /** The time in milliseconds, by the monotonic clock. */
+  readonly now: () => number
+  /** The most claims that may wait. */
+  readonly mostQueued: number
 }
 
-type Webhook = Pick<Claim["webhook"], "webhookId" | "failures">
-
-/** Attempts in flight. */
+/** Claims. */
 export interface InFlight {
   readonly count: () => Count
-  /** Forgets earlier cancellations: they do not concern what is claimed from now on. */
+  /**
+   * Forgets earlier cancellations, because they do not concern what is claimed from now on, and gives back
+   * claims that have waited for too long.
+   */
   readonly beginClaim: () => void
   /**
-   * Starts an attempt, unless its webhook was cancelled since the claim began.
+   * Starts the attempt of a claim, or has it wait. Gives it back if its webhook was cancelled since the
+   * claim began.
    *
-   * @param fork - returns the fiber of the attempt, which returns whether it has succeeded
+   * @param since - when the claim began
    */
-  readonly start: (webhook: Webhook, fork: () => Fiber.Fiber<boolean>) => void
-  /** Tells whether attempts for a webhook are in flight. */
+  readonly add: (claim: Claim, since: number) => void
+  /** Tells whether there are claims of a webhook. */
   readonly has: (webhookId: WebhookId) => boolean
-  /** Interrupts the attempts for a webhook. Those of the current claim do not start. */
+  /** Tells whether few claims of a webhook wait. */
+  readonly isLow: (webhookId: WebhookId) => boolean
+  /** Returns how many more should wait, for each webhook, and not more than `most` for all together. */
+  readonly sought: (most: number) => ReadonlyMap<WebhookId, number>
+  /** Interrupts the attempts for a webhook, and gives back the claims that wait. */
   readonly cancel: (webhookId: WebhookId) => void
-  /** Interrupts all attempts and waits until they have ended. */
+  /** Interrupts all attempts, gives back the claims that wait, and waits until all that has ended. */
   readonly interruptAll: Effect.Effect<void>
 }
 
-/** The attempts for one webhook. */
+interface Waiting {
+  readonly claim: Claim
+  readonly since: number
+}
+
+/** The claims of one webhook. */
 interface Lane {
-  readonly fibers: Set<Fiber.Fiber<boolean>>
-  /** Whether none has failed since one started for a webhook that did not fail. */
+  /** Those whose attempts have not started. */
+  queue: Array<Waiting>
+  /** All others. */
+  readonly fibers: Set<Fiber.Fiber<unknown>>
+  /** The number of attempts that are not yet answered. */
+  sending: number
+  concurrency: number
+  attemptMillis: number | undefined
+  /** Whether none has failed since one was claimed while the webhook did not fail. */
   isSmooth: boolean
 }
 
+const makeLane = (): Lane => ({
+  queue: [],
+  fibers: new Set(),
+  sending: 0,
+  concurrency: 0,
+  attemptMillis: undefined,
+  isSmooth: true,
+})
+
 /**
- * Makes an empty set of attempts. Each method is one synchronous step, so that no cancellation misses
- * an attempt that is starting.
- *
- * @param onEnd - called when an attempt has ended. `isSmooth` is false if its webhook has failed lately:
- *   the store may treat it in another way from now on.
+ * Starts without claims. Each method is one synchronous step, so that no cancellation misses an attempt
+ * that is starting.
  */
-export const make = (onEnd: (webhookId: WebhookId, isSmooth: boolean) => void): InFlight => {
+export const make = ({ deliver, mostQueued, now, onEnd, release }: Handling): InFlight => {
   const lanes = new Map<WebhookId, Lane>()
   const cancelled = new Set<WebhookId>()
-  const count = { all: 0, failing: 0 }
+  const count = { all: 0, failing: 0, queued: 0 }
 
-  const laneOf = ({ failures, webhookId }: Webhook): Lane => {
-    const lane = lanes.get(webhookId) ?? { fibers: new Set(), isSmooth: true }
+  /** The most claims of one webhook that may wait. */
+  const share = (): number => Math.floor(mostQueued / Math.max(1, lanes.size))
+
+  const laneOf = ({ webhook: { concurrency, failures, webhookId } }: Claim): Lane => {
+    const lane = lanes.get(webhookId) ?? makeLane()
     lane.isSmooth = failures === 0
+    lane.concurrency = concurrency
     lanes.set(webhookId, lane)
     return lane
   }
 
-  const add = ({ failures }: Webhook, change: 1 | -1): void => {
+  const add = ({ webhook: { failures } }: Claim, change: 1 | -1): void => {
     count.all += change
     if (failures > 0) count.failing += change
   }
 
-  const remove = (
-    webhook: Webhook,
+  /** Keeps a fiber until it has ended, and its claim with it. */
+  const keep = <A>(
     lane: Lane,
-    fiber: Fiber.Fiber<boolean>,
-    exit: Exit.Exit<boolean>,
+    claim: Claim,
+    fiber: Fiber.Fiber<A>,
+    whenEnded: (exit: Exit.Exit<A>) => void,
   ): void => {
-    add(webhook, -1)
-    lane.fibers.delete(fiber)
-    if (lane.fibers.size === 0) lanes.delete(webhook.webhookId)
-    lane.isSmooth &&= Exit.isSuccess(exit) && exit.value
-    onEnd(webhook.webhookId, lane.isSmooth)
+    const { webhookId } = claim.webhook
+    lane.fibers.add(fiber)
+    fiber.addObserver((exit) => {
+      add(claim, -1)
+      lane.fibers.delete(fiber)
+      whenEnded(exit)
+      if (lane.fibers.size === 0 && lane.queue.length === 0) lanes.delete(webhookId)
+      onEnd(webhookId, lane.isSmooth)
+    })
+  }
+
+  const giveBack = (lane: Lane, claim: Claim): void => keep(lane, claim, release(claim), () => {})
+
+  /** Empties the queue of a lane. The claims are still to be given back. */
+  const empty = (lane: Lane): ReadonlyArray<Claim> => {
+    const { queue } = lane
+    lane.queue = []
+    count.queued -= queue.length
+    return queue.map(({ claim }) => claim)
+  }
+
+  const giveBackAll = (lane: Lane): void => {
+    for (const claim of empty(lane)) giveBack(lane, claim)
+  }
+
+  /** Gives back all claims of a queue whose first has waited for too long: its webhook hangs. */
+  const expire = (lane: Lane): void => {
+    const [first] = lane.queue
+    if (first === undefined || now() - first.since <= Queueing.longestMillis) return
+    lane.attemptMillis = undefined
+    giveBackAll(lane)
+  }
+
+  /** Starts the attempts that wait, as far as the concurrency allows. */
+  const startNext = (lane: Lane): void => {
+    expire(lane)
+    while (lane.sending < lane.concurrency) {
+      const next = lane.queue.shift()
+      if (next === undefined) return
+      count.queued--
+      start(lane, next.claim)
+    }
+  }
+
+  const start = (lane: Lane, claim: Claim): void => {
+    const begin = now()
+    let isAnswered = false
+    // They wait until the failure is settled: it may hold the webhook.
+    let left: ReadonlyArray<Claim> = []
+    const onAnswer = (succeeded: boolean): void => {
+      if (isAnswered) return
+      isAnswered = true
+      lane.sending--
+      if (succeeded) {
+        lane.attemptMillis = Queueing.smoothed(lane.attemptMillis, now() - begin)
+        startNext(lane)
+      } else {
+        lane.isSmooth = false
+        left = empty(lane)
+      }
+    }
+    lane.sending++
+    keep(lane, claim, deliver(claim, onAnswer), (exit) => {
+      const isDelivered = Exit.isSuccess(exit) && exit.value
+      onAnswer(isDelivered)
+      lane.isSmooth &&= isDelivered
+      for (const one of left) giveBack(lane, one)
+    })
+  }
+
+  const interrupt = (lane: Lane): void => {
+    giveBackAll(lane)
+    for (const fiber of lane.fibers) fiber.interruptUnsafe()
   }
 
   return {
     count: () => count,
-    beginClaim: () => cancelled.clear(),
-    start: (webhook, fork) => {
-      const { webhookId } = webhook
-      if (cancelled.has(webhookId)) return
-      const fiber = fork()
-      const lane = laneOf(webhook)
-      lane.fibers.add(fiber)
-      add(webhook, 1)
-      fiber.addObserver((exit) => remove(webhook, lane, fiber, exit))
+    beginClaim: () => {
+      cancelled.clear()
+      for (const lane of lanes.values()) expire(lane)
+    },
+    add: (claim, since) => {
+      const lane = laneOf(claim)
+      add(claim, 1)
+      if (cancelled.has(claim.webhook.webhookId)) return giveBack(lane, claim)
+      lane.queue.push({ claim, since })
+      count.queued++
+      startNext(lane)
     },
     has: (webhookId) => lanes.has(webhookId),
+    isLow: (webhookId) => {
+      const lane = lanes.get(webhookId)
+      return lane === undefined || Queueing.isLow(lane.queue.length, lane, share())
+    },
+    sought: (most) => {
+      const wanted = new Map<WebhookId, number>()
+      let left = most
+      for (const [webhookId, lane] of lanes) {
+        const missing = lane.isSmooth ? Queueing.sought(lane, share()) - lane.queue.length : 0
+        const more = Math.min(missing, left)
+        if (more > 0) wanted.set(webhookId, more)
+        left -= Math.max(0, more)
+      }
+      return wanted
+    },
     cancel: (webhookId) => {
       cancelled.add(webhookId)
-      for (const fiber of lanes.get(webhookId)?.fibers ?? []) fiber.interruptUnsafe()
+      const lane = lanes.get(webhookId)
+      if (lane !== undefined) interrupt(lane)
     },
-    interruptAll: Effect.suspend(() =>
-      Fiber.interruptAll([...lanes.values()].flatMap(({ fibers }) => [...fibers])),
-    ),
-  }
-}
-
-// A project may have an eighth of the room: the rest is for other projects.
-const projectsToShare = 8
-
-// Webhooks whose attempts fail may together have half of the room: the rest is for the others.
-const failingToShare = 2
-
-// A claim takes at most a quarter of the room, so that the shares shrink before it is full.
-const claimsToShare = 4
-
-/** How many deliveries to claim. */
-export interface Room {
-  /** The most deliveries to claim. */
-  readonly limit: number
-  /** The most of them for webhooks whose attempts fail. */
-  readonly failing: number
-  /** Bounds of the concurrency of each webhook. */
-  readonly perWebhook: Concurrency.Range
-  /** The most attempts in flight for each project, including those that were claimed earlier. */
-  readonly perProject: number
-}
-
-/**
- * Returns the room for more attempts. The less room there is, the less each project gets and, from the
- * half on, each webhook, whatever its concurrency, so that many that hang do not delay the others: `n`
- * projects that take all they get leave about `most / (1 + n / 8)`.
- *
- * @param most - the number of attempts that may be in flight
- * @returns `undefined` if there is no room
- */
-export const room = ({ all, failing }: Count, most: number): Room | undefined => {
-  const free = most - all
-  if (free <= 0) return undefined
-  const hasHalf = 2 * free >= most
-  const least = Math.ceil((2 * Concurrency.range.least * free) / most)
-  return {
-    limit: Math.ceil(free / claimsToShare),
-    failing: Math.max(0, Math.ceil(most / failingToShare) - failing),
-    perWebhook: hasHalf ? Concurrency.range : { least, most: least },
-    perProject: Math.ceil(free / projectsToShare),
+    interruptAll: Effect.gen(function* () {
+      for (const lane of lanes.values()) interrupt(lane)
+      // What was given back adds fibers.
+      while (lanes.size > 0) {
+        yield* Fiber.awaitAll([...lanes.values()].flatMap(({ fibers }) => [...fibers]))
+      }
+    }),
   }
 }

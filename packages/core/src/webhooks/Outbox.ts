@@ -62,6 +62,8 @@ export interface Claim {
     readonly failures: number
     /** When the first of them failed, in milliseconds since the epoch. */
     readonly failingSince: number | undefined
+    /** How many attempts may be in flight, within the bounds of the claim. */
+    readonly concurrency: number
   }
   /** How many times the delivery was claimed, this time included: 1 for the first attempt. */
   readonly attemptNumber: number
@@ -158,11 +160,11 @@ export class Outbox extends Context.Service<
 
     /**
      * Claims deliveries that are due, for `leaseMillis` on the store's clock; less if the store learns
-     * that the process is gone. Projects take turns, and
-     * so do the webhooks of each project, so that the backlog of one does not delay another. Of one
-     * webhook, the delivery that was due first is claimed first, and of those due at the same time the
-     * one that was published first. Nothing is claimed for a webhook that is held, and one delivery at
-     * a time for a webhook whose attempts fail, until one succeeds.
+     * that the process is gone. Projects take turns, and so do the webhooks of each project, so that the
+     * backlog of one does not delay another. Of one webhook, the delivery that was due first is claimed
+     * first, and of those due at the same time the one that was published first. Nothing is claimed for a
+     * webhook that is held, and one delivery at a time for a webhook whose attempts fail, until one
+     * succeeds.
      *
      * @param options.limit - the most deliveries to claim
      * @param options.failing - the most of them that may be for webhooks whose attempts fail
@@ -170,12 +172,16 @@ export class Outbox extends Context.Service<
      *   its deliveries may be claimed at a time, in all processes, including those claimed earlier; fewer
      *   as its project uses up its limit, see `mostInProject`
      * @param options.perProject - the most deliveries of all webhooks of one project together
+     * @param options.ahead - for some webhooks, how many deliveries to claim beyond their concurrency: they
+     *   will wait in this process. There are none for a webhook whose attempts fail, of which another
+     *   process has claims, or whose project has used up half of its limit, which counts none of them
      */
     readonly claim: (options: {
       readonly limit: number
       readonly failing: number
       readonly perWebhook: Concurrency.Range
       readonly perProject: number
+      readonly ahead: ReadonlyMap<WebhookId, number>
       readonly leaseMillis: number
     }) => Effect.Effect<Claimed, StoreUnavailable>
 

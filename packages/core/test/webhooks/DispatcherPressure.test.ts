@@ -152,33 +152,6 @@ describe("if nothing is due", () => {
   })
 })
 
-describe("if a claim has left nothing that is ready", () => {
-  it.effect("the dispatcher does not claim again after a success, and does after a failure", () => {
-    const disruptions = noDisruptions()
-    let asked = 0
-    disruptions.claim = Effect.sync(() => void asked++)
-    return dispatching(
-      { [url]: (n) => status(n === 1 ? 200 : 500) },
-      () =>
-        Effect.gen(function* () {
-          yield* addWebhook()
-          const claimsForOne = Effect.gen(function* () {
-            yield* settled
-            const before = asked
-            yield* publish
-            yield* settled
-            return asked - before
-          })
-          expect(yield* claimsForOne).toBe(1)
-          // The time of the next attempt is known only afterwards.
-          expect(yield* claimsForOne).toBe(2)
-        }),
-      {},
-      storesWith(disruptions),
-    )
-  })
-})
-
 describe("if the store returns nothing and says that more is due at once", () => {
   it.effect("the dispatcher pauses between claims", () => {
     let asked = 0
@@ -232,6 +205,7 @@ describe("when the dispatcher stops", () => {
           failing: 10,
           perWebhook: { least: 4, most: 4 },
           perProject: 100,
+          ahead: new Map(),
           leaseMillis: 1000,
         })
         expect(claims.map(({ attemptNumber }) => attemptNumber)).toEqual([1, 1, 1])

@@ -1,169 +1,238 @@
 import { describe, expect, it } from "@effect/vitest"
-import { mostInProject } from "@tenure/core/Outbox"
+import { EventId } from "@tenure/core/Event"
+import type { Claim } from "@tenure/core/Outbox"
+import { ProjectId } from "@tenure/core/Project"
 import { WebhookId } from "@tenure/core/Webhook"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import type * as Fiber from "effect/Fiber"
-import fc from "fast-check"
 import * as InFlight from "../../src/webhooks/InFlight.ts"
 
 const one = WebhookId("00000000-0000-4000-8000-000000000001")
 const other = WebhookId("00000000-0000-4000-8000-000000000002")
 
-/** Attempts that last until they are interrupted, and a record of the interrupted ones. */
-const attempts = Effect.gen(function* () {
-  const fork = Effect.runForkWith(yield* Effect.context())
-  const interrupted: Array<WebhookId> = []
-  const ended: Array<readonly [WebhookId, boolean]> = []
-  const inFlight = InFlight.make((...end) => void ended.push(end))
-  const hang = (webhookId: WebhookId) => (): Fiber.Fiber<boolean> =>
-    fork(Effect.onInterrupt(Effect.never, () => Effect.sync(() => interrupted.push(webhookId))))
-  const start = (webhookId: WebhookId, failures = 0) =>
-    inFlight.start({ webhookId, failures }, hang(webhookId))
-  return { inFlight, interrupted, start, ended, fork }
-})
-
 const turns = Effect.forEach([1, 2, 3], () => Effect.yieldNow)
 
-describe("attempts in flight", () => {
-  it.effect("are counted until they end, and each end is reported", () =>
+/** Attempts that last until they are answered, and a record of what became of claims, by their leases. */
+const attempts = Effect.gen(function* () {
+  const fork = Effect.runForkWith(yield* Effect.context())
+  const answers = new Map<string, Deferred.Deferred<boolean>>()
+  const settling = new Map<string, Deferred.Deferred<void>>()
+  const started: Array<string> = []
+  const interrupted: Array<string> = []
+  const released: Array<string> = []
+  const ended: Array<readonly [WebhookId, boolean]> = []
+  const time = { now: 1000 }
+  const inFlight = InFlight.make({
+    deliver: ({ lease }, onAnswer) => {
+      const answer = Deferred.makeUnsafe<boolean>()
+      answers.set(lease, answer)
+      started.push(lease)
+      return fork(
+        Effect.uninterruptibleMask((restore) =>
+          Effect.gen(function* () {
+            const succeeded = yield* Effect.onInterrupt(restore(Deferred.await(answer)), () =>
+              Effect.sync(() => void interrupted.push(lease)),
+            )
+            onAnswer(succeeded)
+            const settled = settling.get(lease)
+            if (settled !== undefined) yield* Deferred.await(settled)
+            return succeeded
+          }),
+        ),
+      )
+    },
+    release: ({ lease }) => fork(Effect.sync(() => void released.push(lease))),
+    onEnd: (...end) => void ended.push(end),
+    now: () => time.now,
+    mostQueued: 64,
+  })
+  let count = 0
+  /** Adds claims. Returns their leases. */
+  const add = (webhookId: WebhookId, size = 1, { concurrency = 4, failures = 0 } = {}) =>
+    Array.from({ length: size }, () => {
+      const lease = String(++count)
+      const claim: Claim = {
+        event: { id: EventId(`00000000-0000-7000-8000-${lease.padStart(12, "0")}`), body: "{}" },
+        webhook: {
+          projectId: ProjectId("p1"),
+          webhookId,
+          url: "https://receiver.example",
+          secrets: [],
+          signingKey: undefined,
+          failures,
+          failingSince: undefined,
+          concurrency,
+        },
+        attemptNumber: 1,
+        lease,
+      }
+      inFlight.add(claim, time.now)
+      return lease
+    })
+  const answer = (lease: string, succeeded = true) =>
+    Effect.suspend(() => {
+      const waiting = answers.get(lease)
+      return waiting === undefined
+        ? Effect.die(`${lease} is not in flight`)
+        : Effect.andThen(Deferred.succeed(waiting, succeeded), turns)
+    })
+  /** Keeps the settlement of a claim from ending until the returned effect runs. */
+  const hold = (lease: string) => {
+    const settled = Deferred.makeUnsafe<void>()
+    settling.set(lease, settled)
+    return Effect.andThen(Deferred.succeed(settled, undefined), turns)
+  }
+  return { add, answer, ended, hold, inFlight, interrupted, released, started, time }
+})
+
+describe("claims", () => {
+  it.effect("are counted until they are settled, and each end is reported", () =>
     Effect.gen(function* () {
-      const { ended, fork, inFlight, start } = yield* attempts
-      inFlight.start({ webhookId: one, failures: 2 }, () => fork(Effect.as(Effect.yieldNow, true)))
-      start(one, 1)
-      start(other)
-      expect(inFlight.count()).toEqual({ all: 3, failing: 2 })
-      yield* turns
-      expect([inFlight.count(), ended]).toEqual([{ all: 2, failing: 1 }, [[one, false]]])
+      const { add, answer, ended, inFlight } = yield* attempts
+      const [first = ""] = add(one, 1, { failures: 2 })
+      add(one, 1, { failures: 1 })
+      add(other)
+      expect(inFlight.count()).toEqual({ all: 3, failing: 2, queued: 0 })
+      yield* answer(first)
+      expect([inFlight.count(), ended]).toEqual([{ all: 2, failing: 1, queued: 0 }, [[one, false]]])
       expect([inFlight.has(one), inFlight.has(other)]).toEqual([true, true])
     }),
   )
 
   it.effect("end smoothly until one fails, and again once the webhook receives", () =>
     Effect.gen(function* () {
-      const { ended, fork, inFlight } = yield* attempts
-      const attempt = (succeeds: boolean, failures = 0) => {
-        inFlight.start({ webhookId: one, failures }, () => fork(Effect.succeed(succeeds)))
-        return turns
+      const { add, answer, ended, inFlight } = yield* attempts
+      for (const [succeeds, failures] of [
+        [true, 0],
+        [false, 0],
+        [true, 1],
+        [true, 0],
+      ] as const) {
+        const [lease = ""] = add(one, 1, { failures })
+        yield* answer(lease, succeeds)
       }
-      yield* attempt(true)
-      yield* attempt(false)
-      yield* attempt(true, 1)
-      yield* attempt(true)
       expect(ended.map(([, isSmooth]) => isSmooth)).toEqual([true, false, false, true])
       expect(inFlight.has(one)).toBe(false)
     }),
   )
 
-  it.effect("are interrupted when their webhook is cancelled, and no others", () =>
+  it.effect("are given back if their webhook was cancelled since the claim began", () =>
     Effect.gen(function* () {
-      const { inFlight, interrupted, start } = yield* attempts
-      for (const webhookId of [one, one, other]) start(webhookId)
-      inFlight.cancel(one)
-      yield* turns
-      expect(interrupted).toEqual([one, one])
-      expect(inFlight.count().all).toBe(1)
-    }),
-  )
-
-  it.effect("do not start if their webhook was cancelled since the claim began", () =>
-    Effect.gen(function* () {
-      const { inFlight, start } = yield* attempts
+      const { add, inFlight, released, started } = yield* attempts
       inFlight.beginClaim()
       inFlight.cancel(one)
-      start(one)
-      start(other)
-      expect(inFlight.count().all).toBe(1)
+      const given = add(one)
+      const kept = add(other)
+      expect([released, started]).toEqual([given, kept])
       inFlight.beginClaim()
-      start(one)
+      add(one)
       expect(inFlight.count().all).toBe(2)
     }),
   )
+})
 
-  it.effect("have all ended after interruptAll", () =>
+describe("a queue", () => {
+  it.effect(
+    "starts the next attempt when one is answered, without waiting for its settlement",
+    () =>
+      Effect.gen(function* () {
+        const { add, answer, hold, inFlight, started } = yield* attempts
+        const leases = add(one, 6)
+        const [first = "", second = ""] = leases
+        expect([started, inFlight.count().queued]).toEqual([leases.slice(0, 4), 2])
+        const settle = hold(first)
+        yield* answer(first)
+        expect([started, inFlight.count()]).toEqual([
+          leases.slice(0, 5),
+          { all: 6, failing: 0, queued: 1 },
+        ])
+        yield* settle
+        yield* answer(second)
+        expect([started, inFlight.count()]).toEqual([leases, { all: 4, failing: 0, queued: 0 }])
+      }),
+  )
+
+  it.effect("is given back when an attempt fails, once the failure is settled", () =>
     Effect.gen(function* () {
-      const { inFlight, interrupted, start } = yield* attempts
-      for (const webhookId of [one, other, one]) start(webhookId)
-      yield* inFlight.interruptAll
-      expect(interrupted.toSorted()).toEqual([one, one, other])
-      expect(inFlight.count().all).toBe(0)
+      const { add, answer, hold, inFlight, released, started } = yield* attempts
+      const leases = add(one, 6)
+      const [first = ""] = leases
+      const settle = hold(first)
+      yield* answer(first, false)
+      expect([started.length, released, inFlight.count().queued]).toEqual([4, [], 0])
+      yield* settle
+      expect([started.length, released]).toEqual([4, leases.slice(4)])
+      expect(inFlight.count().all).toBe(3)
     }),
   )
-})
 
-describe("the room for more attempts", () => {
-  const sizes = fc.nat({ max: 3000 })
-  const bounds = fc.integer({ min: 1, max: 2000 })
+  it.effect("is given back when its webhook is cancelled, and those of others are not", () =>
+    Effect.gen(function* () {
+      const { add, inFlight, interrupted, released, started } = yield* attempts
+      const leases = add(one, 6)
+      const others = add(other, 5)
+      inFlight.cancel(one)
+      yield* turns
+      expect([interrupted, released]).toEqual([leases.slice(0, 4), leases.slice(4)])
+      expect(started).toEqual([...leases.slice(0, 4), ...others.slice(0, 4)])
+      expect(inFlight.count()).toEqual({ all: 5, failing: 0, queued: 1 })
+    }),
+  )
 
-  /** The room where none of the attempts is for a failing webhook. */
-  const roomFor = (size: number, most: number) => InFlight.room({ all: size, failing: 0 }, most)
+  it.effect("is given back if it has waited for longer than a quarter of a second", () =>
+    Effect.gen(function* () {
+      const { add, answer, inFlight, released, started, time } = yield* attempts
+      const leases = add(one, 7)
+      const [first = "", second = ""] = leases
+      time.now += 250
+      yield* answer(first)
+      expect([started.length, released]).toEqual([5, []])
+      time.now += 1
+      yield* answer(second)
+      expect([started.length, released]).toEqual([5, leases.slice(5)])
+      expect(inFlight.sought(64)).toEqual(new Map())
+    }),
+  )
 
-  it("is at most what is free, and at least one if anything is free", () => {
-    fc.assert(
-      fc.property(sizes, bounds, (size, most) => {
-        const room = roomFor(size, most)
-        if (size >= most) expect(room).toBeUndefined()
-        else {
-          expect(room?.limit).toBeGreaterThanOrEqual(1)
-          expect(room?.limit).toBeLessThanOrEqual(most - size)
-          expect(room?.perWebhook.least).toBeGreaterThanOrEqual(1)
-          expect(room?.perWebhook.least).toBeLessThanOrEqual(4)
-          expect(room?.perWebhook.most).toBe(2 * size <= most ? 16 : room?.perWebhook.least)
-          expect(room?.perProject).toBeGreaterThanOrEqual(1)
-          expect(room?.perProject).toBeLessThanOrEqual(most - size)
-        }
-      }),
-    )
-  })
+  it.effect("of a webhook that hangs is given back by the next claim", () =>
+    Effect.gen(function* () {
+      const { add, inFlight, released, time } = yield* attempts
+      const leases = add(one, 6)
+      time.now += 250
+      inFlight.beginClaim()
+      expect(released).toEqual([])
+      time.now += 1
+      inFlight.beginClaim()
+      expect(released).toEqual(leases.slice(4))
+    }),
+  )
 
-  it("is smaller for each webhook the less is free: the last eighth is for webhooks without attempts", () => {
-    const perWebhook = (size: number) => Object.values(roomFor(size, 1024)?.perWebhook ?? {})
-    expect([0, 512, 513, 768, 1023].map(perWebhook)).toEqual([
-      [4, 16],
-      [4, 16],
-      [4, 4],
-      [2, 2],
-      [1, 1],
-    ])
-  })
+  it.effect("should be as long as its webhook is fast, once an attempt has succeeded", () =>
+    Effect.gen(function* () {
+      const { add, answer, inFlight, time } = yield* attempts
+      const [first = ""] = add(one, 6)
+      const [slow = ""] = add(other)
+      expect(inFlight.sought(64)).toEqual(new Map())
+      time.now += 20
+      yield* answer(first)
+      expect(inFlight.sought(64)).toEqual(new Map([[one, 19]]))
+      expect(inFlight.sought(16)).toEqual(new Map([[one, 16]]))
+      expect(inFlight.isLow(one)).toBe(true)
+      add(one, 10)
+      expect(inFlight.isLow(one)).toBe(false)
+      yield* answer(slow, false)
+      expect(inFlight.sought(64).has(other)).toBe(false)
+    }),
+  )
 
-  it("is for failing webhooks until they have half of it, and for the others as long as it lasts", () => {
-    const failing = (count: number) => InFlight.room({ all: count, failing: count }, 1024)?.failing
-    expect([0, 1, 511, 512, 600].map(failing)).toEqual([512, 511, 1, 0, 0])
-    expect(InFlight.room({ all: 512, failing: 512 }, 1024)).toMatchObject({ limit: 128 })
-    expect(InFlight.room({ all: 0, failing: 0 }, 1)).toMatchObject({ limit: 1, failing: 1 })
-  })
-
-  it("lasts for another project, in whatever order thirty projects take all that they get", () => {
-    const orders = fc.infiniteStream(fc.nat({ max: 29 }))
-    fc.assert(
-      fc.property(fc.integer({ min: 512, max: 4096 }), orders, (most, order) => {
-        const claimed = new Map<number, number>()
-        let size = 0
-        for (const project of order.take(300)) {
-          const room = roomFor(size, most)
-          const own = claimed.get(project) ?? 0
-          const taken = Math.max(0, Math.min(room?.limit ?? 0, (room?.perProject ?? 0) - own))
-          claimed.set(project, own + taken)
-          size += taken
-        }
-        expect(roomFor(size, most)).toBeDefined()
-      }),
-    )
-  })
-})
-
-describe("the most deliveries of a webhook within the limit of its project", () => {
-  const limits = fc.integer({ min: 1, max: 1000 })
-  const concurrencies = fc.integer({ min: 1, max: 16 })
-
-  it("is at least one below the limit, none at the limit, and never grows with what is claimed", () => {
-    fc.assert(
-      fc.property(concurrencies, limits, fc.nat({ max: 2000 }), (concurrency, limit, claimed) => {
-        const most = mostInProject(concurrency, limit, claimed)
-        expect(most > 0).toBe(claimed < limit)
-        expect(most).toBeLessThanOrEqual(concurrency)
-        expect(mostInProject(concurrency, limit, claimed + 1)).toBeLessThanOrEqual(most)
-      }),
-    )
-  })
+  it.effect("is empty after interruptAll, and all attempts have ended", () =>
+    Effect.gen(function* () {
+      const { add, inFlight, interrupted, released } = yield* attempts
+      const leases = add(one, 6)
+      const others = add(other, 3)
+      yield* inFlight.interruptAll
+      expect(interrupted.toSorted()).toEqual([...leases.slice(0, 4), ...others].toSorted())
+      expect([released, inFlight.count().all]).toEqual([leases.slice(4), 0])
+    }),
+  )
 })

@@ -100,7 +100,8 @@ export const add = (
 
 /** Ends a lease. */
 const unlease = (deliveries: Deliveries, lane: Lane.Lane, token: string): void => {
-  if (lane.leases.delete(token)) groupOf(deliveries, lane).leased--
+  if (lane.leases.get(token)?.isAhead === false) groupOf(deliveries, lane).leased--
+  lane.leases.delete(token)
 }
 
 /** Makes the jobs of expired leases wait again. */
@@ -134,11 +135,32 @@ const claimOne = (
       group.turns.requeue(lane)
       group.leased++
       const token = String(++deliveries.counts.claimed)
-      return Lane.lease(lane, job, token, options.leaseMillis, now)
+      return Lane.lease(lane, job, { token, isAhead: false }, options, now)
     }
     group.turns.park(lane, Lane.nextAt(lane, most, tick))
   }
   return undefined
+}
+
+/** Claims deliveries beyond the concurrency of their webhooks, up to a limit. */
+const claimAhead = (
+  deliveries: Deliveries,
+  options: ClaimOptions,
+  limit: number,
+  now: Moment,
+): ReadonlyArray<Claim> => {
+  const claims: Array<Claim> = []
+  for (const [webhookId, most] of options.ahead) {
+    const lane = deliveries.lanes.get(webhookId)
+    if (lane === undefined || 2 * groupOf(deliveries, lane).leased > options.perProject) continue
+    for (let count = 0; count < most && claims.length < limit; count++) {
+      const job = Lane.isReadyAhead(lane, now.tick) ? lane.waiting.pop() : undefined
+      if (job === undefined) break
+      const token = String(++deliveries.counts.claimed)
+      claims.push(Lane.lease(lane, job, { token, isAhead: true }, options, now))
+    }
+  }
+  return claims
 }
 
 /** Tells whether a project has as many leases as it may have. */
@@ -158,6 +180,9 @@ const readyOf = (lanes: Set<Lane.Lane>, tick: number): ReadonlyArray<WebhookId> 
   for (const lane of lanes) if (!Lane.hasReady(lane, tick)) lanes.delete(lane)
   return [...lanes].map(({ webhook }) => webhook.id)
 }
+
+const millisUntil = (at: number, { tick }: Moment): number | undefined =>
+  at === Infinity ? undefined : Math.max(1, at - tick)
 
 /** Claims deliveries that are due, project by project in turn. */
 export const claim = (deliveries: Deliveries, options: ClaimOptions, now: Moment): Claimed => {
@@ -188,9 +213,10 @@ export const claim = (deliveries: Deliveries, options: ClaimOptions, now: Moment
     }
   }
   nextAt = Math.min(nextAt, turns.nextAt() ?? Infinity)
+  claims.push(...claimAhead(deliveries, options, options.limit - claims.length, now))
   return {
     claims,
-    nextDueMillis: nextAt === Infinity ? undefined : Math.max(1, nextAt - now.tick),
+    nextDueMillis: claims.length === options.limit ? 0 : millisUntil(nextAt, now),
     keptBack: readyOf(keptBack, now.tick),
   }
 }
@@ -255,7 +281,7 @@ export const cancel = (deliveries: Deliveries, webhookId: WebhookId): void => {
   if (lane === undefined) return
   for (const job of Lane.jobsOf(lane)) end(deliveries, job, "cancelled")
   const group = groupOf(deliveries, lane)
-  group.leased -= lane.leases.size
+  group.leased -= [...lane.leases.values()].filter(({ isAhead }) => !isAhead).length
   group.lanes.delete(lane)
   group.turns.park(lane, Infinity)
   deliveries.lanes.delete(webhookId)

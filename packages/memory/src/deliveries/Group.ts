@@ -7,7 +7,7 @@ import * as Turns from "./Turns.ts"
 export interface Group {
   readonly lanes: Set<Lane.Lane>
   readonly turns: Turns.Turns<Lane.Lane>
-  /** The number of leases of all lanes. */
+  /** The number of leases of all lanes, without those that were claimed ahead. */
   leased: number
 }
 

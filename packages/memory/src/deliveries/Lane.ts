@@ -2,16 +2,20 @@
 
 import * as Concurrency from "@tenure/core/Concurrency"
 import type { Moment } from "@tenure/core/Moment"
-import type { Claim, Settlement } from "@tenure/core/Outbox"
+import type { Claim, Outbox, Settlement } from "@tenure/core/Outbox"
 import type { StoredWebhook } from "@tenure/core/Webhook"
 import * as Heap from "../collections/Heap.ts"
 import * as Job from "./Job.ts"
+
+type ClaimOptions = Parameters<Outbox["Service"]["claim"]>[0]
 
 /** The lease of a claimed job. */
 interface Lease {
   readonly job: Job.Job
   /** When it expires, by the monotonic clock. */
   readonly until: number
+  /** Whether it was claimed beyond the concurrency of the webhook. */
+  readonly isAhead: boolean
 }
 
 /** How the latest attempts for a webhook went. */
@@ -70,6 +74,10 @@ export const hasReady = ({ heldUntil, waiting }: Lane, tick: number): boolean =>
   return next !== undefined && next.dueTick <= tick && heldUntil <= tick
 }
 
+/** Tells whether the next job is due, and may be claimed beyond the concurrency of the webhook. */
+export const isReadyAhead = (lane: Lane, tick: number): boolean =>
+  lane.failures === 0 && hasReady(lane, tick)
+
 /** Tells whether the next job is due and may be claimed. */
 export const isReady = (lane: Lane, most: number, tick: number): boolean =>
   hasReady(lane, tick) && hasRoom(lane, most, tick)
@@ -95,12 +103,12 @@ export const nextAt = (lane: Lane, most: number, tick: number): number => {
 export const lease = (
   lane: Lane,
   job: Job.Job,
-  token: string,
-  leaseMillis: number,
+  { isAhead, token }: { readonly token: string; readonly isAhead: boolean },
+  { leaseMillis, perWebhook }: ClaimOptions,
   { tick, unix }: Moment,
 ): Claim => {
   job.claims++
-  lane.leases.set(token, { job, until: tick + leaseMillis })
+  lane.leases.set(token, { job, until: tick + leaseMillis, isAhead })
   const { id, previous, projectId, secret, signingKey, url } = lane.webhook
   const isRotating = previous !== undefined && previous.until > unix
   return {
@@ -113,6 +121,7 @@ export const lease = (
       signingKey,
       failures: lane.failures,
       failingSince: lane.failingSince,
+      concurrency: Concurrency.within(lane.concurrency, perWebhook),
     },
     attemptNumber: job.claims,
     lease: token,

@@ -5,6 +5,8 @@ const concurrency = "greatest(least_per_webhook, least(w.concurrency, most_per_w
 const mostInProject = (claimed: string): string =>
   `(concurrency * (per_project - ${claimed}) + per_project - 1) / per_project`
 
+const isPicked = "(p.is_chosen OR p.is_ahead) AND p.place <= asked"
+
 // The most bytes of the texts of a claim. Longer rows would not fit into a message of the protocol.
 const mostBytes = 8 * 1024 * 1024
 
@@ -26,7 +28,9 @@ const mostWebhooks = 512
  * their ids, after `last_webhook`.
  * Among those that can take another attempt, the next delivery is always one of the project with the
  * fewest attempts in flight, and of its webhook with the fewest; chance decides between equals.
- * `mostInProject` says how many a webhook may have. Returns one row for each claim, without the texts if
+ * `mostInProject` says how many a webhook may have. Then come those that may be claimed ahead, which wait
+ * in the process: those of `ahead_webhooks`, unless another dispatcher has claims of the webhook, which
+ * bounds the attempts in flight in all processes. Returns one row for each claim, without the texts if
  * they are too long or the event is missing, or one row without an event. `due_in` says in how many
  * milliseconds to look again, if it is known. The first row has in `kept_back` the webhooks of which a
  * limit has kept back deliveries that are ready.
@@ -35,11 +39,11 @@ export const createClaim = (schema: string): string => `
   CREATE OR REPLACE FUNCTION ${schema}.claim(
     claimer uuid, last_lease bigint, asked integer, asked_failing integer,
     least_per_webhook integer, most_per_webhook integer, per_project integer,
-    lease_millis integer, last_webhook uuid, first_webhooks uuid[]
+    ahead_webhooks uuid[], most_ahead integer[], lease_millis integer, last_webhook uuid, first_webhooks uuid[]
   ) RETURNS TABLE (
     event_id uuid, body text, project_id text, webhook_id uuid, url text, secrets text[],
     signing_key text, failures integer, failing_since timestamptz, claims integer, lease bigint,
-    looked_at uuid, due_in double precision, kept_back uuid[]
+    concurrency integer, looked_at uuid, due_in double precision, kept_back uuid[]
   ) LANGUAGE plpgsql
   SET plan_cache_mode = force_generic_plan
   SET enable_seqscan = off SET enable_bitmapscan = off
@@ -59,6 +63,7 @@ export const createClaim = (schema: string): string => `
     lane_ids uuid[];
     lane_attempts bigint[];
     lane_of_project bigint[];
+    lane_ahead integer[];
     -- Webhooks with ready deliveries and no room, and those with both.
     full_ids uuid[];
     ready_ids uuid[];
@@ -115,34 +120,47 @@ export const createClaim = (schema: string): string => `
         AND NOT (w.is_second_half AND (n.id IS NULL OR n.id > last_webhook))
     ), met AS (
       -- The attempts in flight of all webhooks, and a step for those on the way.
-      SELECT m.id, max(m.step) AS step, sum(m.attempt) AS attempts
+      SELECT m.id, max(m.step) AS step, sum(m.attempt) AS attempts, max(m.most_ahead) AS most_ahead,
+             coalesce(bool_or(m.dispatcher <> claimer), false) AS is_elsewhere
       FROM (
-        SELECT w.id, w.step, 0 AS attempt FROM walk w WHERE w.step > 0 AND w.id <> no_webhook
+        SELECT w.id, w.step, 0 AS attempt, NULL::uuid AS dispatcher, NULL::integer AS most_ahead
+        FROM walk w WHERE w.step > 0 AND w.id <> no_webhook
         UNION ALL
-        SELECT f.id, 0, 0 FROM unnest(first_webhooks) f (id)
+        SELECT f.id, 0, 0, NULL, NULL FROM unnest(first_webhooks) f (id)
         UNION ALL
-        SELECT d.webhook_id, NULL, 1 FROM ${schema}.deliveries d WHERE d.state = 'leased'
+        SELECT a.id, NULL, 0, NULL, a.most FROM unnest(ahead_webhooks, most_ahead) a (id, most)
+        UNION ALL
+        SELECT d.webhook_id, NULL, 1, d.dispatcher, NULL
+        FROM ${schema}.deliveries d WHERE d.state = 'leased'
       ) m
       GROUP BY m.id
     ), counted AS (
       SELECT m.*, w.held_until, w.failures > 0 AS is_failing,
              w.id IS NOT NULL AND w.disabled_at IS NULL AS is_open, ${concurrency} AS concurrency,
-             (sum(m.attempts) OVER (PARTITION BY w.project_id))::bigint AS of_project
+             -- What was claimed ahead does not count.
+             sum(least(m.attempts, ${concurrency})) OVER (PARTITION BY w.project_id)::bigint
+               AS of_project
       FROM met m LEFT JOIN ${schema}.webhooks w ON w.id = m.id
-    ), judged AS (
+    ), weighed AS (
       SELECT *, is_open AND (held_until > now) IS NOT TRUE AS is_free,
-             of_project < per_project
-             AND attempts < CASE WHEN is_failing THEN least(1, asked_failing)
-                            ELSE ${mostInProject("of_project")} END AS has_room
+             CASE WHEN is_failing OR is_elsewhere OR 2 * of_project > per_project THEN 0
+             ELSE coalesce(most_ahead, 0) END AS ahead
       FROM counted WHERE step IS NOT NULL
+    ), judged AS (
+      SELECT *, ahead > 0 OR of_project < per_project
+                AND attempts < CASE WHEN is_failing THEN least(1, asked_failing)
+                               ELSE ${mostInProject("of_project")} END AS has_room
+      FROM weighed
     )
     SELECT array_agg(id) FILTER (WHERE NOT is_open), array_agg(id) FILTER (WHERE is_free AND has_room),
            array_agg(attempts) FILTER (WHERE is_free AND has_room),
            array_agg(of_project) FILTER (WHERE is_free AND has_room),
+           array_agg(ahead) FILTER (WHERE is_free AND has_room),
            coalesce(array_agg(id) FILTER (WHERE is_free AND NOT has_room AND step > 0), '{}'),
            coalesce(array_agg(id) FILTER (WHERE is_free AND has_room AND step > 0), '{}'),
            (SELECT max(w.step) FROM walk w), (SELECT w.id FROM walk w ORDER BY w.step DESC LIMIT 1)
-    INTO closed_ids, lane_ids, lane_attempts, lane_of_project, full_ids, ready_ids, steps, next
+    INTO closed_ids, lane_ids, lane_attempts, lane_of_project, lane_ahead, full_ids, ready_ids,
+         steps, next
     FROM judged;
 
     IF closed_ids IS NOT NULL THEN
@@ -183,18 +201,20 @@ export const createClaim = (schema: string): string => `
     IF lane_ids IS NOT NULL THEN
       RETURN QUERY
       WITH lane AS MATERIALIZED (
-        SELECT w.id, w.project_id, w.failures > 0 AS is_failing, l.attempts, l.of_project,
+        SELECT w.id, w.project_id, w.failures > 0 AS is_failing, l.attempts, l.of_project, l.ahead,
                ${concurrency} AS concurrency, random() AS chance
-        FROM unnest(lane_ids, lane_attempts, lane_of_project) l (id, attempts, of_project)
+        FROM unnest(lane_ids, lane_attempts, lane_of_project, lane_ahead)
+          l (id, attempts, of_project, ahead)
         JOIN ${schema}.webhooks w ON w.id = l.id
       ), candidates AS MATERIALIZED (
-        SELECT r.event_id, l.id, l.is_failing, l.chance, l.concurrency, l.attempts + r.n AS nth,
+        SELECT r.event_id, l.id, l.is_failing, l.chance, l.concurrency, l.ahead, l.attempts + r.n AS nth,
                r.n <= l.room AS fits, l.of_project + count(*) FILTER (WHERE r.n <= l.room) OVER (
                  PARTITION BY l.project_id ORDER BY l.attempts + r.n, l.chance
                  ROWS UNBOUNDED PRECEDING
                ) AS turn
         FROM (
-          SELECT *, CASE WHEN is_failing THEN 1 ELSE concurrency - attempts END AS room FROM lane
+          SELECT *, CASE WHEN is_failing THEN 1 ELSE greatest(0, concurrency - attempts) END AS room
+          FROM lane
         ) l
         CROSS JOIN LATERAL (
           SELECT o.event_id, row_number() OVER (ORDER BY o.due_at, o.position) AS n
@@ -203,7 +223,7 @@ export const createClaim = (schema: string): string => `
             WHERE d.webhook_id = l.id AND d.state = 'ready'
             ORDER BY d.due_at, d.position
             -- One more than it may have tells whether any are kept back.
-            LIMIT l.room + 1
+            LIMIT l.room + l.ahead + 1
           ) o
         ) r
       ), allowed AS (
@@ -213,25 +233,28 @@ export const createClaim = (schema: string): string => `
       ), chosen AS (
         SELECT *, is_allowed AND (NOT is_failing OR asked_failing >= row_number() OVER (
                     PARTITION BY is_allowed, is_failing ORDER BY turn, chance
-                  )) AS is_chosen
+                  )) AS is_chosen,
+               NOT is_allowed
+               AND ahead >= row_number() OVER (PARTITION BY id, is_allowed ORDER BY nth) AS is_ahead
         FROM allowed
       ), placed AS MATERIALIZED (
-        SELECT *, is_chosen AND asked >= row_number() OVER (
-                    ORDER BY is_chosen DESC, turn, chance
-                  ) AS is_picked
+        SELECT *, row_number() OVER (
+                 ORDER BY is_chosen DESC, is_ahead DESC, turn, nth, chance
+               ) AS place
         FROM chosen
       ), claimed AS (
         UPDATE ${schema}.deliveries d
         SET state = 'leased', due_at = now + lease_millis * interval '1 millisecond',
             claims = d.claims + 1, lease = nextval('${schema}.leases'), dispatcher = claimer
         FROM placed p
-        WHERE p.is_picked AND d.event_id = p.event_id AND d.webhook_id = p.id
-        RETURNING d.event_id, d.webhook_id, d.claims, d.lease, p.turn, p.chance
+        WHERE ${isPicked} AND d.event_id = p.event_id AND d.webhook_id = p.id
+        RETURNING d.event_id, d.webhook_id, d.claims, d.lease, p.concurrency, p.place
       )
       SELECT c.event_id, t.body, w.project_id, c.webhook_id, t.url, t.secrets, t.signing_key,
-             w.failures, w.failing_since, c.claims, c.lease, next, least(wait, lease_millis),
-             CASE WHEN row_number() OVER (ORDER BY c.turn, c.chance) = 1 THEN
-               full_ids || ARRAY(SELECT DISTINCT p.id FROM placed p WHERE NOT p.is_picked)
+             w.failures, w.failing_since, c.claims, c.lease, c.concurrency, next,
+             least(wait, lease_millis),
+             CASE WHEN c.place = 1 THEN
+               full_ids || ARRAY(SELECT DISTINCT p.id FROM placed p WHERE NOT (${isPicked}))
              END
       FROM claimed c
       JOIN ${schema}.webhooks w ON w.id = c.webhook_id
@@ -246,12 +269,12 @@ export const createClaim = (schema: string): string => `
               + coalesce(octet_length(w.previous_secret), 0)
               + coalesce(octet_length(w.signing_key), 0) <= ${mostBytes}
       ) t ON true
-      ORDER BY c.turn, c.chance;
+      ORDER BY c.place;
       IF FOUND THEN RETURN; END IF;
     END IF;
 
     RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::text, NULL::uuid, NULL::text,
       NULL::text[], NULL::text, NULL::integer, NULL::timestamptz, NULL::integer, NULL::bigint,
-      next, wait, full_ids || ready_ids;
+      NULL::integer, next, wait, full_ids || ready_ids;
   END $$
 `

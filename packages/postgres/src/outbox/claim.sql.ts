@@ -3,11 +3,12 @@ import type { Claim, Outbox } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
 import { StoredSecret } from "@tenure/core/StoredSecret"
 import { WebhookId } from "@tenure/core/Webhook"
-import { bigint, integer, uuid, uuids } from "../connection/parameters.ts"
+import { bigint, integer, integers, uuid, uuids } from "../connection/parameters.ts"
 
 /** Claims deliveries, by calling the function `claim` of the migrations, where it is described. */
 export const claim = (schema: string): string =>
-  `SELECT * FROM ${schema}.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+  `SELECT * FROM ${schema}.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
+   $11, $12)`
 
 type ClaimOptions = Parameters<Outbox["Service"]["claim"]>[0]
 
@@ -23,7 +24,7 @@ export interface Position {
 
 /** The parameters of `claim`. It looks at `firstWebhooks`, and at those after the last one. */
 export const claimParams = (
-  { failing, leaseMillis, limit, perProject, perWebhook }: ClaimOptions,
+  { ahead, failing, leaseMillis, limit, perProject, perWebhook }: ClaimOptions,
   { dispatcher, lastLease, lastWebhook }: Position,
   firstWebhooks: ReadonlyArray<string>,
 ) => [
@@ -34,6 +35,8 @@ export const claimParams = (
   integer(perWebhook.least),
   integer(perWebhook.most),
   integer(perProject),
+  uuids([...ahead.keys()]),
+  integers([...ahead.values()]),
   integer(Math.ceil(leaseMillis)),
   uuid(lastWebhook),
   uuids(firstWebhooks),
@@ -52,6 +55,7 @@ export interface ClaimRow {
   readonly signing_key: string | null
   readonly claims: number
   readonly lease: bigint | null
+  readonly concurrency: number
   readonly looked_at: string
   readonly due_in: number | null
   readonly kept_back: ReadonlyArray<string> | null
@@ -92,6 +96,7 @@ const toClaimed = (row: ClaimRow & { readonly event_id: string }): Claimed => {
     signingKey: signingKey === null ? undefined : StoredSecret(signingKey),
     failures: row.failures,
     failingSince: row.failing_since === null ? undefined : Number(row.failing_since),
+    concurrency: row.concurrency,
   }
   return { lease, claim: { ...lease, event: { id, body }, webhook } }
 }

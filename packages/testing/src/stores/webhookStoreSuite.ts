@@ -31,6 +31,7 @@ const claimable = Effect.gen(function* () {
     failing: 100,
     perWebhook: { least: 100, most: 100 },
     perProject: 100,
+    ahead: new Map(),
     leaseMillis: 60_000,
   })
 })

@@ -122,6 +122,31 @@ export const outbox = mutantsOf(Outbox, {
     }
   },
 
+  "claims nothing ahead": asking((options) => ({ ...options, ahead: new Map() })),
+
+  "claims more ahead than is asked for": asking((options) => ({
+    ...options,
+    ahead: new Map([...options.ahead].map(([id, count]) => [id, count + 1])),
+  })),
+
+  "claims ahead although its project has used up half of its limit": ({ claim }) => ({
+    claim: (options) =>
+      claim({
+        ...options,
+        perProject: options.ahead.size > 0 ? 2 * options.perProject : options.perProject,
+      }),
+  }),
+
+  "claims ahead without regard to the total limit": ({ claim }) => ({
+    claim: ({ limit, ...options }) =>
+      claim({ ...options, limit: options.ahead.size > 0 ? limit + 1 : limit }),
+  }),
+
+  "does not say how many attempts may be in flight": claiming((one) => ({
+    ...one,
+    webhook: { ...one.webhook, concurrency: 0 },
+  })),
+
   "claims more deliveries of a project than it may": asking((options) => ({
     ...options,
     perProject: options.perProject + 1,

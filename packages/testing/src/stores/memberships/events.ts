@@ -16,6 +16,7 @@ const claimedTypes = Effect.gen(function* () {
     failing: 100,
     perWebhook: { least: 100, most: 100 },
     perProject: 100,
+    ahead: new Map(),
     leaseMillis: 60_000,
   })
   return claims.map(({ event }) => String(JSON.parse(event.body).type))

@@ -1,7 +1,6 @@
 /** Dispatchers claim deliveries. */
 
 import { expect } from "@effect/vitest"
-import * as Concurrency from "@tenure/core/Concurrency"
 import { type Claim, Outbox } from "@tenure/core/Outbox"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
@@ -16,7 +15,6 @@ import {
   prepared,
   preparedWebhook,
   publishMany,
-  released,
   retry,
   settle,
   statesOf,
@@ -187,68 +185,6 @@ const shareTests = ({ advance, test }: StoreTests): void => {
     }))
 }
 
-/** How many deliveries of a webhook may be claimed at a time, by its successes and failures. */
-const concurrencyTests = ({ test }: StoreTests): void => {
-  const { range } = Concurrency
-  const grow = Effect.gen(function* () {
-    yield* preparedWebhook
-    yield* publishMany(50)
-    for (let count = 0; count < 12; count++) {
-      yield* settle(yield* firstOf(yield* claims(1, range)), delivered)
-    }
-  })
-
-  test("returns more deliveries of a webhook with each success, up to the most", () =>
-    Effect.gen(function* () {
-      yield* preparedWebhook
-      yield* publishMany(50)
-      let inHand = yield* claims(100, range)
-      const sizes = [inHand.length]
-      for (let count = 0; count < 14; count++) {
-        const [first, ...rest] = inHand
-        if (first !== undefined) yield* settle(first, delivered)
-        inHand = [...rest, ...(yield* claims(100, range))]
-        sizes.push(inHand.length)
-      }
-      expect(sizes).toEqual([4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 16, 16])
-    }))
-
-  test("returns half as many deliveries of a webhook after a failure", () =>
-    Effect.gen(function* () {
-      yield* grow
-      const [one, other, ...rest] = yield* claims(100, range)
-      expect(rest).toHaveLength(14)
-      if (one === undefined || other === undefined) return yield* Effect.die("too few claims")
-      yield* settle(one, retry(60_000))
-      yield* settle(other, delivered)
-      yield* Effect.forEach(rest, (each) => settle(each, released))
-      expect(yield* claims(100, range)).toHaveLength(9)
-    }))
-
-  test("returns no fewer deliveries of a webhook than the least, and none beyond other bounds", () =>
-    Effect.gen(function* () {
-      yield* preparedWebhook
-      yield* publishMany(50)
-      const [one, ...rest] = yield* claims(100, range)
-      if (one === undefined) return yield* Effect.die("no claims")
-      yield* settle(one, retry(60_000))
-      yield* Effect.forEach(rest, (each) => settle(each, delivered))
-      const next = yield* claims(100, range)
-      expect(next).toHaveLength(7)
-      yield* Effect.forEach(next, (each) => settle(each, released))
-      expect(yield* claims(100, { least: 2, most: 5 })).toHaveLength(5)
-      expect(yield* claims(100, { least: 2, most: 5 })).toEqual([])
-    }))
-
-  test("returns fewer deliveries of a webhook with many successes, too, in a project near its limit", () =>
-    Effect.gen(function* () {
-      yield* grow
-      // Sixteen of the first two, and then in proportion to what is left.
-      expect(yield* claims(100, range, 32)).toHaveLength(11)
-      expect(yield* claims(100, range, 32)).toEqual([])
-    }))
-}
-
 /** Which deliveries come first. */
 const orderTests = ({ advance, test }: StoreTests): void => {
   test("alternates between webhooks, so that a backlog delays no other webhook", () =>
@@ -341,7 +277,6 @@ export const claimingTests = (on: StoreTests): void => {
     limitTests(on)
     keptBackTests(on)
     shareTests(on)
-    concurrencyTests(on)
     orderTests(on)
     leaseTests(on)
   })

@@ -4,6 +4,7 @@ import { Outbox } from "@tenure/core/Outbox"
 import type { StoreTests } from "../storeTests.ts"
 import { changesTests } from "./changes.ts"
 import { claimingTests } from "./claiming.ts"
+import { concurrencyTests } from "./concurrency.ts"
 import { deliveriesTests } from "./deliveries.ts"
 import { disabledTests } from "./disabled.ts"
 import { failingTests } from "./failing.ts"
@@ -16,6 +17,7 @@ export const outboxSuite = (on: StoreTests): void => {
   on.test("responds to a ping", () => Outbox.use((store) => store.ping))
   publishingTests(on)
   claimingTests(on)
+  concurrencyTests(on)
   settlingTests(on)
   disabledTests(on)
   failingTests(on)

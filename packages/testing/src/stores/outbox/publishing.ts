@@ -14,7 +14,7 @@ import { claims, prepared, preparedWebhook } from "./steps.ts"
 
 const { event, p1, p2 } = Fixture
 
-/** The webhook of a claim that follows no attempt. */
+/** The webhook of a claim that follows no attempt, with the bounds of `claims`. */
 const claimedWebhook = ({ id, secret, url }: StoredWebhook): Claim["webhook"] => ({
   projectId: p1,
   webhookId: id,
@@ -23,6 +23,7 @@ const claimedWebhook = ({ id, secret, url }: StoredWebhook): Claim["webhook"] =>
   signingKey: undefined,
   failures: 0,
   failingSince: undefined,
+  concurrency: 100,
 })
 
 /** Declares the tests. */

@@ -3,7 +3,7 @@
 import type * as Concurrency from "@tenure/core/Concurrency"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { type Attempt, type Claim, Outbox, type Settlement } from "@tenure/core/Outbox"
-import type { StoredWebhook } from "@tenure/core/Webhook"
+import type { StoredWebhook, WebhookId } from "@tenure/core/Webhook"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
 import { expect } from "vitest"
@@ -74,10 +74,11 @@ export const claim = Effect.fnUntraced(function* (
   most: number | Concurrency.Range = 100,
   perProject = 1000,
   failing = limit,
+  ahead: ReadonlyMap<WebhookId, number> = new Map(),
 ) {
   const outbox = yield* Outbox
   const perWebhook = typeof most === "number" ? { least: most, most } : most
-  return yield* outbox.claim({ limit, failing, perWebhook, perProject, leaseMillis })
+  return yield* outbox.claim({ limit, failing, perWebhook, perProject, ahead, leaseMillis })
 })
 
 export const claims = Effect.fnUntraced(function* (
