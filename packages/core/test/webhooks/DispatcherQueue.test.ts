@@ -8,6 +8,7 @@ import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
 import { Webhooks } from "@tenure/core/Webhooks"
 import { memory } from "@tenure/memory"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import {
@@ -19,6 +20,7 @@ import {
   pass,
   projectId,
   publish,
+  publishMany,
   type Receiver,
   scripted,
   settled,
@@ -26,9 +28,6 @@ import {
   storesWith,
   url,
 } from "./dispatching.ts"
-
-const publishMany = (count: number) =>
-  Effect.forEach(Array.from({ length: count }), () => publish, { discard: true })
 
 /** A receiver that takes a time for each request, and the most requests that it had at the same time. */
 const slow = (millis: number, answerOf: Receiver = () => status(200)) => {
@@ -171,6 +170,45 @@ describe("a webhook that receives", () => {
         }),
     )
   })
+
+  it.effect.each([-3_600_000, 3_600_000])(
+    "gets what waits once, at the same pace, if the clock is set by %d ms",
+    (step) =>
+      Effect.gen(function* () {
+        const testClock = yield* Clock.Clock
+        let offset = 0
+        const wall = () => testClock.currentTimeMillisUnsafe() + offset
+        const clock: Clock.Clock = {
+          ...testClock,
+          currentTimeMillisUnsafe: wall,
+          currentTimeMillis: Effect.sync(wall),
+        }
+        const { receiver, seen } = slow(20)
+        const disruptions = noDisruptions()
+        let settlements = 0
+        disruptions.settle = Effect.sync(() => void settlements++)
+        const passOn = (steps: number) =>
+          Effect.provideService(passSteps(20, steps), Clock.Clock, testClock)
+        const test = dispatching(
+          { [url]: receiver },
+          ({ sent }) =>
+            Effect.gen(function* () {
+              yield* addWebhook()
+              yield* publishMany(300)
+              yield* passOn(6)
+              expect(sent.length).toBeLessThan(100)
+              offset = step
+              yield* passOn(20)
+              expect([sent.length, seen.most]).toEqual([300, 16])
+              // None was given back and claimed again.
+              expect(settlements).toBe(300)
+            }),
+          {},
+          storesWith(disruptions),
+        )
+        yield* Effect.provideService(test, Clock.Clock, clock)
+      }),
+  )
 
   it.effect("does not wait for a slow one in the same project", () => {
     const [quick, late] = [slow(20), slow(5000)]
