@@ -3,6 +3,7 @@
 import type * as Http from "node:http"
 import * as Net from "node:net"
 import type { Duplex } from "node:stream"
+import { setImmediate } from "node:timers"
 
 // How long a client that sends one request after another has to send its next one. The response to
 // that tells the client that the connection closes, so that it loses no request.
@@ -81,8 +82,11 @@ export const trackConnections = (server: Http.Server): Connections => {
         announceClose()
         const deadline = setTimeout(destroyAll, timeout)
         const sweeping = setTimeout(() => {
-          sweep()
-          sweeping.refresh()
+          // Whatever has arrived by now is read first, for example during a long garbage collection.
+          setImmediate(() => {
+            sweep()
+            if (open.size > 0) sweeping.refresh()
+          })
         }, farewellMillis)
         // The method of http.Server would close connections between two requests at once.
         Net.Server.prototype.close.call(server, () => {
