@@ -130,7 +130,6 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     const room = Room.of(inFlight.count(), settings.maxInFlight)
     isFull = room === undefined
     if (room === undefined) return undefined
-    const since = now()
     const ahead = inFlight.sought(room.ahead)
     const claimed = yield* outbox.claim({ ...room, ahead, leaseMillis })
     claiming.succeeded()
@@ -141,7 +140,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
       })
       return undefined
     }
-    for (const claim of claimed.claims) inFlight.add(claim, since)
+    for (const claim of claimed.claims) inFlight.add(claim)
     return sooner(pauseMillis(claimed), waking.endClaim(claimed.keptBack, inFlight.has))
   }).pipe(Effect.catchCause((cause) => Effect.as(claiming.failed(cause), storeRetryMillis)))
 

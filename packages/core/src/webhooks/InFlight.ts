@@ -40,10 +40,8 @@ export interface InFlight {
   /**
    * Starts the attempt of a claim, or has it wait. Gives it back if its webhook was cancelled since the
    * claim began.
-   *
-   * @param since - when the claim began
    */
-  readonly add: (claim: Claim, since: number) => void
+  readonly add: (claim: Claim) => void
   /** Tells whether there are claims of a webhook. */
   readonly has: (webhookId: WebhookId) => boolean
   /** Tells whether few claims of a webhook wait. */
@@ -197,11 +195,12 @@ export const make = ({ deliver, mostQueued, now, onEnd, release }: Handling): In
       cancelled.clear()
       for (const lane of lanes.values()) expire(lane)
     },
-    add: (claim, since) => {
+    add: (claim) => {
       const lane = laneOf(claim)
       add(claim, 1)
       if (cancelled.has(claim.webhook.webhookId)) return giveBack(lane, claim)
-      lane.queue.push({ claim, since })
+      // It has not waited until now, however long the claim took.
+      lane.queue.push({ claim, since: now() })
       count.queued++
       startNext(lane)
     },

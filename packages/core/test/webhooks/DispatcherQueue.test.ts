@@ -252,6 +252,26 @@ describe("if a claim has left nothing that is ready", () => {
   })
 })
 
+describe("if claims take a second", () => {
+  it.effect("their deliveries are sent all the same", () => {
+    const disruptions = noDisruptions()
+    disruptions.claimed = Effect.sleep("1 second")
+    return dispatching(
+      {},
+      ({ sent }) =>
+        Effect.gen(function* () {
+          yield* addWebhook()
+          yield* publishMany(2)
+          yield* settled
+          yield* passSteps(1000, 2)
+          expect(sent).toHaveLength(2)
+        }),
+      {},
+      storesWith(disruptions),
+    )
+  })
+})
+
 describe("when a dispatcher stops", () => {
   it.effect("the claims that wait are given back, and count no attempt", () =>
     Effect.gen(function* () {

@@ -66,7 +66,7 @@ const attempts = Effect.gen(function* () {
         attemptNumber: 1,
         lease,
       }
-      inFlight.add(claim, time.now)
+      inFlight.add(claim)
       return lease
     })
   const answer = (lease: string, succeeded = true) =>
