@@ -48,7 +48,7 @@ it("a batch leaves few objects behind, however many turns wait", async () => {
       })
     }
   })
-  expect(most).toBe(16)
+  expect(most).toBe(64)
 })
 
 it("the host's authentication runs in the async context of the request", async () => {
