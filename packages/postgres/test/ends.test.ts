@@ -13,7 +13,7 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import { settle, settleParams, type SettledRow } from "../src/outbox/settle.sql.ts"
-import { clientLayer, execute, sql } from "./harness.ts"
+import { claimAll, clientLayer, execute, sql } from "./harness.ts"
 
 const schema = "ends"
 const { p1 } = Fixture
@@ -30,17 +30,6 @@ const prepared = Layer.effectDiscard(
 )
 
 const dropped = Layer.effectDiscard(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`))
-
-const claimAll = Effect.flatMap(Outbox, (outbox) =>
-  outbox.claim({
-    limit: 10,
-    failing: 10,
-    perWebhook: { least: 10, most: 10 },
-    perProject: 100,
-    ahead: new Map(),
-    leaseMillis: 60_000,
-  }),
-)
 
 /** Settles a claim apart from all transactions: the webhook is gone. */
 const disabledBy = Effect.fnUntraced(function* (claim: Claim) {

@@ -1,6 +1,7 @@
 /** Stores on a schema of the tests, emptied for each test. */
 
 import { PgClient } from "@effect/sql-pg"
+import { Outbox } from "@tenure/core/Outbox"
 import { type Outgoing, WebhookTransport } from "@tenure/core/WebhookTransport"
 import { layer } from "@tenure/postgres"
 import type { StoreHarness } from "@tenure/testing"
@@ -36,6 +37,18 @@ export const execute = (...statements: ReadonlyArray<string>): Effect.Effect<voi
 /** Runs a statement on the client of the test. */
 export const sql = <Row extends object>(text: string, params: ReadonlyArray<unknown> = []) =>
   PgClient.PgClient.use((client) => client.unsafe<Row>(text, params))
+
+/** Claims what is due: up to ten deliveries, even of one webhook. */
+export const claimAll = Effect.flatMap(Outbox, (outbox) =>
+  outbox.claim({
+    limit: 10,
+    failing: 10,
+    perWebhook: { least: 10, most: 10 },
+    perProject: 100,
+    ahead: new Map(),
+    leaseMillis: 60_000,
+  }),
+)
 
 /** A transport to receivers that answer 204, which records the requests. */
 export const recordingTransport = () => {

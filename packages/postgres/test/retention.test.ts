@@ -15,7 +15,7 @@ import { days } from "../src/connection/parameters.ts"
 import { createDays, dropDay } from "../src/outbox/days.sql.ts"
 import { forgetEvents } from "../src/outbox/forgetEvents.sql.ts"
 import { forgetFailed } from "../src/outbox/forgetFailed.sql.ts"
-import { clientLayer, execute, sql } from "./harness.ts"
+import { claimAll, clientLayer, execute, sql } from "./harness.ts"
 
 const schema = "retention"
 const dayMillis = 86_400_000
@@ -50,21 +50,10 @@ const delivered: Settlement = { _tag: "Delivered", attempt: answered }
 const failed: Settlement = { _tag: "Failed", attempt: answered, holdMillis: 0 }
 const retried: Settlement = { _tag: "Retry", attempt: answered, delayMillis: 0, holdMillis: 0 }
 
-const claim = Effect.flatMap(Outbox, (outbox) =>
-  outbox.claim({
-    limit: 10,
-    failing: 10,
-    perWebhook: { least: 10, most: 10 },
-    perProject: 100,
-    ahead: new Map(),
-    leaseMillis: 60_000,
-  }),
-)
-
 /** Claims everything that is due, and settles it. */
 const settle = (settlement: Settlement) =>
   Effect.gen(function* () {
-    const { claims } = yield* claim
+    const { claims } = yield* claimAll
     const outbox = yield* Outbox
     yield* Effect.forEach(claims, (one) => outbox.settle(one, settlement))
   })
@@ -135,7 +124,7 @@ describe("an event whose delivery is open", () => {
       yield* settle(retried)
       yield* forget
       expect(yield* partitions).toEqual([0, 1, 2])
-      const { claims } = yield* claim
+      const { claims } = yield* claimAll
       expect(claims.map(({ event }) => event)).toEqual([{ id: open, body: Fixture.event(p1).body }])
       const outbox = yield* Outbox
       yield* Effect.forEach(claims, (one) => outbox.settle(one, delivered))

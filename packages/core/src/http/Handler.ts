@@ -181,7 +181,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   /** Answers a request as it is decided. */
   const answer = (request: ApiRequest.ApiRequest, decision: typeof decide) =>
     Clock.clockWith((clock) => {
-      const start = clock.monotonicTimeNanosUnsafe()
+      const start = onResponse === undefined ? 0n : clock.monotonicTimeNanosUnsafe()
       const path = request.originalPath ?? request.path
       const subject = { requestId: crypto.randomUUID(), method: request.method, path }
       return Effect.flatMap(decision(request, subject.requestId), ({ keyId, outcome, report }) => {

@@ -16,10 +16,10 @@ export interface Handling {
    * @param onAnswer - called when the attempt has ended, before it is settled, with whether it succeeded
    */
   readonly deliver: (claim: Claim, onAnswer: (succeeded: boolean) => void) => Fiber.Fiber<boolean>
-  /** Starts to give a claim back. */
+  /** Starts to release a claim. */
   readonly release: (claim: Claim) => Fiber.Fiber<void>
   /**
-   * Called when a claim was settled or given back. `isSmooth` is false if attempts for its webhook have
+   * Called when a claim was settled or released. `isSmooth` is false if attempts for its webhook have
    * failed lately: the store may treat it in another way from now on.
    */
   readonly onEnd: (webhookId: WebhookId, isSmooth: boolean) => void
@@ -33,13 +33,13 @@ export interface Handling {
 export interface InFlight {
   readonly count: () => Count
   /**
-   * Forgets earlier cancellations, because they do not concern what is claimed from now on, and gives back
+   * Forgets earlier cancellations, because they do not concern what is claimed from now on, and releases
    * claims that have waited for too long.
    */
   readonly beginClaim: () => void
   /**
-   * Starts the attempt of a claim, or has it wait. Gives it back if its webhook was cancelled since the
-   * claim began.
+   * Starts the attempt of a claim, or queues it. Releases it if its webhook was cancelled after
+   * `beginClaim`.
    */
   readonly add: (claim: Claim) => void
   /** Tells whether there are claims of a webhook. */
@@ -48,9 +48,9 @@ export interface InFlight {
   readonly isLow: (webhookId: WebhookId) => boolean
   /** Returns how many more should wait, for each webhook, and not more than `most` for all together. */
   readonly sought: (most: number) => ReadonlyMap<WebhookId, number>
-  /** Interrupts the attempts for a webhook, and gives back the claims that wait. */
+  /** Interrupts the attempts for a webhook, and releases the claims in its queue. */
   readonly cancel: (webhookId: WebhookId) => void
-  /** Interrupts all attempts, gives back the claims that wait, and waits until all that has ended. */
+  /** Interrupts all attempts and releases all queued claims. Waits until both are done. */
   readonly interruptAll: Effect.Effect<void>
 }
 
@@ -125,9 +125,9 @@ export const make = ({ deliver, mostQueued, now, onEnd, release }: Handling): In
     })
   }
 
-  const giveBack = (lane: Lane, claim: Claim): void => keep(lane, claim, release(claim), () => {})
+  const releaseOne = (lane: Lane, claim: Claim): void => keep(lane, claim, release(claim), () => {})
 
-  /** Empties the queue of a lane. The claims are still to be given back. */
+  /** Empties the queue of a lane. The caller releases its claims. */
   const empty = (lane: Lane): ReadonlyArray<Claim> => {
     const { queue } = lane
     lane.queue = []
@@ -135,16 +135,16 @@ export const make = ({ deliver, mostQueued, now, onEnd, release }: Handling): In
     return queue.map(({ claim }) => claim)
   }
 
-  const giveBackAll = (lane: Lane): void => {
-    for (const claim of empty(lane)) giveBack(lane, claim)
+  const releaseAll = (lane: Lane): void => {
+    for (const claim of empty(lane)) releaseOne(lane, claim)
   }
 
-  /** Gives back all claims of a queue whose first has waited for too long: its webhook hangs. */
+  /** Releases the whole queue of a lane if its first claim has waited too long, because the webhook hangs. */
   const expire = (lane: Lane): void => {
     const [first] = lane.queue
     if (first === undefined || now() - first.since <= Queueing.longestMillis) return
     lane.attemptMillis = undefined
-    giveBackAll(lane)
+    releaseAll(lane)
   }
 
   /** Starts the attempts that wait, as far as the concurrency allows. */
@@ -180,12 +180,12 @@ export const make = ({ deliver, mostQueued, now, onEnd, release }: Handling): In
       const isDelivered = Exit.isSuccess(exit) && exit.value
       onAnswer(isDelivered)
       lane.isSmooth &&= isDelivered
-      for (const one of left) giveBack(lane, one)
+      for (const one of left) releaseOne(lane, one)
     })
   }
 
   const interrupt = (lane: Lane): void => {
-    giveBackAll(lane)
+    releaseAll(lane)
     for (const fiber of lane.fibers) fiber.interruptUnsafe()
   }
 
@@ -198,7 +198,7 @@ export const make = ({ deliver, mostQueued, now, onEnd, release }: Handling): In
     add: (claim) => {
       const lane = laneOf(claim)
       add(claim, 1)
-      if (cancelled.has(claim.webhook.webhookId)) return giveBack(lane, claim)
+      if (cancelled.has(claim.webhook.webhookId)) return releaseOne(lane, claim)
       // It has not waited until now, however long the claim took.
       lane.queue.push({ claim, since: now() })
       count.queued++
@@ -227,7 +227,7 @@ export const make = ({ deliver, mostQueued, now, onEnd, release }: Handling): In
     },
     interruptAll: Effect.gen(function* () {
       for (const lane of lanes.values()) interrupt(lane)
-      // What was given back adds fibers.
+      // Releasing claims adds fibers.
       while (lanes.size > 0) {
         yield* Fiber.awaitAll([...lanes.values()].flatMap(({ fibers }) => [...fibers]))
       }

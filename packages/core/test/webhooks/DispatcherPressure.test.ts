@@ -1,8 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as AddressPolicy from "@tenure/core/AddressPolicy"
-import { Dispatcher } from "@tenure/core/Dispatcher"
 import type { Event } from "@tenure/core/Event"
-import { Events } from "@tenure/core/Events"
 import * as Hooks from "@tenure/core/Hooks"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
@@ -19,6 +16,7 @@ import {
   noDisruptions,
   storesWith,
   dispatching,
+  untilStopped,
   url,
   otherUrl,
   addWebhook,
@@ -186,18 +184,12 @@ describe("when the dispatcher stops", () => {
     Effect.gen(function* () {
       const { aborted, layer, sent } = scripted({ [url]: () => Effect.never })
       yield* Effect.gen(function* () {
-        yield* (yield* MembershipStore).createProject(projectId)
-        const dispatcher = Layer.provide(Dispatcher.layer(), layer)
-        const webhooks = Layer.mergeAll(Webhooks.layer(), Events.layer()).pipe(
-          Layer.provide(dispatcher),
-          Layer.provide(layer),
-          Layer.provide(AddressPolicy.AddressPolicy.layer()),
-        )
-        yield* Effect.gen(function* () {
+        const step = Effect.gen(function* () {
           yield* addWebhook()
           yield* publishMany(3)
           yield* settled
-        }).pipe(Effect.provide(webhooks))
+        })
+        yield* untilStopped(layer, step)
         expect([sent.length, aborted.length]).toEqual([3, 3])
         const outbox = yield* Outbox
         const { claims } = yield* outbox.claim({

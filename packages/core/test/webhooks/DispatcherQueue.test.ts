@@ -1,16 +1,11 @@
 /** When a dispatcher claims, and the claims that wait in it. */
 
 import { describe, expect, it } from "@effect/vitest"
-import * as AddressPolicy from "@tenure/core/AddressPolicy"
-import { Dispatcher } from "@tenure/core/Dispatcher"
-import { Events } from "@tenure/core/Events"
-import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
 import { Webhooks } from "@tenure/core/Webhooks"
 import { memory } from "@tenure/memory"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import {
   addWebhook,
   deliveriesOf,
@@ -26,6 +21,7 @@ import {
   settled,
   status,
   storesWith,
+  untilStopped,
   url,
 } from "./dispatching.ts"
 
@@ -278,18 +274,12 @@ describe("when a dispatcher stops", () => {
       const { receiver } = slow(20)
       const { layer, sent } = scripted({ [url]: receiver })
       yield* Effect.gen(function* () {
-        yield* (yield* MembershipStore).createProject(projectId)
-        const dispatcher = Layer.provide(Dispatcher.layer(), layer)
-        const webhooks = Layer.mergeAll(Webhooks.layer(), Events.layer()).pipe(
-          Layer.provide(dispatcher),
-          Layer.provide(layer),
-          Layer.provide(AddressPolicy.AddressPolicy.layer()),
-        )
-        yield* Effect.gen(function* () {
+        const step = Effect.gen(function* () {
           yield* addWebhook()
           yield* publishMany(300)
           yield* passSteps(20, 6)
-        }).pipe(Effect.provide(webhooks))
+        })
+        yield* untilStopped(layer, step)
         const stoppedAt = sent.length
         const outbox = yield* Outbox
         const perWebhook = { least: 1000, most: 1000 }

@@ -112,6 +112,30 @@ export const storesWith = (disruptions: Disruptions) =>
     memory(),
   )
 
+/** The services of a test, whose dispatcher sends by a transport. */
+const servicesOn = (
+  transport: Layer.Layer<WebhookTransport>,
+  options: Options,
+  webhooks: WebhookOptions,
+) =>
+  Layer.mergeAll(Webhooks.layer(Setting.readSync(webhookOptions, webhooks)), Events.layer()).pipe(
+    Layer.provide(
+      Dispatcher.layer(Setting.readSync(dispatcherOptions, { retrySchedule, ...options })),
+    ),
+    Layer.provide(transport),
+    Layer.provide(AddressPolicy.AddressPolicy.layer()),
+  )
+
+/** Runs a step with a project and a dispatcher that stops when the step ends. The stores stay. */
+export const untilStopped = <A, E>(
+  transport: Layer.Layer<WebhookTransport>,
+  step: Effect.Effect<A, E, Webhooks | Events | Outbox>,
+) =>
+  Effect.gen(function* () {
+    yield* (yield* MembershipStore).createProject(projectId)
+    return yield* Effect.provide(step, servicesOn(transport, {}, {}))
+  })
+
 /** Runs a test with a project, a dispatcher and scripted receivers. */
 export const dispatching = <A, E>(
   receivers: Readonly<Record<string, Receiver>>,
@@ -123,15 +147,7 @@ export const dispatching = <A, E>(
   webhooks: WebhookOptions = {},
 ) => {
   const transport = scripted(receivers)
-  const services = Layer.mergeAll(
-    Webhooks.layer(Setting.readSync(webhookOptions, webhooks)),
-    Events.layer(),
-  ).pipe(
-    Layer.provide(
-      Dispatcher.layer(Setting.readSync(dispatcherOptions, { retrySchedule, ...options })),
-    ),
-    Layer.provide(transport.layer),
-    Layer.provide(AddressPolicy.AddressPolicy.layer()),
+  const services = servicesOn(transport.layer, options, webhooks).pipe(
     Layer.provideMerge(stores),
     Layer.provideMerge(watchedCrypto),
   )

@@ -44,7 +44,7 @@ type Execute = <Row extends object>(
 export interface Executor {
   /** The name of the schema, quoted. */
   readonly schema: string
-  /** Runs a statement in the host's open transaction, or in its own if there is none. */
+  /** Runs a statement in the host's open transaction. Without one, the statement has its own. */
   readonly execute: Execute
   /** Runs a statement in its own transaction, even if the host has one open. */
   readonly executeApart: Execute
@@ -54,7 +54,7 @@ export interface Executor {
   readonly run: Database["Service"]["run"]
   /** Whether the host has a transaction open. */
   readonly isInTransaction: Effect.Effect<boolean>
-  /** Runs an effect once the host's transaction has committed, or at once if there is none. */
+  /** Runs an effect after the host's transaction commits, or immediately outside a transaction. */
   readonly afterCommit: (effect: Effect.Effect<void>) => Effect.Effect<void>
   /** Opens a connection that serves nothing else. */
   readonly connect: Effect.Effect<Connection, SqlError>

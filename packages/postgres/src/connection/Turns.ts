@@ -41,7 +41,7 @@ export const make = (places: number): Turns => {
     free--
   }
 
-  /** Gives free places to those whose turn it is. */
+  /** Admits waiting statements while places are free, one owner after the other. */
   const admit = (): void => {
     for (const [name, owner] of owners) {
       if (free === 0 || waiting === 0) return

@@ -21,7 +21,7 @@ const mostWebhooks = 512
  * count the attempts that a webhook has in flight. Its statements are planned once for a connection,
  * for tables of any size: joins follow indexes.
  *
- * First, it gives back the claims of dispatchers that are gone, and those of `claimer` itself after
+ * First, it releases the claims of dispatchers that are gone, and those of `claimer` itself after
  * `last_lease`, the last one that it knows of.
  *
  * It looks at `first_webhooks`, and steps through the webhooks with ready deliveries in the order of

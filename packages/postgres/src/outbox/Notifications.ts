@@ -59,7 +59,7 @@ export const listener = (
 /**
  * Sends and receives notifications for as long as the scope is open.
  *
- * @param connect - opens the connection that listens, or returns `undefined` if there is none to be had
+ * @param connect - opens the connection that listens; `undefined` if that is impossible, see `listener`
  */
 export const make = Effect.fnUntraced(function* (
   executor: Executor,
