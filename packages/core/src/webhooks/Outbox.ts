@@ -7,7 +7,7 @@ import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import type { Event, EventId, EventType } from "../events/Event.ts"
 import type * as Concurrency from "./Concurrency.ts"
 import type { StoredSecret } from "./StoredSecret.ts"
-import type { WebhookDisabled, WebhookId, WebhookNotFound } from "./Webhook.ts"
+import type { Health, WebhookDisabled, WebhookId, WebhookNotFound } from "./Webhook.ts"
 
 /** The states of a delivery. In all but the first it has ended, unless it is replayed. */
 export const deliveryStates = ["waiting", "delivered", "failed", "cancelled"] as const
@@ -53,18 +53,15 @@ export interface Delivery {
 /** The right to make one attempt, until the lease expires. */
 export interface Claim {
   readonly event: Pick<Event, "id" | "body">
-  readonly webhook: WebhookRef & {
-    readonly url: string
-    /** All secrets to sign with: two during a rotation. */
-    readonly secrets: ReadonlyArray<StoredSecret>
-    readonly signingKey: StoredSecret | undefined
-    /** The number of attempts that have failed since one succeeded. */
-    readonly failures: number
-    /** When the first of them failed, in milliseconds since the epoch. */
-    readonly failingSince: number | undefined
-    /** How many attempts may be in flight, within the bounds of the claim. */
-    readonly concurrency: number
-  }
+  readonly webhook: WebhookRef &
+    Health & {
+      readonly url: string
+      /** All secrets to sign with: two during a rotation. */
+      readonly secrets: ReadonlyArray<StoredSecret>
+      readonly signingKey: StoredSecret | undefined
+      /** How many attempts may be in flight, within the bounds of the claim. */
+      readonly concurrency: number
+    }
   /** How many times the delivery was claimed, this time included: 1 for the first attempt. */
   readonly attemptNumber: number
   /** A new token for each claim, so that a dispatcher whose lease has expired cannot settle. */

@@ -2,6 +2,7 @@
 
 import * as RetryAfter from "./RetryAfter.ts"
 import * as RetrySchedule from "./RetrySchedule.ts"
+import type { Health } from "./Webhook.ts"
 
 /** What happens to a delivery after an attempt. */
 export type Verdict =
@@ -22,13 +23,9 @@ export interface Rules {
 }
 
 /** The delivery and its webhook before the attempt. */
-export interface Standing {
+export interface Standing extends Health {
   /** The number of the attempt, from 1. */
   readonly attemptNumber: number
-  /** The number of attempts for the webhook that have failed since one succeeded. */
-  readonly failures: number
-  /** When the first of them failed, in milliseconds since the epoch. */
-  readonly failingSince: number | undefined
 }
 
 /** How the attempt ended. */

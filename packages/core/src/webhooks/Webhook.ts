@@ -39,6 +39,14 @@ export interface Webhook extends WebhookWith<Secret, SigningKey> {}
 /** A webhook as stores keep it: its secrets may be encrypted. */
 export interface StoredWebhook extends WebhookWith<StoredSecret, StoredSecret> {}
 
+/** How the attempts for a webhook have gone since one succeeded. */
+export interface Health {
+  /** The number of attempts that have failed. */
+  readonly failures: number
+  /** When the first of them failed, in milliseconds since the epoch. */
+  readonly failingSince: number | undefined
+}
+
 /** The project has no such webhook. */
 export class WebhookNotFound extends Data.TaggedError("WebhookNotFound")<{
   readonly webhookId: string

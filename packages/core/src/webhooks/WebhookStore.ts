@@ -5,7 +5,13 @@ import type * as Effect from "effect/Effect"
 import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import type { StoredSecret } from "./StoredSecret.ts"
-import type { StoredWebhook, WebhookId, WebhookLimitReached, WebhookNotFound } from "./Webhook.ts"
+import type {
+  Health,
+  StoredWebhook,
+  WebhookId,
+  WebhookLimitReached,
+  WebhookNotFound,
+} from "./Webhook.ts"
 
 /** Stores the webhooks of projects. */
 export class WebhookStore extends Context.Service<
@@ -28,6 +34,12 @@ export class WebhookStore extends Context.Service<
       projectId: ProjectId,
     ) => Effect.Effect<ReadonlyArray<StoredWebhook>, ProjectNotFound | StoreUnavailable>
 
+    /** Returns a webhook, and how its latest attempts went. */
+    readonly find: (
+      projectId: ProjectId,
+      webhookId: WebhookId,
+    ) => Effect.Effect<StoredWebhook & Health, WebhookNotFound | StoreUnavailable>
+
     /**
      * Replaces the secret of a webhook. The old one also signs until `previousUntil` (milliseconds
      * since the epoch).
@@ -45,7 +57,7 @@ export class WebhookStore extends Context.Service<
       key: StoredSecret,
     ) => Effect.Effect<StoredSecret, WebhookNotFound | StoreUnavailable>
 
-    /** Enables a webhook. Does nothing if it is enabled. */
+    /** Enables a webhook, as if no attempt for it had been made. Does nothing if it is enabled. */
     readonly enable: (
       projectId: ProjectId,
       webhookId: WebhookId,

@@ -25,6 +25,7 @@ import {
   type WebhookRef,
 } from "./Outbox.ts"
 import {
+  type Health,
   type StoredWebhook,
   type Webhook,
   type WebhookDisabled,
@@ -120,6 +121,14 @@ export class Webhooks extends Context.Service<
     readonly list: (project: {
       readonly projectId: string
     }) => Effect.Effect<ReadonlyArray<Webhook>, Failure | ProjectNotFound>
+
+    /**
+     * Returns a webhook, with how many attempts for it have failed since one succeeded, and since
+     * when. Fails with `WebhookNotFound`.
+     */
+    readonly find: (
+      webhook: WebhookIds,
+    ) => Effect.Effect<Webhook & Health, Failure | WebhookNotFound>
 
     /**
      * Deletes a webhook, cancels its deliveries and aborts its attempts in flight. No attempt starts
@@ -296,6 +305,13 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
       const { projectId } = owned(project)
       const stored = yield* store.list(yield* Argument.projectId(projectId))
       return yield* asUnavailable(Effect.forEach(stored, (one) => opened(encryption, one)))
+    }),
+
+    find: Effect.fnUntraced(function* (ids) {
+      const { projectId, webhookId } = yield* decodeIds(ids)
+      const { failingSince, failures, ...stored } = yield* store.find(projectId, webhookId)
+      const webhook = yield* asUnavailable(opened(encryption, stored))
+      return { ...webhook, failures, failingSince }
     }),
 
     delete: Effect.fnUntraced(function* (ids) {

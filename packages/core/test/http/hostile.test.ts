@@ -93,6 +93,7 @@ describe("a call in process without its argument", () => {
     ["memberships", "history", "InvalidInput"],
     ["webhooks", "create", "InvalidInput"],
     ["webhooks", "list", "InvalidInput"],
+    ["webhooks", "find", "InvalidInput"],
     ["webhooks", "delete", "InvalidInput"],
     ["webhooks", "rotateSecret", "InvalidInput"],
     ["webhooks", "addSigningKey", "InvalidInput"],

@@ -58,6 +58,29 @@ describe("the option eventTypes", () => {
   })
 })
 
+describe("find", () => {
+  it("returns a webhook with its secret and its failures", async () => {
+    const { webhooks } = tenure
+    const created = await webhooks.create({ projectId, url, eventTypes: ["payment.completed"] })
+    const webhookId = created.id.toUpperCase()
+    expect(await webhooks.find({ projectId, webhookId })).toEqual({
+      ...created,
+      failures: 0,
+      failingSince: undefined,
+    })
+  })
+
+  it.each(["", "1", "__proto__", "00000000-0000-4000-8000-000000000001"])(
+    "fails if there is no webhook %j",
+    async (webhookId) => {
+      await expect(tenure.webhooks.find({ projectId, webhookId })).rejects.toMatchObject({
+        _tag: "WebhookNotFound",
+        webhookId,
+      })
+    },
+  )
+})
+
 describe("deliveries", () => {
   it("are not listed by a state that does not exist", async () => {
     const { id } = await tenure.webhooks.create({ projectId, url })

@@ -14,7 +14,7 @@ import {
   type WebhookRef,
 } from "@tenure/core/Outbox"
 import type { ProjectId } from "@tenure/core/Project"
-import type { StoredWebhook, WebhookId } from "@tenure/core/Webhook"
+import type { Health, StoredWebhook, WebhookId } from "@tenure/core/Webhook"
 import * as Ring from "../collections/Ring.ts"
 import * as Group from "./Group.ts"
 import * as Job from "./Job.ts"
@@ -286,6 +286,12 @@ export const cancel = (deliveries: Deliveries, webhookId: WebhookId): void => {
   group.turns.park(lane, Infinity)
   deliveries.lanes.delete(webhookId)
   deliveries.keptBack.delete(lane)
+}
+
+/** Returns how the latest attempts for a webhook went. */
+export const healthOf = ({ lanes }: Deliveries, webhookId: WebhookId): Health => {
+  const { failingSince, failures } = lanes.get(webhookId) ?? Lane.well
+  return { failures, failingSince }
 }
 
 /** Returns all jobs of a webhook that are kept. */

@@ -3,7 +3,8 @@
 import * as Concurrency from "@tenure/core/Concurrency"
 import type { Moment } from "@tenure/core/Moment"
 import type { Claim, Outbox, Settlement } from "@tenure/core/Outbox"
-import type { StoredWebhook } from "@tenure/core/Webhook"
+import type { Health, StoredWebhook } from "@tenure/core/Webhook"
+import type { Mutable } from "effect/Types"
 import * as Heap from "../collections/Heap.ts"
 import * as Job from "./Job.ts"
 
@@ -19,17 +20,13 @@ interface Lease {
 }
 
 /** How the latest attempts for a webhook went. */
-interface Health {
-  /** The number of attempts that have failed since one succeeded. */
-  failures: number
-  /** When the first of them failed, in milliseconds since the epoch. */
-  failingSince: number | undefined
+interface Progress extends Mutable<Health> {
   /** Until when the webhook is held, by the monotonic clock. */
   heldUntil: number
 }
 
 /** The lane of a webhook. */
-export interface Lane extends Health {
+export interface Lane extends Progress {
   webhook: StoredWebhook
   concurrency: number
   readonly waiting: Heap.Heap<Job.Job>
@@ -37,7 +34,8 @@ export interface Lane extends Health {
   readonly leases: Map<string, Lease>
 }
 
-const well: Health = { failures: 0, failingSince: undefined, heldUntil: -Infinity }
+/** Nothing has failed. */
+export const well: Progress = { failures: 0, failingSince: undefined, heldUntil: -Infinity }
 
 const untried = { ...well, concurrency: Concurrency.initial }
 

@@ -4,6 +4,7 @@ import type { WebhookRef } from "@tenure/core/Outbox"
 import { type StoredWebhook, WebhookLimitReached, WebhookNotFound } from "@tenure/core/Webhook"
 import type { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
+import * as Deliveries from "../deliveries/Deliveries.ts"
 import * as State from "../State.ts"
 
 /** Changes a webhook that exists. */
@@ -31,6 +32,12 @@ export const make = (state: State.State): WebhookStore["Service"] => ({
 
   list: (projectId) =>
     Effect.map(State.projectOf(state, projectId), ({ webhooks }) => [...webhooks.values()]),
+
+  find: (projectId, webhookId) =>
+    Effect.map(State.webhookOf(state, { projectId, webhookId }), (webhook) => ({
+      ...webhook,
+      ...Deliveries.healthOf(state.deliveries, webhookId),
+    })),
 
   rotateSecret: (projectId, webhookId, { previousUntil, secret }) =>
     Effect.asVoid(

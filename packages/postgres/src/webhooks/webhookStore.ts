@@ -11,7 +11,9 @@ import type { Notifications } from "../outbox/Notifications.ts"
 import { addSigningKey } from "./addSigningKey.sql.ts"
 import { type AddedRow, addWebhook, addWebhookParams } from "./addWebhook.sql.ts"
 import { enableWebhook } from "./enableWebhook.sql.ts"
-import { listWebhooks, toWebhooks, type WebhookRow } from "./listWebhooks.sql.ts"
+import { findWebhook, type FoundRow, toFound } from "./findWebhook.sql.ts"
+import { toWebhook } from "./fragments.sql.ts"
+import { isWebhook, type ListedRow, listWebhooks } from "./listWebhooks.sql.ts"
 import { removeWebhook } from "./removeWebhook.sql.ts"
 import { rotateSecret } from "./rotateSecret.sql.ts"
 
@@ -21,6 +23,7 @@ export const make = (executor: Executor, notifications: Notifications): WebhookS
   const sql = {
     add: addWebhook(schema),
     list: listWebhooks(schema),
+    find: findWebhook(schema),
     rotateSecret: rotateSecret(schema),
     addSigningKey: addSigningKey(schema),
     enable: enableWebhook(schema),
@@ -40,11 +43,19 @@ export const make = (executor: Executor, notifications: Notifications): WebhookS
     }),
 
     list: Effect.fnUntraced(function* (projectId) {
-      const rows = yield* executor.execute<WebhookRow>(sql.list, [text(projectId)], {
+      const rows = yield* executor.execute<ListedRow>(sql.list, [text(projectId)], {
         owner: readsOf(projectId),
       })
       if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
-      return toWebhooks(projectId, rows)
+      return rows.filter(isWebhook).map((row) => toWebhook(projectId, row))
+    }),
+
+    find: Effect.fnUntraced(function* (projectId, webhookId) {
+      const params = [text(projectId), uuid(webhookId)]
+      const [row] = yield* executor.execute<FoundRow>(sql.find, params, {
+        owner: readsOf(projectId),
+      })
+      return row === undefined ? yield* new WebhookNotFound({ webhookId }) : toFound(projectId, row)
     }),
 
     rotateSecret: Effect.fnUntraced(function* (projectId, webhookId, { previousUntil, secret }) {

@@ -3,7 +3,7 @@
 import { expect } from "@effect/vitest"
 import { EventType } from "@tenure/core/Event"
 import { MembershipStore } from "@tenure/core/MembershipStore"
-import { type Claim, Outbox } from "@tenure/core/Outbox"
+import { type Attempt, type Claim, Outbox, type Settlement } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
 import { StoredSecret } from "@tenure/core/StoredSecret"
 import { WebhookId } from "@tenure/core/Webhook"
@@ -62,6 +62,80 @@ const listTests = ({ test }: StoreTests): void => {
       yield* store.add({ ...Fixture.webhook(p1), eventTypes: [] }, 50)
       const listed = yield* store.list(p1)
       expect(listed.map((webhook) => webhook.eventTypes)).toEqual([eventTypes, []])
+    }))
+}
+
+const answered = (status: number): Attempt => ({
+  at: 0,
+  durationMillis: 1,
+  result: { _tag: "Answered", status, body: "" },
+})
+
+const delivered: Settlement = { _tag: "Delivered", attempt: answered(200) }
+const failed: Settlement = { _tag: "Failed", attempt: answered(500), holdMillis: 0 }
+
+/** Publishes an event to one webhook, and settles its delivery. */
+const attempted = Effect.fnUntraced(function* (webhookId: WebhookId, settlement: Settlement) {
+  const outbox = yield* Outbox
+  yield* outbox.publishTo(Fixture.event(p1), webhookId)
+  yield* Effect.forEach((yield* claimable).claims, (claim) => outbox.settle(claim, settlement))
+})
+
+const findTests = ({ advance, test }: StoreTests): void => {
+  const well = { failures: 0, failingSince: undefined }
+
+  test("finds a webhook, but not through another project", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = { ...Fixture.webhook(p1), eventTypes: [EventType("payment.completed")] }
+      yield* Effect.forEach([webhook, Fixture.webhook(p1)], (one) => store.add(one, 50))
+      expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well })
+      const foreign = yield* Effect.flip(store.find(p2, webhook.id))
+      const unknown = yield* Effect.flip(store.find(p1, WebhookId(crypto.randomUUID())))
+      expect([foreign._tag, unknown._tag]).toEqual(["WebhookNotFound", "WebhookNotFound"])
+      yield* store.remove(p1, webhook.id)
+      const removed = yield* Effect.flip(store.find(p1, webhook.id))
+      expect(removed._tag).toBe("WebhookNotFound")
+    }))
+
+  test("counts the attempts that failed since one succeeded, and says since when", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const [webhook, other] = [Fixture.webhook(p1), Fixture.webhook(p1)]
+      yield* Effect.forEach([webhook, other], (one) => store.add(one, 50))
+      yield* attempted(webhook.id, failed)
+      const first = yield* store.find(p1, webhook.id)
+      expect(first).toEqual({ ...webhook, failures: 1, failingSince: expect.any(Number) })
+      yield* advance(1000)
+      yield* attempted(webhook.id, failed)
+      const second = yield* store.find(p1, webhook.id)
+      expect(second).toEqual({ ...first, failures: 2 })
+      expect(yield* store.find(p1, other.id)).toEqual({ ...other, ...well })
+      yield* attempted(webhook.id, delivered)
+      expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well })
+    }))
+
+  test("keeps the failures of a webhook that is disabled, until it is enabled", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.webhook(p1)
+      yield* store.add(webhook, 50)
+      yield* attempted(webhook.id, failed)
+      yield* store.enable(p1, webhook.id)
+      expect((yield* store.find(p1, webhook.id)).failures).toBe(1)
+      yield* attempted(webhook.id, {
+        _tag: "Disabled",
+        attempt: answered(410),
+        announcement: Fixture.event(p1, "webhook.disabled"),
+      })
+      expect(yield* store.find(p1, webhook.id)).toEqual({
+        ...webhook,
+        disabledAt: expect.any(Number),
+        failures: 2,
+        failingSince: expect.any(Number),
+      })
+      yield* store.enable(p1, webhook.id)
+      expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well })
     }))
 }
 
@@ -195,9 +269,7 @@ const removalTests = ({ test }: StoreTests): void => {
       const webhook = Fixture.webhook(p1)
       const other = Fixture.webhook(p1)
       yield* store.add(webhook, 50)
-      const result = { _tag: "Answered", status: 200, body: "" } as const
-      const attempt = { at: 0, durationMillis: 1, result }
-      const deliver = (claim: Claim) => outbox.settle(claim, { _tag: "Delivered", attempt })
+      const deliver = (claim: Claim) => outbox.settle(claim, delivered)
       yield* outbox.publish(Fixture.event(p1))
       yield* Effect.forEach((yield* claimable).claims, deliver)
       yield* outbox.publish(Fixture.event(p1))
@@ -234,6 +306,7 @@ const transactionTests = ({ transactional }: StoreTests): void => {
 export const webhookStoreSuite = (on: StoreTests): void => {
   on.test("responds to a ping", () => WebhookStore.use((store) => store.ping))
   listTests(on)
+  findTests(on)
   secretTests(on)
   enableTests(on)
   additionTests(on)

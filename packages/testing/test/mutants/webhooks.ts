@@ -8,6 +8,7 @@ import {
   WebhookNotFound,
 } from "@tenure/core/Webhook"
 import { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { mutantsOf } from "./Mutant.ts"
 
@@ -28,6 +29,15 @@ const adding =
   })
 
 const noLimit = 1_000_000
+
+type Found = Effect.Success<ReturnType<Store["find"]>>
+
+/** Changes the webhooks that are found. */
+const finding =
+  (change: (found: Found) => Found) =>
+  ({ find }: Store): Partial<Store> => ({
+    find: (...ids) => Effect.map(find(...ids), change),
+  })
 
 /** Stores of webhooks that are wrong. */
 export const webhooks = mutantsOf(WebhookStore, {
@@ -50,6 +60,63 @@ export const webhooks = mutantsOf(WebhookStore, {
       webhook.previous === undefined ? webhook : { ...webhook, eventTypes: undefined },
     ),
   ),
+
+  "finds webhooks of other projects": ({ add, find }) => {
+    const owners = new Map<WebhookId, ProjectId>()
+    return {
+      add: (webhook, limit) => {
+        owners.set(webhook.id, webhook.projectId)
+        return add(webhook, limit)
+      },
+      find: (projectId, webhookId) => find(owners.get(webhookId) ?? projectId, webhookId),
+    }
+  },
+
+  "finds webhooks that were removed": ({ find }) => {
+    const found = new Map<WebhookId, Found>()
+    return {
+      find: (projectId, webhookId) =>
+        find(projectId, webhookId).pipe(
+          Effect.tap((webhook) => Effect.sync(() => found.set(webhookId, webhook))),
+          Effect.catchTag("WebhookNotFound", (error) => {
+            const known = found.get(webhookId)
+            return known?.projectId === projectId ? Effect.succeed(known) : Effect.fail(error)
+          }),
+        ),
+    }
+  },
+
+  "counts no failures": finding((found) => ({ ...found, failures: 0 })),
+
+  "does not say since when a webhook fails": finding((found) => ({
+    ...found,
+    failingSince: undefined,
+  })),
+
+  "dates the last failure in place of the first": ({ find }) => ({
+    find: Effect.fnUntraced(function* (...ids) {
+      const found = yield* find(...ids)
+      return found.failures > 1 ? { ...found, failingSince: yield* Clock.currentTimeMillis } : found
+    }),
+  }),
+
+  "forgets the failures of webhooks that are disabled": finding((found) =>
+    found.disabledAt === undefined ? found : { ...found, failures: 0 },
+  ),
+
+  "forgets the failures of webhooks that are enabled once more": ({ enable, find }) => {
+    const enabled = new Set<WebhookId>()
+    return {
+      enable: (projectId, webhookId) => {
+        enabled.add(webhookId)
+        return enable(projectId, webhookId)
+      },
+      find: (projectId, webhookId) =>
+        Effect.map(find(projectId, webhookId), (found) =>
+          enabled.has(webhookId) ? { ...found, failures: 0, failingSince: undefined } : found,
+        ),
+    }
+  },
 
   "adds one webhook too many": ({ add }) => ({
     add: (webhook, limit) => add(webhook, limit + 1),
