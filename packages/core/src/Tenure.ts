@@ -257,7 +257,8 @@ function promised(start: Draining.Start, service: Readonly<Record<string, Method
 }
 
 const promisesBy = Effect.fnUntraced(function* (start: Draining.Start) {
-  const { basePath, handle, maxBodyBytes, maxRefusals, owns, refuse } = yield* Handler.Handler
+  const { basePath, handle, maxBodyBytes, maxRefusals, owns, patterns, refuse } =
+    yield* Handler.Handler
   const readiness = yield* Readiness
   const answer: Mountable["answer"] = (request, deliver) =>
     start(
@@ -274,6 +275,7 @@ const promisesBy = Effect.fnUntraced(function* (start: Draining.Start) {
     handle: (request) => new Promise((resolve) => answer(request, resolve)),
     owns,
     basePath,
+    patterns,
     maxBodyBytes,
     maxRefusals,
     isReady: () => run(start, readiness.isReady, () => Effect.succeed(false)),

@@ -4,7 +4,6 @@ import { isIP } from "node:net"
 import { pathOf } from "@tenure/core/ApiRequest"
 import type { Authenticate } from "@tenure/core/Identity"
 import { checkMountable, type Mountable } from "@tenure/core/Mountable"
-import * as Route from "@tenure/core/Route"
 import * as Setting from "@tenure/core/Setting"
 import { handle } from "@tenure/node-http"
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest, RegisterOptions } from "fastify"
@@ -82,7 +81,7 @@ const tailOf = (path: string, pattern: string): string =>
  */
 export const membershipPlugin: FastifyPluginAsync<Options> = async (instance, given) => {
   const { authenticate, tenure, useFastifyIp } = read(given)
-  const patterns = Route.patterns.map((pattern) => `${tenure.basePath}${pattern}`)
+  const patterns = tenure.patterns.map((pattern) => `${tenure.basePath}${pattern}`)
 
   const answer = (request: FastifyRequest, reply: FastifyReply): void => {
     restore(request.raw)
@@ -119,6 +118,6 @@ export const membershipPlugin: FastifyPluginAsync<Options> = async (instance, gi
     instance,
     instance.prefix.replace(/\/$/, ""),
     tenure.owns,
-    `${tenure.basePath}${Route.patterns[0]}`,
+    `${tenure.basePath}${tenure.patterns[0]}`,
   )
 }

@@ -7,6 +7,7 @@ import {
   emptyBody,
   hasUnknownCoding,
   pathOf,
+  queryOf,
   tooLarge,
   unknownCoding,
 } from "@tenure/core/ApiRequest"
@@ -118,6 +119,7 @@ const answer = async (
   const apiRequest: ApiRequest = {
     method: request.method,
     path,
+    query: queryOf(request.url),
     headers,
     body: await bodyOf(request, headers, info, tenure.maxBodyBytes),
     remoteAddress: info.remoteAddress,

@@ -2,7 +2,7 @@
 
 import { AsyncResource } from "node:async_hooks"
 import { inspect } from "node:util"
-import { type ApiRequest, type Body, pathOf } from "@tenure/core/ApiRequest"
+import { type ApiRequest, type Body, pathOf, queryOf } from "@tenure/core/ApiRequest"
 import type { ApiResponse } from "@tenure/core/Envelope"
 import { keepRepeated } from "@tenure/core/HeaderFields"
 import type { Mountable } from "@tenure/core/Mountable"
@@ -15,6 +15,7 @@ import { afterTurns, takeTurn } from "./turns.ts"
 export const toApiRequest = (request: NodeRequest, body: Body): ApiRequest => ({
   method: request.method ?? "",
   path: pathOf(request.url ?? ""),
+  query: queryOf(request.url ?? ""),
   headers: keepRepeated(request.headers, request.rawHeaders),
   body,
   remoteAddress: request.socket.remoteAddress,

@@ -42,6 +42,7 @@ export const serving = async (
 /** A Tenure whose requests go to `handle`. */
 export const answering = (handle: Mountable["handle"]): Mountable => ({
   basePath: "",
+  patterns: [],
   maxBodyBytes: 1000,
   maxRefusals: 100,
   owns: () => true,

@@ -79,6 +79,7 @@ const rateLimited = Schema.Struct({
 const common = [
   failure("MalformedRequest"),
   failure("Unauthorized"),
+  failure("Forbidden"),
   failure("MethodNotAllowed"),
   failure("RequestTimeout"),
   failure("PayloadTooLarge"),

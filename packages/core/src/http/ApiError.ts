@@ -21,6 +21,8 @@ export type UnreadableRequest =
 export type ApiError =
   | UnreadableRequest
   | { readonly _tag: "Unauthorized" }
+  /** The role of the sender is too small for the operation. */
+  | { readonly _tag: "Forbidden" }
   | { readonly _tag: "RouteNotFound" }
   /** `allow` lists the methods that the path allows. */
   | { readonly _tag: "MethodNotAllowed"; readonly allow: ReadonlyArray<string> }
@@ -49,6 +51,9 @@ type ErrorOf<Of extends Tag> = {
 
 type Messages = readonly [string, ...ReadonlyArray<string>]
 
+/** Fields of the error in the body of a response, besides its code and its message. */
+export type Details = Readonly<Record<string, number | string | null>>
+
 type Headers = Readonly<Record<string, string>>
 
 /** The response to an error: a function of the error where it differs from one to the next. */
@@ -59,6 +64,8 @@ interface Entry<Error> {
   readonly messages: Messages | ((error: Error) => Messages)
   /** The header fields of this response, besides those of every response. */
   readonly headers?: Headers | ((error: Error) => Headers)
+  /** Further fields of the error in the body. */
+  readonly details?: (error: Error) => Details
 }
 
 const ownMessage = ({ message }: { readonly message: string }): Messages => [message]
@@ -73,6 +80,11 @@ export const table = {
     code: "UNAUTHORIZED",
     messages: ["A valid bearer token is required."],
     headers: { "WWW-Authenticate": "Bearer" },
+  },
+  Forbidden: {
+    status: 403,
+    code: "FORBIDDEN",
+    messages: ["The role of this key does not allow this."],
   },
   RouteNotFound: {
     status: 404,
@@ -157,6 +169,7 @@ export interface Failure {
   readonly code: string
   readonly messages: Messages
   readonly headers: Headers
+  readonly details: Details | undefined
 }
 
 const entries: { readonly [Of in Tag]: Entry<ErrorOf<Of>> } = table
@@ -165,11 +178,12 @@ const noHeaders: Headers = {}
 
 /** Looks up how an error is answered. */
 export const describe = <Of extends Tag>(error: ErrorOf<Of>): Failure => {
-  const { code, headers = noHeaders, messages, status } = entries[error._tag]
+  const { code, details, headers = noHeaders, messages, status } = entries[error._tag]
   return {
     status,
     code,
     messages: typeof messages === "function" ? messages(error) : messages,
     headers: typeof headers === "function" ? headers(error) : headers,
+    details: details?.(error),
   }
 }

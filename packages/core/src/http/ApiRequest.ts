@@ -38,6 +38,8 @@ export interface ApiRequest {
    * path, only what follows that path.
    */
   readonly path: string
+  /** The query as on the wire, without the question mark. By default, there is none. */
+  readonly query?: string | undefined
   /** The whole path as the client sent it, if it differs from `path`. */
   readonly originalPath?: string | undefined
   readonly headers: HeaderFields
@@ -87,6 +89,15 @@ export const pathOf = (target: string): string => {
   return path === "" ? "/" : path
 }
 
+/** Returns the query of a request target, without the question mark; empty for none. */
+export const queryOf = (target: string): string => {
+  const start = target.indexOf("?")
+  if (start === -1) return ""
+  const fragment = target.indexOf("#")
+  if (fragment === -1) return target.slice(start + 1)
+  return fragment < start ? "" : target.slice(start + 1, fragment)
+}
+
 const isHeaders = (value: unknown): value is HeaderFields => Predicate.isObject(value)
 
 const isBody = (value: unknown): value is Body =>
@@ -122,6 +133,7 @@ const readObject = (given: object & { readonly [Name in keyof ApiRequest]?: unkn
     ? {
         method,
         path,
+        query: stringOf(own(given, "query")),
         originalPath: stringOf(own(given, "originalPath")),
         headers,
         body,

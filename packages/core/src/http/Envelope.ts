@@ -26,6 +26,8 @@ export interface Subject {
 export interface Success {
   /** The number of items, if the operation counts them. */
   readonly total?: number
+  /** Of a paged list, the cursor of the next page; `null` if there is none. */
+  readonly next?: string | null
   readonly message: string
   readonly data: object | null
 }
@@ -39,6 +41,7 @@ const successBody = (subject: Subject, success: Success): string =>
     code: 200,
     // JSON leaves it out if undefined.
     total: own(success, "total"),
+    next: own(success, "next"),
     message: success.message,
     data: success.data,
   })
@@ -46,7 +49,7 @@ const successBody = (subject: Subject, success: Success): string =>
 const failureBody = (
   subject: Subject,
   error: ApiError.ApiError,
-  { code, messages, status }: ApiError.Failure,
+  { code, details, messages, status }: ApiError.Failure,
 ): string => {
   const request = {
     request_id: subject.requestId,
@@ -62,7 +65,11 @@ const failureBody = (
     })
   }
   return messages.length === 1
-    ? JSON.stringify({ ok: false, ...request, error: { error_code: code, message: messages[0] } })
+    ? JSON.stringify({
+        ok: false,
+        ...request,
+        error: { error_code: code, message: messages[0], ...details },
+      })
     : JSON.stringify({
         ok: false,
         ...request,

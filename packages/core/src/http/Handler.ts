@@ -55,6 +55,11 @@ export const options = Setting.struct({
   ),
   /** Networks of proxies whose `X-Forwarded-For` is trusted, in CIDR notation. Default: `[]`. */
   trustedProxies: Setting.withDefault(Networks.setting, []),
+  /**
+   * Which part of the API is served: `"contract"` for setting end dates and for registering, listing
+   * and deleting webhooks; `"all"` also for everything else. Default: `"all"`.
+   */
+  api: Setting.withDefault(Setting.oneOf(Route.parts), "all"),
   /** The longest request body, in bytes. Default: `65536`. */
   maxBodyBytes: Setting.withDefault(Setting.count(), 65_536),
   /**
@@ -85,6 +90,8 @@ export class Handler extends Context.Service<
   {
     /** What precedes `/v2` in every path. */
     readonly basePath: string
+    /** The pattern of each path, for routers of hosts. The base path is not part of it. */
+    readonly patterns: ReadonlyArray<Route.Pattern>
     /** The longest request body, in bytes. Adapters read no more. */
     readonly maxBodyBytes: number
     /** How many requests in a row may be refused on one connection. Adapters then close it. */
@@ -135,6 +142,7 @@ const closed: Answer = {
 
 const make = Effect.fnUntraced(function* (settings: Settings) {
   const { basePath, maxBodyBytes, maxRefusals, onResponse } = settings
+  const routes = Route.make(settings.api)
   const faults = yield* Faults
   const crypto = yield* WebCrypto
   const limiter = yield* RateLimiter
@@ -173,7 +181,10 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     const refusal = refusalOf(decision)
     const outcome =
       refusal === undefined
-        ? yield* perform(requestId, route(request, requestId, principal, basePath))
+        ? yield* perform(
+            requestId,
+            route(request, requestId, principal, routes.match(request.path, basePath)),
+          )
         : Result.fail(refusal)
     return { keyId, report: decision.report, outcome }
   })
@@ -204,9 +215,10 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
 
   return Handler.of({
     basePath,
+    patterns: routes.patterns,
     maxBodyBytes,
     maxRefusals,
-    owns: (path) => Route.match(path, basePath) !== undefined,
+    owns: (path) => routes.match(path, basePath) !== undefined,
     handle: (request) => Effect.catchDefect(answer(ApiRequest.read(request), decide), answerDefect),
     refuse: (request) =>
       Effect.catchDefect(

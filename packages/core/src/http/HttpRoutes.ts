@@ -18,12 +18,12 @@ import {
   brokenOff,
   hasUnknownCoding,
   pathOf,
+  queryOf,
   tooLarge,
   unknownCoding,
 } from "./ApiRequest.ts"
 import type { ApiResponse } from "./Envelope.ts"
 import { Handler } from "./Handler.ts"
-import { patterns } from "./Route.ts"
 
 /** The options of the routes. */
 export const options = <R>() =>
@@ -80,7 +80,7 @@ const isNotFound = (error: unknown): boolean =>
 
 const make = Effect.fnUntraced(function* <R>(given: Options<R>) {
   const { authenticate } = yield* Setting.read(options<R>(), given)
-  const { basePath, handle, maxBodyBytes, owns } = yield* Handler
+  const { basePath, handle, maxBodyBytes, owns, patterns } = yield* Handler
   const router = yield* HttpRouter.HttpRouter
   const run = Effect.runPromiseWith(yield* Effect.context<R>())
 
@@ -91,6 +91,7 @@ const make = Effect.fnUntraced(function* <R>(given: Options<R>) {
     const apiRequest: ApiRequest = {
       method: request.method,
       path,
+      query: queryOf(request.originalUrl),
       headers: keepRepeated(request.headers, rawHeadersOf(request)),
       body: yield* readBody(request, maxBodyBytes),
       remoteAddress: Option.getOrUndefined(request.remoteAddress),

@@ -3,6 +3,7 @@
 import * as Predicate from "effect/Predicate"
 import type { ApiRequest } from "./ApiRequest.ts"
 import type { ApiResponse } from "./Envelope.ts"
+import type { Pattern } from "./Route.ts"
 
 /** The API as an adapter mounts it. */
 export interface Mountable {
@@ -17,6 +18,8 @@ export interface Mountable {
   readonly owns: (path: string) => boolean
   /** What precedes `/v2` in every path. */
   readonly basePath: string
+  /** The pattern of each path, for routers of hosts. The base path is not part of it. */
+  readonly patterns: ReadonlyArray<Pattern>
   /** The longest request body, in bytes. */
   readonly maxBodyBytes: number
   /** How many requests in a row may be refused on one connection before it is closed. */

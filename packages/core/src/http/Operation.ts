@@ -49,6 +49,9 @@ export const idOf = (param: string): Effect.Effect<string, ApiError> => {
   return id === undefined ? malformedPath : Effect.succeed(id)
 }
 
+const opens = ({ projects }: Principal, id: string): boolean =>
+  projects === "all" || projects.has(id)
+
 /**
  * Reads the project in the path. Fails with `ProjectNotFound` if the sender may not use it,
  * whether it exists or not.
@@ -59,7 +62,7 @@ export const projectOf = ({
 }: Call<"project_id">): Effect.Effect<ProjectId, ApiError> => {
   const id = decode(params.project_id)
   if (id === undefined) return malformedPath
-  return ProjectId.is(id) && principal.projects.has(id) ? Effect.succeed(id) : projectNotFound
+  return ProjectId.is(id) && opens(principal, id) ? Effect.succeed(id) : projectNotFound
 }
 
 /** Reads the JSON object in the body, which has at most `limit` bytes. */

@@ -4,14 +4,20 @@
  */
 
 import * as Struct from "effect/Struct"
+import type { Role } from "../keys/Role.ts"
 import * as PathTree from "./PathTree.ts"
 
 const prefix = "/v2/"
 
-/** A method and a path. Segments of the pattern that start with `:` are parameters. */
+/** A path as routers write it, without a base path. Segments that start with `:` are parameters. */
+export type Pattern = `${typeof prefix}${string}`
+
+/** A method, a path and who may call it. */
 interface Route {
   readonly method: "DELETE" | "GET" | "PATCH" | "POST" | "PUT"
-  readonly pattern: `${typeof prefix}${string}`
+  readonly pattern: Pattern
+  /** The least role that may call it; `"none"` if no key is needed. */
+  readonly role: Role | "none"
 }
 
 /** The route of each operation. `Allow` lists the methods of a path in the order of this table. */
@@ -19,31 +25,36 @@ export const table = {
   "memberships.extend": {
     method: "PATCH",
     pattern: "/v2/projects/:project_id/memberships/:user_id/extend",
+    role: "client",
   },
   "memberships.extendAll": {
     method: "PATCH",
     pattern: "/v2/projects/:project_id/memberships/extend",
+    role: "client",
   },
   "webhooks.list": {
     method: "GET",
     pattern: "/v2/projects/:project_id/integrations/webhooks",
+    role: "client",
   },
   "webhooks.create": {
     method: "POST",
     pattern: "/v2/projects/:project_id/integrations/webhooks",
+    role: "client",
   },
   "webhooks.delete": {
     method: "DELETE",
     pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id",
+    role: "client",
   },
 } as const satisfies Readonly<Record<string, Route>>
 
 /** The name of an operation: a resource, and what the operation does with it. */
 export type Operation = keyof typeof table
 
-type NamesIn<Pattern extends string> = Pattern extends `${string}:${infer Name}/${infer Rest}`
+type NamesIn<Text extends string> = Text extends `${string}:${infer Name}/${infer Rest}`
   ? Name | NamesIn<Rest>
-  : Pattern extends `${string}:${infer Name}`
+  : Text extends `${string}:${infer Name}`
     ? Name
     : never
 
@@ -58,36 +69,62 @@ const noParams: Params = { project_id: "", user_id: "", webhook_id: "" }
 /** The operations of a path, by method. */
 type Methods = ReadonlyMap<string, Operation>
 
-/** The methods of each path, in the order of the table. */
-const methodsByPattern = Struct.keys(table).reduce((paths, operation) => {
-  const { method, pattern } = table[operation]
-  return paths.set(pattern, new Map(paths.get(pattern)).set(method, operation))
-}, new Map<Route["pattern"], Methods>())
+/** The operations of a path, and its parameters. */
+export type Match = PathTree.Found<Methods, Parameter>
+
+/** Which part of the API is served: `"contract"` for the endpoints of the contract, or `"all"`. */
+export const parts = ["all", "contract"] as const
+
+/** A part of the API. */
+export type Part = (typeof parts)[number]
+
+const contract: ReadonlyArray<Operation> = [
+  "memberships.extend",
+  "memberships.extendAll",
+  "webhooks.list",
+  "webhooks.create",
+  "webhooks.delete",
+]
+
+/** The least role that may call an operation; `"none"` if no key is needed. */
+export const roleOf = (operation: Operation): Route["role"] => table[operation].role
+
+/** The paths of a part of the API. */
+export interface Routes {
+  /**
+   * The pattern of each path. If two of them match a path, the one with the literal segment comes
+   * first.
+   */
+  readonly patterns: ReadonlyArray<Pattern>
+  /**
+   * Finds the operations of a path.
+   *
+   * @param path - the path as on the wire, without the query
+   * @param basePath - what precedes `/v2`, for example `/api`; empty for nothing
+   * @returns `undefined` if the path is not one of the part's
+   */
+  readonly match: (path: string, basePath: string) => Match | undefined
+}
 
 // In the place of the colon, a character that sorts after all others.
 const rank = (pattern: string): string => pattern.replaceAll(":", "\uffff")
 
-/**
- * The pattern of each path, in the notation of most routers and without a base path. If two of them
- * match a path, the one with the literal segment comes first.
- */
-export const patterns: ReadonlyArray<Route["pattern"]> = [...methodsByPattern.keys()].toSorted(
-  (a, b) => (rank(a) < rank(b) ? -1 : 1),
-)
+/** The methods of each path, in the order of the table. */
+const methodsByPattern = (operations: ReadonlyArray<Operation>) =>
+  operations.reduce((paths, operation) => {
+    const { method, pattern } = table[operation]
+    return paths.set(pattern, new Map(paths.get(pattern)).set(method, operation))
+  }, new Map<Pattern, Methods>())
 
-const find = PathTree.make(methodsByPattern, noParams)
-
-/** The operations of a path, and its parameters. */
-export type Match = PathTree.Found<Methods, Parameter>
-
-/**
- * Finds the operations of a path.
- *
- * @param path - the path as on the wire, without the query
- * @param basePath - what precedes `/v2`, for example `/api`; empty for nothing
- * @returns `undefined` if the path is not one of the API's
- */
-export const match = (path: string, basePath: string): Match | undefined =>
-  path.startsWith(basePath) && path.startsWith(prefix, basePath.length)
-    ? find(path, basePath.length)
-    : undefined
+/** Makes the routes of a part of the API. */
+export const make = (part: Part): Routes => {
+  const methods = methodsByPattern(part === "all" ? Struct.keys(table) : contract)
+  const find = PathTree.make(methods, noParams)
+  return {
+    patterns: [...methods.keys()].toSorted((a, b) => (rank(a) < rank(b) ? -1 : 1)),
+    match: (path, basePath) =>
+      path.startsWith(basePath) && path.startsWith(prefix, basePath.length)
+        ? find(path, basePath.length)
+        : undefined,
+  }
+}

@@ -1,7 +1,8 @@
-/** Decides which operation a request asks for. */
+/** Decides which operation a request asks for, and whether its sender may perform it. */
 
 import * as Result from "effect/Result"
-import type { Principal } from "../keys/Identity.ts"
+import { anonymous, type Principal } from "../keys/Identity.ts"
+import * as Role from "../keys/Role.ts"
 import type { ApiRequest } from "./ApiRequest.ts"
 import type { Call } from "./Operation.ts"
 import * as Outcome from "./Outcome.ts"
@@ -12,20 +13,35 @@ export interface Routed extends Call {
   readonly operation: Route.Operation
 }
 
-/** Routes a request. Of several errors, the client receives the first in this order. */
+const permits = (operation: Route.Operation, principal: Principal): boolean => {
+  const role = Route.roleOf(operation)
+  return role === "none" || Role.covers(principal.role, role)
+}
+
+const needsKey = (operation: Route.Operation | undefined): boolean =>
+  operation === undefined || Route.roleOf(operation) !== "none"
+
+/**
+ * Routes a request. Of several errors, the client receives the first in this order.
+ *
+ * @param found - what is at the path of the request
+ */
 export const route = (
   request: ApiRequest,
   requestId: string,
   principal: Outcome.Outcome<Principal>,
-  basePath: string,
+  found: Route.Match | undefined,
 ): Outcome.Outcome<Routed> => {
   if (request.body._tag === "Unreadable") return Outcome.fail(request.body.error)
-  const found = Route.match(request.path, basePath)
   if (found === undefined) return Outcome.fail({ _tag: "RouteNotFound" })
-  if (Result.isFailure(principal)) return Outcome.fail(principal.failure)
   const { params, value: methods } = found
   const operation = methods.get(request.method)
+  if (Result.isFailure(principal) && needsKey(operation)) return Outcome.fail(principal.failure)
+  const sender = Result.getOrElse(principal, () => anonymous)
+  // Those who may call nothing at a path do not learn its methods either.
+  const operations = operation === undefined ? [...methods.values()] : [operation]
+  if (!operations.some((one) => permits(one, sender))) return Outcome.fail({ _tag: "Forbidden" })
   return operation === undefined
     ? Outcome.fail({ _tag: "MethodNotAllowed", allow: [...methods.keys()] })
-    : Result.succeed({ operation, request, requestId, principal: principal.success, params })
+    : Result.succeed({ operation, request, requestId, principal: sender, params })
 }

@@ -3,6 +3,7 @@
 import * as Predicate from "effect/Predicate"
 import { ApiKeyId } from "../base/ApiKeyId.ts"
 import { owned } from "../base/Own.ts"
+import { type Role, roles } from "./Role.ts"
 
 /** The sender of a request, as a host identifies it. Only its own properties are read. */
 export interface Identity {
@@ -11,8 +12,10 @@ export interface Identity {
    * 1 to 255 characters, none of them a control character.
    */
   readonly keyId: string
-  /** Ids of the projects that the sender may use. */
-  readonly projects: ReadonlyArray<string> | ReadonlySet<string>
+  /** Ids of the projects that the sender may use, or `"all"`. */
+  readonly projects: ReadonlyArray<string> | ReadonlySet<string> | "all"
+  /** What the sender may do. Default: `"client"`. */
+  readonly role?: Role | undefined
 }
 
 /** A host's own authentication. Returns who sent a request, or `undefined` if it is not authenticated. */
@@ -23,8 +26,27 @@ export type Authenticate<Request> = (
 /** The sender of an authenticated request: the holder of an API key, or whom the host identified. */
 export interface Principal {
   readonly keyId: ApiKeyId
+  readonly role: Role
   /** Ids of the projects that the sender may use. */
-  readonly projects: ReadonlySet<string>
+  readonly projects: ReadonlySet<string> | "all"
+}
+
+/** The sender of a request to an operation that needs no key. It opens no project. */
+export const anonymous: Principal = {
+  keyId: ApiKeyId("anonymous"),
+  role: "client",
+  projects: new Set(),
+}
+
+const idsOf = (projects: ReadonlyArray<string> | ReadonlySet<string>): ReadonlySet<string> => {
+  if (!(Array.isArray(projects) || projects instanceof Set)) {
+    throw new TypeError('the projects of an identity must be an array, a set or "all"')
+  }
+  const ids = new Set<string>(projects)
+  if (![...ids].every(Predicate.isString)) {
+    throw new TypeError("the projects of an identity must be strings")
+  }
+  return ids
 }
 
 /**
@@ -33,16 +55,12 @@ export interface Principal {
  * @throws TypeError if the identity is invalid, which is a fault of the host
  */
 export const toPrincipal = (identity: Identity): Principal => {
-  const { keyId, projects } = owned(identity)
+  const { keyId, projects, role = "client" } = owned(identity)
   if (!ApiKeyId.is(keyId)) {
     throw new TypeError(`the keyId of an identity must be ${ApiKeyId.expected}`)
   }
-  if (!(Array.isArray(projects) || projects instanceof Set)) {
-    throw new TypeError("the projects of an identity must be an array or a set")
+  if (!roles.includes(role)) {
+    throw new TypeError(`the role of an identity must be one of ${roles.join(", ")}`)
   }
-  const ids = new Set<string>(projects)
-  if (![...ids].every(Predicate.isString)) {
-    throw new TypeError("the projects of an identity must be strings")
-  }
-  return { keyId, projects: ids }
+  return { keyId, role, projects: projects === "all" ? projects : idsOf(projects) }
 }

@@ -1,4 +1,4 @@
-import { pathOf } from "@tenure/core/ApiRequest"
+import { pathOf, queryOf } from "@tenure/core/ApiRequest"
 import { describe, expect, it } from "vitest"
 
 describe("the path of a request target", () => {
@@ -25,5 +25,20 @@ describe("the path of a request target", () => {
     ["", "/"],
   ])("of %j is %j", (target, path) => {
     expect(pathOf(target)).toBe(path)
+  })
+})
+
+describe("the query of a request target", () => {
+  it.each([
+    ["/a", ""],
+    ["/a?", ""],
+    ["/a?b=%20c", "b=%20c"],
+    ["/a?b?c", "b?c"],
+    ["/a?b#c", "b"],
+    ["/a#b?c", ""],
+    ["http://host?a", "a"],
+    ["", ""],
+  ])("of %j is %j", (target, query) => {
+    expect(queryOf(target)).toBe(query)
   })
 })

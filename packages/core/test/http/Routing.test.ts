@@ -1,11 +1,17 @@
 import { type ApiRequest, brokenOff, emptyBody } from "@tenure/core/ApiRequest"
+import type { Principal } from "@tenure/core/Identity"
+import * as Route from "@tenure/core/Route"
 import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
 import { ApiKeyId } from "../../src/base/ApiKeyId.ts"
 import * as Outcome from "../../src/http/Outcome.ts"
 import { route } from "../../src/http/Routing.ts"
 
-const principal = { keyId: ApiKeyId("a key"), projects: new Set(["p1"]) }
+const principal: Principal = {
+  keyId: ApiKeyId("a key"),
+  role: "client",
+  projects: new Set(["p1"]),
+}
 const known = Result.succeed(principal)
 const unknown = Outcome.fail({ _tag: "Unauthorized" })
 
@@ -17,8 +23,13 @@ const webhooks: ApiRequest = {
   remoteAddress: undefined,
 }
 
-const routed = (request: Partial<ApiRequest>, sender: typeof known | typeof unknown = known) =>
-  route({ ...webhooks, ...request }, "a request", sender, "")
+const { match } = Route.make("all")
+
+const routed = (
+  parts: Partial<ApiRequest>,
+  sender: Outcome.Outcome<Principal> = known,
+  found: Route.Match | undefined = match(parts.path ?? webhooks.path, ""),
+) => route({ ...webhooks, ...parts }, "a request", sender, found)
 
 const errorOf = (...args: Parameters<typeof routed>) => {
   const outcome = routed(...args)

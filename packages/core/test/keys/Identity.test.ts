@@ -80,6 +80,13 @@ describe("a host's own authentication", () => {
     await tenure.close()
   })
 
+  it("may open all projects, with any role", async () => {
+    const boss: Identity = { keyId: "boss", projects: "all", role: "admin" }
+    const tenure = await make({ authenticate: () => boss })
+    expect((await tenure.handle(request())).status).toBe(200)
+    await tenure.close()
+  })
+
   it("opens only the projects that it names", async () => {
     const tenure = await make({ authenticate: () => ({ keyId: "bob", projects: ["p2"] }) })
     expect((await tenure.handle(request())).status).toBe(404)
@@ -112,6 +119,7 @@ describe("a host's own authentication", () => {
     ["returns an empty keyId", () => ({ keyId: "", projects: [] })],
     ["returns no keyId", () => JSON.parse('{"projects":["p1"]}')],
     ["returns a keyId that is not text", () => JSON.parse('{"keyId":7,"projects":["p1"]}')],
+    ["returns an unknown role", () => JSON.parse('{"keyId":"a","projects":[],"role":"owner"}')],
     ["returns text in place of projects", () => JSON.parse('{"keyId":"a","projects":"p1"}')],
     ["returns projects that are not text", () => JSON.parse('{"keyId":"a","projects":[["p1"]]}')],
     ["returns a keyId with a control character", () => ({ keyId: "a\n", projects: [] })],

@@ -1,0 +1,41 @@
+import * as Setting from "@tenure/core/Setting"
+import * as Effect from "effect/Effect"
+import { describe, expect, it } from "vitest"
+import * as Query from "../../src/http/Query.ts"
+
+const parameters = { ...Query.page, state: Setting.optional(Setting.oneOf(["active", "expired"])) }
+
+const read = (query?: string) => Effect.runSync(Effect.result(Query.read({ query }, parameters)))
+
+const problemOf = (query: string) => {
+  const result = read(query)
+  return result._tag === "Failure" ? result.failure.message : undefined
+}
+
+describe("the query of a request", () => {
+  it("has defaults for what is not sent", () => {
+    const values = { limit: 100, after: undefined, state: undefined }
+    expect(read()).toMatchObject({ success: values })
+    expect(read("")).toMatchObject({ success: values })
+  })
+
+  it("is decoded", () => {
+    expect(read("after=a%20b+c&limit=1000&state=expired")).toMatchObject({
+      success: { limit: 1000, after: "a b c", state: "expired" },
+    })
+  })
+
+  it.each([
+    ["limit=0", /^limit must be a whole number from 1 to 1,000/],
+    ["limit=1001", /^limit /],
+    ["limit=1e2", /^limit /],
+    ["limit=", /^limit /],
+    ["state=gone", /^state must be one of "active", "expired"/],
+    ["state=active&state=active", /^state was sent more than once/],
+    ["offset=1", /^offset is unknown/],
+    ["__proto__=1", /^__proto__ is unknown/],
+    ["constructor", /^constructor is unknown/],
+  ])("is refused as %s, naming the parameter", (query, message) => {
+    expect(problemOf(query)).toMatch(message)
+  })
+})
