@@ -23,6 +23,7 @@ import {
 } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
+import { Reason } from "@tenure/core/Reason"
 import { Database } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -41,6 +42,7 @@ interface ChangeRow {
   readonly at: Date
   readonly request_id: string | null
   readonly key_id: string | null
+  readonly reason: string | null
 }
 
 /** The part of an audit row that says what changed. */
@@ -58,6 +60,7 @@ const toAuditRow = (projectId: ProjectId, row: ChangeRow): AuditRow => ({
     requestId: row.request_id ?? undefined,
     keyId: row.key_id === null ? undefined : ApiKeyId(row.key_id),
   },
+  reason: row.reason === null ? undefined : Reason(row.reason),
   from: row.paid_from === null ? undefined : toEndDate(row.paid_from),
   to: row.paid_until === null ? undefined : toEndDate(row.paid_until),
   at: row.at.getTime(),
@@ -93,7 +96,7 @@ const make = Effect.gen(function* () {
 
   /** Stores the audit row of a change. */
   const audit = Effect.fnUntraced(function* (
-    { at, origin, projectId }: Change,
+    { at, origin, projectId, reason }: Change,
     { action, from, to, userId }: Audited,
   ) {
     yield* sql`INSERT INTO subscription_changes ${sql.insert({
@@ -105,6 +108,7 @@ const make = Effect.gen(function* () {
       at: new Date(at),
       request_id: origin.requestId ?? null,
       key_id: origin.keyId ?? null,
+      reason: reason ?? null,
     })}`
   })
 
@@ -247,7 +251,7 @@ const make = Effect.gen(function* () {
     history: Effect.fnUntraced(function* (projectId, { limit, userId }) {
       const ofUser = userId === undefined ? sql`true` : sql`customer = ${userId}`
       const rows = yield* database.run(sql<ChangeRow>`
-        SELECT customer, action, paid_from, paid_until, at, request_id, key_id
+        SELECT customer, action, paid_from, paid_until, at, request_id, key_id, reason
         FROM subscription_changes
         WHERE account = ${projectId} AND ${ofUser}
         ORDER BY id DESC

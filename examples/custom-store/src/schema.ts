@@ -36,7 +36,8 @@ const createTables = Effect.gen(function* () {
       paid_until timestamptz,
       at         timestamptz NOT NULL,
       request_id text,
-      key_id     text
+      key_id     text,
+      reason     text
     )
   `
   yield* sql`

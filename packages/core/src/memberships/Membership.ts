@@ -6,6 +6,7 @@ import type { ProjectId } from "../base/Project.ts"
 import { refined } from "../base/Refined.ts"
 import type { EndDate } from "./EndDate.ts"
 import type { Origin } from "./Origin.ts"
+import type { Reason } from "./Reason.ts"
 
 /** Identifier of a user: 1 to 64 decimal digits, compared as text (`7` and `07` are two users). */
 export type UserId = Branded<string, "@tenure/core/UserId">
@@ -44,13 +45,15 @@ export class MembershipNotFound extends Data.TaggedError("MembershipNotFound")<{
 /** What happened to memberships, as the audit trail keeps it. */
 export type Action = "granted" | "imported" | "extended" | "bulk_extended" | "ended"
 
-/** A row of the audit trail: who changed what, in which request, from and to which end date. */
+/** A row of the audit trail: who changed what, in which request and why, from and to which end date. */
 export interface AuditRow {
   readonly projectId: ProjectId
   /** `undefined` if all memberships of the project were changed. */
   readonly userId: UserId | undefined
   readonly action: Action
   readonly origin: Origin
+  /** Why it was changed; `undefined` if nobody said. */
+  readonly reason: Reason | undefined
   /** The end date before; `undefined` if there was none, or if there were many. */
   readonly from: EndDate | undefined
   /** The end date after; `undefined` if the membership was ended. */

@@ -8,12 +8,15 @@ import type { Event } from "../events/Event.ts"
 import type { EndDate } from "./EndDate.ts"
 import type { AuditRow, Dated, Membership, MembershipNotFound, UserId } from "./Membership.ts"
 import type { Origin } from "./Origin.ts"
+import type { Reason } from "./Reason.ts"
 
 /** What all changes have in common. */
 export interface Change {
   readonly projectId: ProjectId
   /** Who asked for the change and in which request, for the audit trail. */
   readonly origin: Origin
+  /** Why, for the audit trail; `undefined` if nobody said. */
+  readonly reason: Reason | undefined
   /** When it happens, in milliseconds since the epoch. */
   readonly at: number
   /** The event to deliver to the webhooks of the project. */

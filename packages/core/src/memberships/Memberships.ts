@@ -8,7 +8,7 @@ import * as Layer from "effect/Layer"
 import * as Argument from "../base/Argument.ts"
 import type { InvalidInput } from "../base/InvalidInput.ts"
 import { owned } from "../base/Own.ts"
-import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
+import type { ProjectNotFound } from "../base/Project.ts"
 import * as Setting from "../base/Setting.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import * as Event from "../events/Event.ts"
@@ -16,13 +16,20 @@ import { Hooks } from "../events/Hooks.ts"
 import * as EndDate from "./EndDate.ts"
 import * as Import from "./Import.ts"
 import { type AuditRow, type Membership, type MembershipNotFound, UserId } from "./Membership.ts"
-import { MembershipStore } from "./MembershipStore.ts"
+import { type Change, MembershipStore } from "./MembershipStore.ts"
 import * as Origin from "./Origin.ts"
+import { Reason } from "./Reason.ts"
 
 /** A user of a project. */
 export interface Member {
   readonly projectId: string
   readonly userId: string
+}
+
+/** Why something is changed. */
+export interface Reasoned {
+  /** 1 to 500 characters, which the audit trail and the event of the change keep. */
+  readonly reason?: string | undefined
 }
 
 /** The options of memberships. */
@@ -53,8 +60,8 @@ type Failure = InvalidInput | StoreUnavailable
  * Grants, imports, extends, ends and finds memberships. Every method fails with `InvalidInput` if an argument
  * is invalid and with `StoreUnavailable` if the store does not answer.
  *
- * The methods that change memberships take an origin: who asked for the change and in which request.
- * The audit trail keeps it.
+ * The methods that change memberships take a reason, and an origin: who asked for the change and in
+ * which request. The audit trail keeps both.
  *
  * @example
  * ```ts
@@ -66,7 +73,8 @@ type Failure = InvalidInput | StoreUnavailable
  *   const member = { projectId: "p1", userId: "1001" }
  *   const origin = { keyId: "billing", requestId: "invoice-2026-117" }
  *   yield* memberships.grant({ ...member, endDate: new Date("2027-01-01") }, origin)
- *   yield* memberships.extend({ ...member, endDate: "2028-01-01T00:00:00.000Z" }, origin)
+ *   const reason = "prepaid for two years"
+ *   yield* memberships.extend({ ...member, endDate: "2028-01-01T00:00:00.000Z", reason }, origin)
  *   return yield* memberships.history(member)
  * })
  * ```
@@ -82,7 +90,7 @@ export class Memberships extends Context.Service<
      * Fails with `InvalidEndDate` or `ProjectNotFound`.
      */
     readonly grant: (
-      membership: Member & { readonly endDate: EndDate.Input },
+      membership: Member & Reasoned & { readonly endDate: EndDate.Input },
       origin?: Origin.Input,
     ) => Effect.Effect<Membership, Failure | EndDate.InvalidEndDate | ProjectNotFound>
 
@@ -92,7 +100,10 @@ export class Memberships extends Context.Service<
      * Fails with `ProjectNotFound`.
      */
     readonly import: (
-      project: { readonly projectId: string; readonly memberships: ReadonlyArray<Import.Input> },
+      project: Reasoned & {
+        readonly projectId: string
+        readonly memberships: ReadonlyArray<Import.Input>
+      },
       origin?: Origin.Input,
     ) => Effect.Effect<void, Failure | ProjectNotFound>
 
@@ -101,7 +112,7 @@ export class Memberships extends Context.Service<
      * `InvalidEndDate`, `EndDateNotInFuture` or `MembershipNotFound`.
      */
     readonly extend: (
-      membership: Member & { readonly endDate: EndDate.Input },
+      membership: Member & Reasoned & { readonly endDate: EndDate.Input },
       origin?: Origin.Input,
     ) => Effect.Effect<
       Membership,
@@ -113,7 +124,7 @@ export class Memberships extends Context.Service<
      * `InvalidEndDate`, `EndDateNotInFuture` or `ProjectNotFound`.
      */
     readonly extendAll: (
-      project: { readonly projectId: string; readonly endDate: EndDate.Input },
+      project: Reasoned & { readonly projectId: string; readonly endDate: EndDate.Input },
       origin?: Origin.Input,
     ) => Effect.Effect<
       BulkExtended,
@@ -122,7 +133,7 @@ export class Memberships extends Context.Service<
 
     /** Removes a membership. Fails with `MembershipNotFound`. */
     readonly end: (
-      member: Member,
+      member: Member & Reasoned,
       origin?: Origin.Input,
     ) => Effect.Effect<void, Failure | MembershipNotFound>
 
@@ -162,28 +173,33 @@ export class Memberships extends Context.Service<
   ): Layer.Layer<Memberships, never, MembershipStore> => Layer.effect(Memberships, make(settings))
 }
 
+const noReason = Effect.succeed(undefined)
+
+const reasonOf = ({ reason }: Reasoned): Effect.Effect<Reason | undefined, InvalidInput> =>
+  reason === undefined ? noReason : Argument.decode("reason", Reason, reason)
+
 const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
   const hooks = yield* Hooks
   const store = yield* MembershipStore
   const crypto = yield* WebCrypto
 
-  /** What every change carries: its audit fields, and its event with the request's id in the data. */
+  /** What every change carries: its audit fields, and its event with those of the client in the data. */
   const change = (
-    projectId: ProjectId,
-    origin: Origin.Origin,
-    at: number,
+    { at, origin, projectId, reason }: Omit<Change, "event">,
     type: Event.EventType,
     data: object,
-  ) => ({
+  ): Change => ({
     projectId,
     origin,
+    reason,
     at,
     event: Event.make({
       id: Event.freshId(crypto, at),
       projectId,
       type,
       at,
-      data: { project_id: projectId, ...data, request_id: origin.requestId ?? null },
+      // JSON has no reason where it is undefined.
+      data: { project_id: projectId, ...data, request_id: origin.requestId ?? null, reason },
     }),
   })
 
@@ -198,8 +214,9 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       const projectId = yield* Argument.projectId(membership.projectId)
       const userId = yield* Argument.decode("userId", UserId, membership.userId)
       const data = { user_id: userId, new_end_date: EndDate.format(endDate) }
+      const reason = yield* reasonOf(membership)
       const origin = yield* Origin.fromInput(originInput)
-      const changed = change(projectId, origin, at, Event.types.granted, data)
+      const changed = change({ projectId, origin, reason, at }, Event.types.granted, data)
       yield* store.grant({ ...changed, userId, endDate })
       yield* hooks.event(changed.event)
       return { projectId, userId, endDate }
@@ -210,9 +227,10 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       const at = yield* Clock.currentTimeMillis
       const projectId = yield* Argument.projectId(project.projectId)
       const memberships = yield* Effect.fromResult(Import.read(project.memberships))
+      const reason = yield* reasonOf(project)
       const origin = yield* Origin.fromInput(originInput)
       const data = { total: memberships.length }
-      const changed = change(projectId, origin, at, Event.types.imported, data)
+      const changed = change({ projectId, origin, reason, at }, Event.types.imported, data)
       yield* store.import({ ...changed, memberships })
       yield* hooks.event(changed.event)
     }),
@@ -224,8 +242,9 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       const projectId = yield* Argument.projectId(membership.projectId)
       const userId = yield* Argument.decode("userId", UserId, membership.userId)
       const data = { user_id: userId, new_end_date: EndDate.format(endDate) }
+      const reason = yield* reasonOf(membership)
       const origin = yield* Origin.fromInput(originInput)
-      const changed = change(projectId, origin, at, Event.types.extended, data)
+      const changed = change({ projectId, origin, reason, at }, Event.types.extended, data)
       yield* store.extend({ ...changed, userId, endDate })
       yield* hooks.event(changed.event)
       return { projectId, userId, endDate }
@@ -237,8 +256,9 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       const endDate = yield* Effect.fromResult(EndDate.futureFromInput(project.endDate, at))
       const projectId = yield* Argument.projectId(project.projectId)
       const data = { new_end_date: EndDate.format(endDate) }
+      const reason = yield* reasonOf(project)
       const origin = yield* Origin.fromInput(originInput)
-      const changed = change(projectId, origin, at, Event.types.bulkExtended, data)
+      const changed = change({ projectId, origin, reason, at }, Event.types.bulkExtended, data)
       const total = yield* store.extendAll({ ...changed, endDate, mode: bulk })
       yield* hooks.event(changed.event)
       return { endDate, total }
@@ -249,8 +269,11 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       const at = yield* Clock.currentTimeMillis
       const projectId = yield* Argument.projectId(member.projectId)
       const userId = yield* Argument.decode("userId", UserId, member.userId)
+      const reason = yield* reasonOf(member)
       const origin = yield* Origin.fromInput(originInput)
-      const changed = change(projectId, origin, at, Event.types.ended, { user_id: userId })
+      const changed = change({ projectId, origin, reason, at }, Event.types.ended, {
+        user_id: userId,
+      })
       yield* store.end({ ...changed, userId })
       yield* hooks.event(changed.event)
     }),

@@ -101,15 +101,16 @@ describe("end dates", () => {
   )
 })
 
-/** Every operation that changes memberships, with an origin. */
-const changeAll = (memberships: Memberships["Service"], origin?: Origin.Input) =>
+/** Every operation that changes memberships, with an origin and a reason. */
+const changeAll = (memberships: Memberships["Service"], origin?: Origin.Input, reason?: string) =>
   Effect.gen(function* () {
-    yield* memberships.grant({ ...member, endDate: in2027 }, origin)
-    yield* memberships.extend({ ...member, endDate: in2028 }, origin)
-    yield* memberships.extendAll({ projectId: "p1", endDate: in2028 }, origin)
-    yield* memberships.end(member, origin)
-    yield* memberships.import({ projectId: "p1", memberships: [] }, origin)
-    yield* memberships.import({ projectId: "p1", memberships: [{ ...member, endDate: 0 }] }, origin)
+    const project = { projectId: "p1", reason }
+    yield* memberships.grant({ ...member, endDate: in2027, reason }, origin)
+    yield* memberships.extend({ ...member, endDate: in2028, reason }, origin)
+    yield* memberships.extendAll({ ...project, endDate: in2028 }, origin)
+    yield* memberships.end({ ...member, reason }, origin)
+    yield* memberships.import({ ...project, memberships: [] }, origin)
+    yield* memberships.import({ ...project, memberships: [{ ...member, endDate: 0 }] }, origin)
   })
 
 describe("the origin of a change", () => {
@@ -166,6 +167,55 @@ describe("the origin of a change", () => {
         expect(yield* memberships.history({ projectId: "p1" })).toEqual([])
       }),
     ),
+  )
+})
+
+describe("the reason for a change", () => {
+  it.effect.each(["r", "Kulanz 🎉\nCase 7", "🎉".repeat(500)])(
+    "is in the audit trail and in the event, whatever the operation: %j",
+    (reason) =>
+      withMemberships((memberships, bodies) =>
+        Effect.gen(function* () {
+          yield* changeAll(memberships, undefined, reason)
+          const rows = yield* memberships.history({ projectId: "p1" })
+          expect(rows.map((row) => row.reason)).toEqual(Array.from({ length: 5 }, () => reason))
+          for (const body of bodies) expect(JSON.parse(body)).toMatchObject({ data: { reason } })
+          expect(bodies).toHaveLength(6)
+        }),
+      ),
+  )
+
+  it.effect("is nowhere if there is none", () =>
+    withMemberships((memberships, bodies) =>
+      Effect.gen(function* () {
+        yield* changeAll(memberships)
+        for (const { reason } of yield* memberships.history({ projectId: "p1" })) {
+          expect(reason).toBeUndefined()
+        }
+        for (const body of bodies) expect(body).not.toContain("reason")
+      }),
+    ),
+  )
+
+  it.effect.each(["", "r".repeat(501), "a\u0000", "\ud800", JSON.parse("7"), JSON.parse("null")])(
+    "is rejected by every operation if it is invalid: %j",
+    (reason) =>
+      withMemberships((memberships) =>
+        Effect.gen(function* () {
+          const project = { projectId: "p1", reason }
+          const failures = yield* Effect.all([
+            Effect.flip(memberships.grant({ ...member, endDate: in2027, reason })),
+            Effect.flip(memberships.extend({ ...member, endDate: in2027, reason })),
+            Effect.flip(memberships.extendAll({ ...project, endDate: in2027 })),
+            Effect.flip(memberships.end({ ...member, reason })),
+            Effect.flip(memberships.import({ ...project, memberships: [] })),
+          ])
+          for (const failure of failures) {
+            expect(failure).toMatchObject({ _tag: "InvalidInput", field: "reason" })
+          }
+          expect(yield* memberships.history({ projectId: "p1" })).toEqual([])
+        }),
+      ),
   )
 })
 

@@ -28,8 +28,8 @@ const setAll = ({ members }: Project, { endDate, mode }: BulkExtension): number 
   return shorter.length
 }
 
-const audit = (project: Project, { at, origin }: Change, entry: Entry): void => {
-  project.history.push({ projectId: project.id, origin, at, ...entry })
+const audit = (project: Project, { at, origin, reason }: Change, entry: Entry): void => {
+  project.history.push({ projectId: project.id, origin, reason, at, ...entry })
 }
 
 /** Sets the end date of a member, who may be new. */

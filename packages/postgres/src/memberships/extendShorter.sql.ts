@@ -6,6 +6,6 @@ export const extendShorter = (schema: string): string => `
   SELECT total, deliveries
   FROM ${schema}.extend_shorter(
     $1::text, $2::text, $3::timestamptz, $4::timestamptz, $5::text, $6::text, $7::uuid, $8::text,
-    $9::text
+    $9::text, $10::text
   )
 `

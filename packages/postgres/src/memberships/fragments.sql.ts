@@ -13,12 +13,12 @@ export const asked = `
   asked AS (
     SELECT $1::text AS project_id, $2::text AS user_id, $3::timestamptz AS to_date,
            $4::timestamptz AS at, $5::text AS request_id, $6::text AS key_id,
-           $7::uuid AS event_id, $8::text AS event_type, $9::text AS body, 1 AS n
+           $7::uuid AS event_id, $8::text AS event_type, $9::text AS body, $10::text AS reason, 1 AS n
   )`
 
 /** The parameters of a change to one membership, or to all memberships if `userId` is undefined. */
 export const changeParams = (
-  { at, event, origin, projectId }: Change,
+  { at, event, origin, projectId, reason }: Change,
   userId: UserId | undefined,
   endDate: EndDate | undefined,
 ) => [
@@ -31,6 +31,7 @@ export const changeParams = (
   uuid(event.id),
   text(event.type),
   text(event.body),
+  text(reason),
 ]
 
 /**
@@ -40,9 +41,9 @@ export const changeParams = (
 export const askedOfEach = `
   asked AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[],
-                         $5::text[], $6::text[], $7::uuid[], $8::text[], $9::text[])
+                         $5::text[], $6::text[], $7::uuid[], $8::text[], $9::text[], $10::text[])
     WITH ORDINALITY
-    AS a (project_id, user_id, to_date, at, request_id, key_id, event_id, event_type, body, n)
+    AS a (project_id, user_id, to_date, at, request_id, key_id, event_id, event_type, body, reason, n)
     -- All statements lock memberships in the same order, which avoids deadlocks.
     ORDER BY project_id COLLATE "C", user_id COLLATE "C"
   )`
@@ -58,6 +59,7 @@ export const paramsOfEach = (changes: ReadonlyArray<Grant>) => [
   uuids(changes.map(({ event }) => event.id)),
   texts(changes.map(({ event }) => event.type)),
   texts(changes.map(({ event }) => event.body)),
+  texts(changes.map(({ reason }) => reason)),
 ]
 
 /** The row of each of many changes that found what it changes. */
@@ -108,14 +110,14 @@ export const granting = (schema: string): string => `
 
 /**
  * The common table expression `audited`, which adds an audit row for each row of `source`. That has
- * the columns `project_id`, `user_id`, `seq`, `from_date`, `to_date`, `at`, `request_id`, `key_id` and
- * `n`, which gives the order.
+ * the columns `project_id`, `user_id`, `seq`, `from_date`, `to_date`, `at`, `request_id`, `key_id`,
+ * `reason` and `n`, which gives the order.
  */
 export const auditing = (schema: string, source: string, action: Action): string => `
   audited AS (
     INSERT INTO ${schema}.audit
-      (project_id, user_id, seq, action, from_date, to_date, at, request_id, key_id)
-    SELECT project_id, user_id, seq, '${action}', from_date, to_date, at, request_id, key_id
+      (project_id, user_id, seq, action, from_date, to_date, at, request_id, key_id, reason)
+    SELECT project_id, user_id, seq, '${action}', from_date, to_date, at, request_id, key_id, reason
     FROM ${source}
     ORDER BY n
   )`

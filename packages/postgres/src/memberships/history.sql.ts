@@ -2,9 +2,10 @@ import { ApiKeyId } from "@tenure/core/ApiKey"
 import { EndDate } from "@tenure/core/EndDate"
 import { type Action, type AuditRow, UserId } from "@tenure/core/Membership"
 import type { ProjectId } from "@tenure/core/Project"
+import { Reason } from "@tenure/core/Reason"
 
 const auditRows = (schema: string, condition: string, order: string): string => `
-  SELECT a.user_id, a.action, a.from_date, a.to_date, a.at, a.request_id, a.key_id
+  SELECT a.user_id, a.action, a.from_date, a.to_date, a.at, a.request_id, a.key_id, a.reason
   FROM ${schema}.projects p
   LEFT JOIN LATERAL (
     SELECT * FROM ${schema}.audit a
@@ -36,6 +37,7 @@ export interface HistoryRow {
   readonly at: Date
   readonly request_id: string | null
   readonly key_id: string | null
+  readonly reason: string | null
 }
 
 const endDateOf = (date: Date | null): EndDate | undefined =>
@@ -54,6 +56,7 @@ export const toAuditRow = (projectId: ProjectId, row: HistoryRow): ReadonlyArray
             requestId: row.request_id ?? undefined,
             keyId: row.key_id === null ? undefined : ApiKeyId(row.key_id),
           },
+          reason: row.reason === null ? undefined : Reason(row.reason),
           from: endDateOf(row.from_date),
           to: endDateOf(row.to_date),
           at: Number(row.at),

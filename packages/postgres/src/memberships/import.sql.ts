@@ -17,7 +17,7 @@ export const importAll = (schema: string): string => `
   -- Not joined with what was asked: a plan made for few rows would compare each with each.
   changed AS (
     SELECT project_id, user_id, seq, from_date, to_date, $4::timestamptz AS at,
-           $5::text AS request_id, $6::text AS key_id, user_id AS n
+           $5::text AS request_id, $6::text AS key_id, $10::text AS reason, user_id AS n
     FROM granted
   ),
   ${auditing(schema, "changed", "imported")},
@@ -30,7 +30,7 @@ export const importAll = (schema: string): string => `
 `
 
 /** The parameters of `importAll`. */
-export const importParams = ({ at, event, memberships, origin, projectId }: Import) => [
+export const importParams = ({ at, event, memberships, origin, projectId, reason }: Import) => [
   text(projectId),
   texts(memberships.map(({ userId }) => userId)),
   instants(memberships.map(({ endDate }) => endDate)),
@@ -40,4 +40,5 @@ export const importParams = ({ at, event, memberships, origin, projectId }: Impo
   uuid(event.id),
   text(event.type),
   text(event.body),
+  text(reason),
 ]

@@ -27,6 +27,7 @@ export const createAudit = (schema: string): ReadonlyArray<string> => [
     at         timestamptz NOT NULL,
     request_id text,
     key_id     text,
+    reason     text,
     PRIMARY KEY (project_id, seq, id)
   ) PARTITION BY RANGE (id)
   `,

@@ -11,7 +11,7 @@ import { publishing } from "../outbox/fragments.sql.ts"
  */
 export const createExtendShorter = (schema: string): string => `
   CREATE FUNCTION ${schema}.extend_shorter(
-    text, text, timestamptz, timestamptz, text, text, uuid, text, text
+    text, text, timestamptz, timestamptz, text, text, uuid, text, text, text
   ) RETURNS TABLE (total bigint, deliveries integer) LANGUAGE plpgsql AS $$
   #variable_conflict use_column
   BEGIN

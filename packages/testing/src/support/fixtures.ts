@@ -38,6 +38,7 @@ export const event = (projectId: ProjectId, type = "test.happened"): Event.Event
 export const change = (projectId: ProjectId, type?: string): Change => ({
   projectId,
   origin: Origin.host,
+  reason: undefined,
   at: 0,
   event: event(projectId, type),
 })

@@ -41,6 +41,14 @@ export const memberships = mutantsOf(MembershipStore, {
     row.action === "extended" ? row : { ...row, origin: Origin.host },
   ]),
 
+  "audits only extensions with their reason": auditing((row) => [
+    row.action === "extended" ? row : { ...row, reason: undefined },
+  ]),
+
+  "audits an extension without its reason": auditing((row) => [
+    row.action === "extended" ? { ...row, reason: undefined } : row,
+  ]),
+
   "does not audit endings": auditing((row) => (row.action === "ended" ? [] : [row])),
 
   "repeats bulk extensions in the history of each user": ({ history }) => ({

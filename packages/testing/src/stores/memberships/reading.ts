@@ -5,8 +5,9 @@ import { ApiKeyId } from "@tenure/core/ApiKey"
 import { UserId } from "@tenure/core/Membership"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { host } from "@tenure/core/Origin"
+import { Reason } from "@tenure/core/Reason"
 import * as Effect from "effect/Effect"
-import { change, event, in2027, in2028, in2029, p1, u1, u2 } from "../../support/fixtures.ts"
+import { change, event, in2027, in2028, in2029, p1, u1, u2, u3 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
 import { prepared } from "./steps.ts"
 
@@ -72,6 +73,7 @@ const historyTests = ({ describe, test }: StoreTests): void => {
           ...ofUser,
           action: "ended",
           origin: byEnding,
+          reason: undefined,
           from: in2027,
           to: undefined,
           at: 8,
@@ -80,6 +82,7 @@ const historyTests = ({ describe, test }: StoreTests): void => {
           ...ofUser,
           action: "granted",
           origin: byGrant,
+          reason: undefined,
           from: in2029,
           to: in2027,
           at: 7,
@@ -89,6 +92,7 @@ const historyTests = ({ describe, test }: StoreTests): void => {
           userId: undefined,
           action: "bulk_extended",
           origin: byBulk,
+          reason: undefined,
           from: undefined,
           to: in2029,
           at: 6,
@@ -97,6 +101,7 @@ const historyTests = ({ describe, test }: StoreTests): void => {
           ...ofUser,
           action: "extended",
           origin: byExtension,
+          reason: undefined,
           from: in2027,
           to: in2028,
           at: 5,
@@ -106,10 +111,30 @@ const historyTests = ({ describe, test }: StoreTests): void => {
           userId: u2,
           action: "granted",
           origin: host,
+          reason: undefined,
           from: undefined,
           to: in2029,
           at: 0,
         })
+      }))
+
+    test("returns the reason of every change", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const reasons = ["one", "two", "three", "four", "five", "Grüße 🎉\n".repeat(55)].map(Reason)
+        const [byGrant, byExtension, byBulk, byRaise, byImport, byEnding] = reasons
+        const one = (reason: Reason | undefined) => ({ ...change(p1), userId: u3, reason })
+        yield* store.grant({ ...one(byGrant), endDate: in2027 })
+        yield* store.extend({ ...one(byExtension), endDate: in2028 })
+        yield* store.extendAll({ ...one(byBulk), endDate: in2027, mode: "set" })
+        yield* store.extendAll({ ...one(byRaise), endDate: in2028, mode: "neverShorten" })
+        const memberships = [{ userId: u3, endDate: in2029 }]
+        yield* store.import({ ...one(byImport), memberships })
+        yield* store.end(one(byEnding))
+        const rows = yield* store.history(p1, { userId: undefined, limit: 6 })
+        expect(rows.map(({ reason }) => reason)).toEqual(reasons.toReversed())
+        const ofUser = yield* store.history(p1, { userId: u3, limit: 1 })
+        expect(ofUser).toMatchObject([{ reason: byEnding }])
       }))
 
     test("can be limited to the changes of one user, without bulk extensions", () =>
