@@ -5,7 +5,7 @@ import { compare } from "../rounds.ts"
 import type { Target } from "../target.ts"
 import { withServers } from "../withServers.ts"
 
-const raw = "node:http, a constant"
+const raw = "node:http, by hand"
 const fastify = "Fastify + @fastify/rate-limit + JSON schema"
 const express = "Express + express-rate-limit + zod"
 const logged = "Tenure, access log on"

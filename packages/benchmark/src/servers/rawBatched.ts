@@ -1,7 +1,7 @@
 /** The same as `raw`, except that requests which arrive together are answered together, as by Tenure. */
 
 import { createServer } from "node:http"
-import { answer, read } from "./constant.ts"
+import { answer, read } from "./byHand.ts"
 import { listen } from "./server.ts"
 
 let waiting: Array<() => void> = []

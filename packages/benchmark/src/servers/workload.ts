@@ -52,17 +52,21 @@ export const headers = {
   "X-RateLimit-Reset": "1790000000",
 }
 
+/** The response of Tenure to a request with this id. */
+export const envelopeOf = (requestId: string, newEndDate: string): string =>
+  JSON.stringify({
+    ok: true,
+    request_id: requestId,
+    method: "PATCH",
+    path: extendPath(500),
+    code: 200,
+    total: 1,
+    message: "The membership was extended.",
+    data: { new_end_date: newEndDate },
+  })
+
 /** The response of Tenure, as a constant. */
-export const envelope = JSON.stringify({
-  ok: true,
-  request_id: "b9019cc1-e966-4695-ad2c-6caf64a8431f",
-  method: "PATCH",
-  path: extendPath(500),
-  code: 200,
-  total: 1,
-  message: "The membership was extended.",
-  data: { new_end_date: endDate },
-})
+export const envelope = envelopeOf("b9019cc1-e966-4695-ad2c-6caf64a8431f", endDate)
 
 /** The rule for dates. It is the fastest one here, so no contestant has a disadvantage. */
 export const isRealInstant = (text: string): boolean => EndDate.parse(text) !== undefined

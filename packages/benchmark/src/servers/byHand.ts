@@ -1,7 +1,8 @@
-/** A request that is read and parsed, and a response that is always the same. */
+/** A request that is read and parsed, and a response with a new id and the end date. No rule holds. */
 
+import { randomUUID } from "node:crypto"
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { envelope, headers } from "./workload.ts"
+import { envelopeOf, headers } from "./workload.ts"
 
 /** Reads the body of a request. */
 export const read = (request: IncomingMessage, use: (body: Buffer) => void): void => {
@@ -10,11 +11,10 @@ export const read = (request: IncomingMessage, use: (body: Buffer) => void): voi
   request.on("end", () => use(Buffer.concat(chunks)))
 }
 
-const length = Buffer.byteLength(envelope)
-
 /** Parses a body, and answers. */
 export const answer = (body: Buffer, response: ServerResponse): void => {
-  JSON.parse(body.toString())
-  response.writeHead(200, { ...headers, "Content-Length": length })
+  const { extend }: { readonly extend: string } = JSON.parse(body.toString())
+  const envelope = envelopeOf(randomUUID(), new Date(extend).toISOString())
+  response.writeHead(200, { ...headers, "Content-Length": Buffer.byteLength(envelope) })
   response.end(envelope)
 }
