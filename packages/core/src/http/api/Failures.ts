@@ -1,0 +1,77 @@
+/** The schemas of error responses, from the table of errors. */
+
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as Schema from "effect/Schema"
+import * as ApiError from "../ApiError.ts"
+import { subject } from "./Successes.ts"
+
+const fields = <Tag extends ApiError.Tag>(tag: Tag) => ({
+  ok: Schema.Literal(false),
+  ...subject,
+  code: Schema.Literal(ApiError.table[tag].status),
+})
+
+const error = <Tag extends ApiError.Tag>(tag: Tag) => ({
+  error_code: Schema.Literal(ApiError.table[tag].code),
+  message: Schema.String,
+})
+
+/**
+ * The response to an error. The document names its schema after the error.
+ *
+ * @param details - the fields of the `error` object besides code and message
+ */
+export const failure = <Tag extends ApiError.Tag, Details extends Schema.Struct.Fields = {}>(
+  tag: Tag,
+  details?: Details,
+) =>
+  Schema.Struct({ ...fields(tag), error: Schema.Struct({ ...error(tag), ...details }) })
+    .annotate({ identifier: tag })
+    .pipe(HttpApiSchema.status(ApiError.table[tag].status))
+
+const { InvalidEndDate, RateLimited } = ApiError.table
+
+/** The responses to a date in neither format, which has an error for each, and to one that is over. */
+export const endDate = [
+  Schema.Struct({
+    ...fields("InvalidEndDate"),
+    errors: Schema.Tuple([
+      Schema.Struct(error("InvalidEndDate")),
+      Schema.Struct(error("InvalidEndDate")),
+    ]),
+  })
+    .annotate({ identifier: "InvalidEndDate" })
+    .pipe(HttpApiSchema.status(InvalidEndDate.status)),
+  failure("EndDateNotInFuture"),
+] as const
+
+/** The only response without `ok`, and with the error code in `code`. */
+const rateLimited = Schema.Struct({
+  ...subject,
+  code: Schema.Literal(RateLimited.status),
+  error: Schema.Struct({
+    message: Schema.String,
+    code: Schema.Literal(RateLimited.code),
+    retry_after: Schema.Int,
+  }),
+})
+  .annotate({ identifier: "RateLimited" })
+  .pipe(HttpApiSchema.status(RateLimited.status))
+
+/** The errors of every operation. */
+const common = [
+  failure("MalformedRequest"),
+  failure("Unauthorized"),
+  failure("Forbidden"),
+  failure("MethodNotAllowed"),
+  failure("RequestTimeout"),
+  failure("PayloadTooLarge"),
+  failure("UnsupportedMediaType"),
+  rateLimited,
+  failure("RequestHeadersTooLarge"),
+  failure("InternalError"),
+  failure("StoreUnavailable"),
+] as const
+
+/** The errors of every operation in a project. */
+export const inProject = [...common, failure("ProjectNotFound")] as const
