@@ -184,7 +184,11 @@ export interface Promises extends Mountable {
    * with `StoreUnavailable` if the store does not answer.
    */
   readonly apiKeys: Promised<ApiKeys.ApiKeys["Service"]>
-  /** Publishes events of the host. */
+  /**
+   * Publishes events of the host, and shows what became of events. Besides the errors that a method
+   * names, its promise rejects with `InvalidInput` if an argument is invalid and with
+   * `StoreUnavailable` if the store does not answer.
+   */
   readonly events: Promised<Events.Events["Service"]>
   /**
    * Tells whether requests can be answered: every store that they need answers and accepts changes.

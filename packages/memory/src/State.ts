@@ -1,19 +1,22 @@
 /** The state that all stores share. Each function that changes it is one synchronous step. */
 
-import type { Event } from "@tenure/core/Event"
+import type { Event, EventId } from "@tenure/core/Event"
 import type { Moment } from "@tenure/core/Moment"
-import type { WebhookRef } from "@tenure/core/Outbox"
+import type { PublishedEvent, WebhookRef } from "@tenure/core/Outbox"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import { type StoredWebhook, WebhookDisabled, WebhookNotFound } from "@tenure/core/Webhook"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
+import * as Ring from "./collections/Ring.ts"
 import * as Deliveries from "./deliveries/Deliveries.ts"
+import * as Job from "./deliveries/Job.ts"
 import * as Project from "./projects/Project.ts"
 
 /** The state behind all ports. */
 export interface State {
   readonly projects: Map<ProjectId, Project.Project>
   readonly deliveries: Deliveries.Deliveries
+  readonly events: Ring.Ring<Event>
   /** Open when there may be deliveries to claim. */
   readonly changed: Latch.Latch
   /** How many rows of each project's audit trail are kept. */
@@ -23,12 +26,13 @@ export interface State {
 /**
  * Makes an empty state.
  *
- * @param history - how many rows of each project's audit trail are kept, and how many deliveries
- *   that have ended, over all webhooks
+ * @param history - how many rows of each project's audit trail are kept, and how many events and
+ *   deliveries that have ended, over all projects
  */
 export const make = (history: number): State => ({
   projects: new Map(),
   deliveries: Deliveries.make(history),
+  events: Ring.make(history),
   changed: Latch.makeUnsafe(),
   history,
 })
@@ -92,27 +96,47 @@ export const removeWebhook = (
 const isFor = ({ disabledAt, eventTypes }: StoredWebhook, { type }: Event): boolean =>
   disabledAt === undefined && (eventTypes === undefined || eventTypes.includes(type))
 
-/** Adds a delivery of an event for one webhook. */
+const deliver = (state: State, webhook: StoredWebhook, event: Event, now: Moment): void => {
+  Deliveries.add(state.deliveries, event, webhook, now)
+  state.changed.openUnsafe()
+}
+
+/** Adds an event with a delivery for one webhook. */
 export const publishTo = (
   state: State,
   webhook: StoredWebhook,
   event: Event,
   now: Moment,
 ): void => {
-  Deliveries.add(state.deliveries, event, webhook, now)
-  state.changed.openUnsafe()
+  state.events.push(event)
+  deliver(state, webhook, event, now)
 }
 
-/** Adds a delivery of an event for each webhook of its project that is enabled and for its type. */
+/** Adds an event with a delivery for each webhook of its project that is enabled and for its type. */
 export const publish = (
   state: State,
   { webhooks }: Project.Project,
   event: Event,
   now: Moment,
 ): void => {
+  state.events.push(event)
   for (const webhook of webhooks.values()) {
-    if (isFor(webhook, event)) publishTo(state, webhook, event, now)
+    if (isFor(webhook, event)) deliver(state, webhook, event, now)
   }
+}
+
+/** Returns an event of a project with its deliveries, if it is kept. */
+export const findEvent = (
+  { deliveries, events }: State,
+  projectId: ProjectId,
+  eventId: EventId,
+): PublishedEvent | undefined => {
+  const jobs = Deliveries.jobsOfEvent(deliveries, eventId)
+  // Deliveries may be kept for longer than other events.
+  const event = jobs[0]?.event ?? [...events.newestFirst()].find(({ id }) => id === eventId)
+  return event?.projectId === projectId
+    ? { ...event, deliveries: jobs.map(Job.toDelivery) }
+    : undefined
 }
 
 /**

@@ -24,8 +24,8 @@ import * as Webhooks from "./stores/Webhooks.ts"
 /** Bounds of what is kept. */
 export const options = Setting.struct({
   /**
-   * How many rows of each project's audit trail, and how many finished deliveries, are kept. Older
-   * ones are dropped. Pending deliveries are all kept. Default: `10000`.
+   * How many rows of each project's audit trail, and how many events and finished deliveries, are
+   * kept. Older ones are dropped. Pending deliveries are all kept. Default: `10000`.
    */
   history: Setting.withDefault(Setting.count(), 10_000),
   /**

@@ -17,6 +17,32 @@ describe("the history", () => {
     await tenure.close()
   })
 
+  it("keeps the newest events, and those with deliveries that are kept", async () => {
+    const tenure = await Tenure.make({
+      stores: memory({ history: 3 }),
+      webhooks: { allowedNetworks: ["192.0.2.0/24"] },
+    })
+    const { events, memberships, webhooks } = tenure
+    await memberships.createProject(projectId)
+    const publish = () => events.publish({ projectId, type: "test", data: null })
+    const { id } = await webhooks.create({ projectId, url: "http://192.0.2.1/" })
+    const delivered = await webhooks.ping({ projectId, webhookId: id })
+    await webhooks.delete({ projectId, webhookId: id })
+    const all = [await publish(), await publish(), await publish(), await publish()]
+    const found = await Promise.allSettled(
+      all.map((eventId) => events.find({ projectId, eventId })),
+    )
+    expect(found.map(({ status }) => status)).toEqual([
+      "rejected",
+      "fulfilled",
+      "fulfilled",
+      "fulfilled",
+    ])
+    const { deliveries, type } = await events.find({ projectId, eventId: delivered })
+    expect([type, deliveries.length]).toEqual(["webhook.ping", 1])
+    await tenure.close()
+  })
+
   it("keeps the newest deliveries that have ended", async () => {
     const tenure = await Tenure.make({
       stores: memory({ history: 3 }),

@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { days, instant, integer, text, uuid } from "../src/connection/parameters.ts"
 import { projectHistory, userHistory } from "../src/memberships/history.sql.ts"
+import { findEvent } from "../src/outbox/findEvent.sql.ts"
 import { forgetEvents } from "../src/outbox/forgetEvents.sql.ts"
 import { forgetFailed } from "../src/outbox/forgetFailed.sql.ts"
 import { listDeliveries } from "../src/outbox/listDeliveries.sql.ts"
@@ -114,6 +115,16 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
       Effect.gen(function* () {
         const other = [text("p2"), ...params(undefined).slice(1)]
         expect(yield* blocksReadBy(list, other)).toBeLessThan(few)
+      }),
+    )
+  })
+
+  describe("that finds an event", () => {
+    const find = findEvent(`"${schema}"`)
+
+    test.effect.each([1, 2, 7, 5000])("reads little if it is number %s", (n) =>
+      Effect.gen(function* () {
+        expect(yield* blocksReadBy(find, [text("p1"), uuid(eventId(n))])).toBeLessThan(few / 2)
       }),
     )
   })

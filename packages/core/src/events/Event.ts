@@ -1,6 +1,7 @@
 /** Events in the form of Standard Webhooks 1.0. Webhooks are notified of them. */
 
 import type { Branded } from "effect/Brand"
+import * as Data from "effect/Data"
 import { memoizeLast } from "../base/MemoizeLast.ts"
 import type { ProjectId } from "../base/Project.ts"
 import { refined } from "../base/Refined.ts"
@@ -57,6 +58,15 @@ export interface Event {
   readonly at: number
   /** The JSON text `{ "type", "timestamp", "data" }`. */
   readonly body: string
+}
+
+/** The project has no such event, or it is not kept any more. */
+export class EventNotFound extends Data.TaggedError("EventNotFound")<{
+  readonly eventId: string
+}> {
+  override get message(): string {
+    return `There is no event "${this.eventId}".`
+  }
 }
 
 const timestampOf = memoizeLast((at: number): string => new Date(at).toISOString())

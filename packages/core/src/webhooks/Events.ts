@@ -1,4 +1,4 @@
-/** The service with which a host publishes events. */
+/** The service for events, which hosts and the API call. */
 
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -13,7 +13,7 @@ import * as Setting from "../base/Setting.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import * as Event from "../events/Event.ts"
 import { Hooks } from "../events/Hooks.ts"
-import { Outbox } from "./Outbox.ts"
+import { Outbox, type PublishedEvent } from "./Outbox.ts"
 
 /** The options of events. */
 export const options = Setting.struct({
@@ -37,6 +37,13 @@ export interface Publication {
   readonly type: string
   /** A value that can be written as JSON, no longer than the option `maxEventBytes` allows. */
   readonly data: unknown
+}
+
+/** The ids of an event, as a host has them. */
+export interface EventIds {
+  readonly projectId: string
+  /** A UUID, in upper or lower case. */
+  readonly eventId: string
 }
 
 const utf8 = new TextEncoder()
@@ -84,8 +91,21 @@ const decodeType = (text: string): Effect.Effect<Event.EventType, InvalidInput> 
       }),
   )
 
+/** Decodes the id of an event. Text that is not a UUID cannot be the id of any. */
+const decodeEventId = (
+  text: string,
+): Effect.Effect<Event.EventId, Event.EventNotFound | InvalidInput> => {
+  if (typeof text !== "string") return Argument.invalid("eventId", "the id of an event")
+  const id = text.toLowerCase()
+  return Event.EventId.is(id)
+    ? Effect.succeed(id)
+    : Effect.fail(new Event.EventNotFound({ eventId: text }))
+}
+
 /**
- * Publishes events of the host to the webhooks of a project.
+ * Publishes events of the host to the webhooks of a project, and shows what became of any event. Every
+ * method fails with `InvalidInput` if an argument is invalid and with `StoreUnavailable` if the store
+ * does not answer.
  *
  * @example
  * ```ts
@@ -102,11 +122,19 @@ export class Events extends Context.Service<
   {
     /**
      * Publishes an event. Returns its id, which receivers get as `webhook-id`. Fails with
-     * `InvalidInput`, `ProjectNotFound` or `StoreUnavailable`.
+     * `ProjectNotFound`.
      */
     readonly publish: (
       publication: Publication,
     ) => Effect.Effect<Event.EventId, InvalidInput | ProjectNotFound | StoreUnavailable>
+
+    /**
+     * Returns an event of the host or of Tenure, and its deliveries with every attempt, also those to
+     * webhooks that were deleted. Fails with `EventNotFound`.
+     */
+    readonly find: (
+      event: EventIds,
+    ) => Effect.Effect<PublishedEvent, InvalidInput | Event.EventNotFound | StoreUnavailable>
   }
 >()("@tenure/core/Events") {
   static readonly layer = (
@@ -129,6 +157,12 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
       yield* outbox.publish(event)
       yield* hooks.event(event)
       return event.id
+    }),
+
+    find: Effect.fnUntraced(function* (ids) {
+      const { eventId, projectId } = owned(ids)
+      const id = yield* decodeEventId(eventId)
+      return yield* outbox.find(yield* Argument.projectId(projectId), id)
     }),
   })
 })

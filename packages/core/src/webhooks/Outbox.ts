@@ -4,7 +4,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
-import type { Event, EventId, EventType } from "../events/Event.ts"
+import type { Event, EventId, EventNotFound, EventType } from "../events/Event.ts"
 import type * as Concurrency from "./Concurrency.ts"
 import type { StoredSecret } from "./StoredSecret.ts"
 import type { Health, WebhookDisabled, WebhookId, WebhookNotFound } from "./Webhook.ts"
@@ -48,6 +48,11 @@ export interface Delivery {
   /** When the next attempt is due, in milliseconds since the epoch; meaningful while it waits. */
   readonly dueAt: number
   readonly attempts: ReadonlyArray<Attempt>
+}
+
+/** An event on its way to all webhooks. */
+export interface PublishedEvent extends Event {
+  readonly deliveries: ReadonlyArray<Delivery>
 }
 
 /** The right to make one attempt, until the lease expires. */
@@ -213,6 +218,12 @@ export class Outbox extends Context.Service<
         readonly limit: number
       },
     ) => Effect.Effect<ReadonlyArray<Delivery>, StoreUnavailable>
+
+    /** Returns an event with all its deliveries, also those to webhooks that were deleted. */
+    readonly find: (
+      projectId: ProjectId,
+      eventId: EventId,
+    ) => Effect.Effect<PublishedEvent, EventNotFound | StoreUnavailable>
 
     /**
      * Restarts deliveries that have ended, and returns their number. They are due at once and their

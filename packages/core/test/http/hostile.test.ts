@@ -105,6 +105,7 @@ describe("a call in process without its argument", () => {
     ["apiKeys", "issue", "InvalidInput"],
     ["apiKeys", "revoke", "ApiKeyNotFound"],
     ["events", "publish", "InvalidInput"],
+    ["events", "find", "InvalidInput"],
   ] as const)("is refused with a typed error: %s.%s", async (service, method, tag) => {
     const call: unknown = Reflect.get(tenure[service], method)
     if (typeof call !== "function") throw new TypeError(`no method ${method}`)

@@ -1,7 +1,7 @@
 /** The deliveries of all webhooks. Each webhook has a lane. Projects take turns, and so do their lanes. */
 
 import * as Concurrency from "@tenure/core/Concurrency"
-import type { Event } from "@tenure/core/Event"
+import type { Event, EventId } from "@tenure/core/Event"
 import type { Moment } from "@tenure/core/Moment"
 import {
   type Claim,
@@ -294,13 +294,24 @@ export const healthOf = ({ lanes }: Deliveries, webhookId: WebhookId): Health =>
   return { failures, failingSince }
 }
 
-/** Returns all jobs of a webhook that are kept. */
-const jobsOf = ({ ended, lanes }: Deliveries, webhook: WebhookRef): ReadonlyArray<Job.Job> => {
-  const lane = lanes.get(webhook.webhookId)
-  const open = lane === undefined ? [] : Lane.jobsOf(lane)
+/** Returns the open jobs of these lanes and all that have ended. */
+const jobsIn = ({ ended }: Deliveries, lanes: ReadonlyArray<Lane.Lane>): ReadonlyArray<Job.Job> => [
   // A job that was replayed may be among both, or have ended twice.
-  return [...new Set([...open, ...ended.newestFirst()])].filter((job) => Job.isOf(job, webhook))
+  ...new Set([...lanes.flatMap(Lane.jobsOf), ...ended.newestFirst()]),
+]
+
+/** Returns all jobs of a webhook that are kept. */
+const jobsOf = (deliveries: Deliveries, webhook: WebhookRef): ReadonlyArray<Job.Job> => {
+  const lane = deliveries.lanes.get(webhook.webhookId)
+  const jobs = jobsIn(deliveries, lane === undefined ? [] : [lane])
+  return jobs.filter((job) => Job.isOf(job, webhook))
 }
+
+/** Returns all jobs of an event that are kept, in the order of their webhooks. */
+export const jobsOfEvent = (deliveries: Deliveries, eventId: EventId): ReadonlyArray<Job.Job> =>
+  jobsIn(deliveries, [...deliveries.lanes.values()])
+    .filter(({ event }) => event.id === eventId)
+    .toSorted((one, other) => one.order - other.order)
 
 /** Returns a page of a webhook's deliveries, newest first. */
 export const list = (

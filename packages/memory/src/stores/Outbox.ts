@@ -1,5 +1,6 @@
 /** The outbox in memory. */
 
+import { EventNotFound } from "@tenure/core/Event"
 import * as Moment from "@tenure/core/Moment"
 import type { Outbox } from "@tenure/core/Outbox"
 import * as Effect from "effect/Effect"
@@ -42,6 +43,14 @@ export const make = (state: State.State): Outbox["Service"] => ({
 
   deliveries: (webhook, page) =>
     Effect.sync(() => Deliveries.list(state.deliveries, webhook, page)),
+
+  find: (projectId, eventId) =>
+    Effect.suspend(() => {
+      const found = State.findEvent(state, projectId, eventId)
+      return found === undefined
+        ? Effect.fail(new EventNotFound({ eventId }))
+        : Effect.succeed(found)
+    }),
 
   replay: Effect.fnUntraced(function* (ref, which) {
     const webhook = yield* State.enabledWebhookOf(state, ref)

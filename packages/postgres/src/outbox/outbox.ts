@@ -1,6 +1,6 @@
 /** The outbox on PostgreSQL. */
 
-import type { Event } from "@tenure/core/Event"
+import { type Event, EventNotFound } from "@tenure/core/Event"
 import type { Outbox } from "@tenure/core/Outbox"
 import { ProjectNotFound } from "@tenure/core/Project"
 import { WebhookDisabled, WebhookNotFound } from "@tenure/core/Webhook"
@@ -10,6 +10,7 @@ import * as Gather from "../connection/Gather.ts"
 import { instant, integer, text, uuid, uuids } from "../connection/parameters.ts"
 import * as Claiming from "./Claiming.ts"
 import { endDisabled } from "./endDisabled.sql.ts"
+import { type EventRow, findEvent, toPublishedEvent } from "./findEvent.sql.ts"
 import { type AcceptedRow, hasDeliveries } from "./fragments.sql.ts"
 import { type DeliveryRow, listDeliveries, toDelivery } from "./listDeliveries.sql.ts"
 import type { Notifications } from "./Notifications.ts"
@@ -25,6 +26,7 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     publish: publish(schema),
     publishTo: publishTo(schema),
     listDeliveries: listDeliveries(schema),
+    findEvent: findEvent(schema),
     replayOne: replay(schema, "One"),
     replaySince: replay(schema, "FailedSince"),
     settle: settle(schema),
@@ -116,6 +118,16 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
         owner: readsOf(projectId),
       })
       return rows.map((row) => toDelivery(webhookId, row))
+    }),
+
+    find: Effect.fnUntraced(function* (projectId, eventId) {
+      const params = [text(projectId), uuid(eventId)]
+      const [row] = yield* executor.execute<EventRow>(sql.findEvent, params, {
+        owner: readsOf(projectId),
+      })
+      return row === undefined
+        ? yield* new EventNotFound({ eventId })
+        : toPublishedEvent({ projectId, id: eventId }, row)
     }),
 
     replay: Effect.fnUntraced(function* ({ projectId, webhookId }, which) {

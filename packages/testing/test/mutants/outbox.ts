@@ -1,11 +1,12 @@
 /** Outboxes that are wrong. */
 
-import type { EventId } from "@tenure/core/Event"
+import { type EventId, EventNotFound } from "@tenure/core/Event"
 import {
   type Attempt,
   type Claim,
   type Delivery,
   Outbox,
+  type PublishedEvent,
   type Settlement,
 } from "@tenure/core/Outbox"
 import type { StoredWebhook, WebhookId } from "@tenure/core/Webhook"
@@ -47,6 +48,18 @@ const listing =
   ({ deliveries }: Store): Partial<Store> => ({
     deliveries: (webhook, page) => Effect.map(deliveries(webhook, page), (all) => all.map(change)),
   })
+
+/** Changes the events that are found. */
+const finding =
+  (change: (found: PublishedEvent) => PublishedEvent) =>
+  ({ find }: Store): Partial<Store> => ({
+    find: (...ids) => Effect.map(find(...ids), change),
+  })
+
+/** Changes the deliveries of events that are found. */
+const findingDeliveries = (
+  change: (all: PublishedEvent["deliveries"]) => PublishedEvent["deliveries"],
+) => finding((found) => ({ ...found, deliveries: change(found.deliveries) }))
 
 /** The attempt of a claim that was released. */
 const released: Attempt = {
@@ -293,6 +306,50 @@ export const outbox = mutantsOf(Outbox, {
       return isKnown ? yield* deliveries(webhook, page) : []
     }),
   }),
+
+  "finds events of other projects": ({ find }) => ({
+    find: (projectId, eventId) => Effect.catch(find(projectId, eventId), () => find(p1, eventId)),
+  }),
+
+  "finds no event without deliveries": ({ find }) => ({
+    find: (projectId, eventId) =>
+      Effect.filterOrFail(
+        find(projectId, eventId),
+        ({ deliveries }) => deliveries.length > 0,
+        () => new EventNotFound({ eventId }),
+      ),
+  }),
+
+  "finds events without the deliveries that have ended": findingDeliveries((all) =>
+    all.filter(({ state }) => state === "waiting"),
+  ),
+
+  "finds events without their deliveries to webhooks that were removed": findingDeliveries((all) =>
+    all.filter(({ state }) => state !== "cancelled"),
+  ),
+
+  "finds deliveries to webhooks that were removed as if they waited": findingDeliveries((all) =>
+    all.map((delivery) => ({
+      ...delivery,
+      state: delivery.state === "cancelled" ? "waiting" : delivery.state,
+    })),
+  ),
+
+  "finds the last attempt alone": findingDeliveries((all) =>
+    all.map((delivery) => ({ ...delivery, attempts: delivery.attempts.slice(-1) })),
+  ),
+
+  "finds one delivery of each event": findingDeliveries((all) => all.slice(0, 1)),
+
+  "finds events at the time at which they were sent": finding((found) => ({
+    ...found,
+    at: found.deliveries[0]?.attempts[0]?.at ?? 0,
+  })),
+
+  "finds bodies that were parsed and serialized again": finding((found) => ({
+    ...found,
+    body: JSON.stringify(JSON.parse(found.body)),
+  })),
 
   "replays failed deliveries of later events only": ({ replay }) => ({
     replay: (webhook, which) =>

@@ -8,6 +8,7 @@ import { concurrencyTests } from "./concurrency.ts"
 import { deliveriesTests } from "./deliveries.ts"
 import { disabledTests } from "./disabled.ts"
 import { failingTests } from "./failing.ts"
+import { findingTests } from "./finding.ts"
 import { publishingTests } from "./publishing.ts"
 import { settlingTests } from "./settling.ts"
 import { transactionTests } from "./transactions.ts"
@@ -23,5 +24,6 @@ export const outboxSuite = (on: StoreTests): void => {
   failingTests(on)
   changesTests(on)
   deliveriesTests(on)
+  findingTests(on)
   transactionTests(on)
 }

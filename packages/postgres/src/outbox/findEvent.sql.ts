@@ -1,0 +1,66 @@
+import { type Event, EventType } from "@tenure/core/Event"
+import type { Delivery, PublishedEvent } from "@tenure/core/Outbox"
+import { WebhookId } from "@tenure/core/Webhook"
+
+/**
+ * Returns one row with the event `$2` and its deliveries, if it belongs to the project `$1`. They are one
+ * value, so that the body is returned once.
+ */
+export const findEvent = (schema: string): string => `
+  SELECT e.type, e.at, e.body, (
+    SELECT coalesce(jsonb_agg(jsonb_build_object(
+             'webhook_id', d.webhook_id, 'state', d.state, 'attempts', d.attempts,
+             'due_at', floor(extract(epoch FROM d.due_at) * 1000)
+           ) ORDER BY d.position), '[]')
+    FROM (
+      SELECT o.webhook_id, o.position, o.due_at, o.attempts,
+             CASE WHEN o.state = 'failed' THEN 'failed'
+                  -- Looks up each webhook by its id, however many there are.
+                  WHEN (SELECT w.id FROM ${schema}.webhooks w WHERE w.id = o.webhook_id) IS NULL
+                  THEN 'cancelled'
+                  ELSE 'waiting' END AS state
+      FROM ${schema}.deliveries o WHERE o.event_id = $2::uuid
+      UNION ALL
+      SELECT webhook_id, position, due_at, attempts, state
+      FROM ${schema}.ended_deliveries WHERE event_id = $2::uuid
+    ) d
+  ) AS deliveries
+  FROM ${schema}.events e
+  WHERE e.id = $2::uuid AND e.project_id = $1::text
+`
+
+/** A row of `findEvent`. */
+export interface EventRow {
+  readonly type: string
+  readonly at: Date
+  readonly body: string
+  readonly deliveries: ReadonlyArray<
+    Pick<Delivery, "attempts" | "state"> & {
+      readonly webhook_id: string
+      readonly due_at: number
+    }
+  >
+}
+
+/** Converts the row. */
+export const toPublishedEvent = (
+  { id, projectId }: Pick<Event, "id" | "projectId">,
+  { at, body, deliveries, type: text }: EventRow,
+): PublishedEvent => {
+  const type = EventType(text)
+  return {
+    id,
+    projectId,
+    type,
+    at: Number(at),
+    body,
+    deliveries: deliveries.map(({ attempts, due_at, state, webhook_id }) => ({
+      eventId: id,
+      type,
+      webhookId: WebhookId(webhook_id),
+      state,
+      dueAt: due_at,
+      attempts,
+    })),
+  }
+}
