@@ -2,7 +2,7 @@
 
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import type { Faults } from "../base/Faults.ts"
+import type { Faults } from "./Faults.ts"
 
 /** Records the results of a repeated operation. */
 export interface Outage {
