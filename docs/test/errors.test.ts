@@ -16,7 +16,8 @@ const service =
   /\/\*\*((?:(?!\*\/).)*)\*\/\s*export class \w+ extends Context\.Service<(.*?)\n>\(\)/gs
 const method = /\/\*\*((?:(?!\*\/).)*)\*\/\s*readonly (\w+): ((?:(?!\n\n|\n {4}\/\*\*).)*)/gs
 
-const error = /\b(?:Invalid\w+|\w+(?:NotFound|NotInFuture|Disabled|Reached|Revoked|Unavailable))\b/g
+const error =
+  /\b(?:Invalid\w+|\w+(?:NotFound|NotInFuture|Conflict|Disabled|Reached|Revoked|Unavailable))\b/g
 
 /** The errors of a type; `Failure` stands for those that every method has. */
 const errorsOf = (type: string): ReadonlyArray<string> => [

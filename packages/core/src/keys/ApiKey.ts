@@ -6,6 +6,7 @@ import type { ApiKeyId } from "../base/ApiKeyId.ts"
 import type { ProjectId } from "../base/Project.ts"
 import { nominal } from "../base/Refined.ts"
 import { sha256 } from "../base/Sha256.ts"
+import type { Role } from "./Role.ts"
 
 export { ApiKeyId } from "../base/ApiKeyId.ts"
 
@@ -19,12 +20,17 @@ export const TokenDigest = nominal<string, TokenDigest>()
 export interface ApiKey {
   readonly id: ApiKeyId
   readonly digest: TokenDigest
-  /** The projects the key opens. */
-  readonly projects: ReadonlySet<ProjectId>
+  readonly role: Role
+  /** What people call the key. */
+  readonly name: string | undefined
+  /** The projects the key opens, or `"all"` for those there are and will be. */
+  readonly projects: ReadonlySet<ProjectId> | "all"
   /** In milliseconds since the epoch, as all instants here. */
   readonly createdAt: number
   readonly expiresAt: number | undefined
   readonly revokedAt: number | undefined
+  /** About when the key was last used, see `LastUse`; `undefined` if it never was. */
+  readonly lastUsedAt: number | undefined
 }
 
 /** The API key does not exist. */
@@ -43,6 +49,16 @@ export class ApiKeyRevoked extends Data.TaggedError("ApiKeyRevoked")<{
 }> {
   override get message(): string {
     return `The API key "${this.keyId}" was revoked.`
+  }
+}
+
+/** The token is that of an API key with another role. */
+export class ApiKeyConflict extends Data.TaggedError("ApiKeyConflict")<{
+  readonly keyId: string
+  readonly role: Role
+}> {
+  override get message(): string {
+    return `The token is that of the API key "${this.keyId}", whose role is ${this.role}.`
   }
 }
 

@@ -4,7 +4,20 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { ProjectNotFound } from "../base/Project.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
-import type { ApiKey, ApiKeyId, ApiKeyNotFound, ApiKeyRevoked, TokenDigest } from "./ApiKey.ts"
+import type {
+  ApiKey,
+  ApiKeyConflict,
+  ApiKeyId,
+  ApiKeyNotFound,
+  ApiKeyRevoked,
+  TokenDigest,
+} from "./ApiKey.ts"
+
+/**
+ * The keys that somebody may see and revoke: those that open at least one of these projects and no
+ * other, or `"all"` keys.
+ */
+export type Within = ReadonlySet<string> | "all"
 
 /** Stores API keys, with digests in place of their tokens. */
 export class ApiKeyStore extends Context.Service<
@@ -16,22 +29,40 @@ export class ApiKeyStore extends Context.Service<
     /**
      * Adds a key and returns it as stored. If a key with the same digest exists, that one opens the
      * new one's projects as well, and nothing else about it changes. If that one was revoked, the
-     * operation changes nothing and fails with `ApiKeyRevoked`.
+     * operation changes nothing and fails with `ApiKeyRevoked`; if it has another role, with
+     * `ApiKeyConflict`.
      */
     readonly add: (
       key: ApiKey,
-    ) => Effect.Effect<ApiKey, ProjectNotFound | ApiKeyRevoked | StoreUnavailable>
+    ) => Effect.Effect<ApiKey, ProjectNotFound | ApiKeyRevoked | ApiKeyConflict | StoreUnavailable>
 
     /** Returns the key with a digest, even if it was revoked or has expired. */
     readonly find: (digest: TokenDigest) => Effect.Effect<ApiKey | undefined, StoreUnavailable>
 
-    /** Revokes a key for good. Revoking it again changes nothing. */
-    readonly revoke: (
-      keyId: ApiKeyId,
-      at: number,
-    ) => Effect.Effect<void, ApiKeyNotFound | StoreUnavailable>
+    /**
+     * Revokes a key for good. Revoking it again changes nothing. Fails with `ApiKeyNotFound` if it is
+     * not one of those that the caller may revoke.
+     */
+    readonly revoke: (revocation: {
+      readonly keyId: ApiKeyId
+      readonly at: number
+      readonly within: Within
+    }) => Effect.Effect<void, ApiKeyNotFound | StoreUnavailable>
 
-    /** Returns all keys, oldest first. */
-    readonly list: Effect.Effect<ReadonlyArray<ApiKey>, StoreUnavailable>
+    /**
+     * Records when keys were used. An earlier use than the recorded one changes nothing, and neither
+     * does one of an unknown key. A record may be left out rather than wait for a lock.
+     */
+    readonly touch: (uses: ReadonlyMap<ApiKeyId, number>) => Effect.Effect<void, StoreUnavailable>
+
+    /**
+     * Returns at most `limit` of the keys that the caller may see, oldest first: those after the key
+     * `after`, which are none if it does not exist.
+     */
+    readonly list: (page: {
+      readonly after: ApiKeyId | undefined
+      readonly limit: number
+      readonly within: Within
+    }) => Effect.Effect<ReadonlyArray<ApiKey>, StoreUnavailable>
   }
 >()("@tenure/core/ApiKeyStore") {}

@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Argument from "../base/Argument.ts"
 import * as Base64 from "../base/Base64.ts"
+import * as Identifier from "../base/Identifier.ts"
 import type * as Instant from "../base/Instant.ts"
 import type { InvalidInput } from "../base/InvalidInput.ts"
 import * as Moment from "../base/Moment.ts"
@@ -15,8 +16,10 @@ import { ProjectId, type ProjectNotFound } from "../base/Project.ts"
 import * as Setting from "../base/Setting.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import * as ApiKey from "./ApiKey.ts"
-import { ApiKeyStore } from "./ApiKeyStore.ts"
+import { ApiKeyStore, type Within } from "./ApiKeyStore.ts"
 import * as KeyCache from "./KeyCache.ts"
+import * as LastUse from "./LastUse.ts"
+import { type Role, roles } from "./Role.ts"
 
 /** The options of API keys. */
 export const options = Setting.struct({
@@ -35,8 +38,12 @@ export interface Settings extends Setting.Output<typeof options> {}
 
 /** The key to issue. */
 export interface Issue {
-  /** Ids of the projects that the key opens, at least one. */
-  readonly projects: ReadonlyArray<string>
+  /** Ids of the projects that the key opens, at least one; or `"all"` for those there are and will be. */
+  readonly projects: ReadonlyArray<string> | "all"
+  /** What the holder may do: `"client"` (default), `"operator"` or `"admin"`. */
+  readonly role?: Role | undefined
+  /** What people call the key: 1 to 255 characters, none of them a control character. */
+  readonly name?: string | undefined
   /** A token that clients already use: 1 to 1,024 characters of visible ASCII. By default, a new one is made. */
   readonly token?: string | undefined
   /**
@@ -55,6 +62,16 @@ export interface Issued {
 /** A key without the digest of its token. */
 export type Listed = Omit<ApiKey.ApiKey, "digest">
 
+/** Which keys are listed. */
+export interface Page {
+  /** The id of a key: lists only keys issued after it. */
+  readonly after?: string | undefined
+  /** The most keys to return, 1 to 10,000; 100 by default. */
+  readonly limit?: number | undefined
+  /** Lists only keys that open at least one of these projects and no other; `"all"` by default. */
+  readonly within?: Within | undefined
+}
+
 /**
  * Issues, revokes and lists API keys. Every method fails with `StoreUnavailable` if the store does
  * not answer.
@@ -66,7 +83,12 @@ export type Listed = Omit<ApiKey.ApiKey, "digest">
  *
  * const rotate = Effect.fn("rotate")(function* (previous: string) {
  *   const keys = yield* ApiKeys
- *   const { token } = yield* keys.issue({ projects: ["p1"], expiresAt: new Date("2099-01-01") })
+ *   const { token } = yield* keys.issue({
+ *     projects: ["p1"],
+ *     role: "operator",
+ *     name: "nightly import",
+ *     expiresAt: new Date("2099-01-01"),
+ *   })
  *   yield* keys.revoke(previous)
  *   return token
  * })
@@ -77,28 +99,42 @@ export class ApiKeys extends Context.Service<
   {
     /**
      * Issues a key. If the token is an existing key's, that key opens the projects as well, and its
-     * expiry stays as it is.
+     * name and expiry stay as they are.
      *
-     * Fails with `InvalidInput` if an argument is invalid, with `ProjectNotFound`, and with
-     * `ApiKeyRevoked` if the token is a revoked key's.
+     * Fails with `InvalidInput` if an argument is invalid, with `ProjectNotFound`, with
+     * `ApiKeyRevoked` if the token is a revoked key's, and with `ApiKeyConflict` if it is that of a key
+     * with another role.
      */
     readonly issue: (
       key: Issue,
     ) => Effect.Effect<
       Issued,
-      InvalidInput | ProjectNotFound | ApiKey.ApiKeyRevoked | StoreUnavailable
+      | InvalidInput
+      | ProjectNotFound
+      | ApiKey.ApiKeyRevoked
+      | ApiKey.ApiKeyConflict
+      | StoreUnavailable
     >
 
     /**
      * Revokes a key for good: at once in this process, and within `keyCacheLife` in others that share
      * its store. Fails with `ApiKeyNotFound`.
+     *
+     * @param within - revokes the key only if it opens at least one of these projects and no other, and
+     *   otherwise fails as if there were none; `"all"` by default
      */
     readonly revoke: (
       keyId: string,
+      within?: Within,
     ) => Effect.Effect<void, ApiKey.ApiKeyNotFound | StoreUnavailable>
 
-    /** Returns all keys, including revoked and expired ones, oldest first. */
-    readonly list: () => Effect.Effect<ReadonlyArray<Listed>, StoreUnavailable>
+    /**
+     * Returns keys, including revoked and expired ones, oldest first. Fails with `InvalidInput` if an
+     * argument is invalid.
+     */
+    readonly list: (
+      page?: Page,
+    ) => Effect.Effect<ReadonlyArray<Listed>, InvalidInput | StoreUnavailable>
 
     /** Returns the key of a token, or `undefined` if the token is unknown, revoked or expired. */
     readonly authenticate: (
@@ -119,12 +155,24 @@ const decodeToken = (token: string) =>
     ? Effect.succeed(token)
     : Argument.invalid("token", "1 to 1,024 characters of visible ASCII, with spaces only inside")
 
-const decodeProjects = (ids: ReadonlyArray<string>) =>
-  Array.isArray(ids) && ids.length > 0
-    ? Effect.forEach(ids, (id: string, index) =>
-        Argument.decode(`projects[${index}]`, ProjectId, id),
-      )
-    : Argument.invalid("projects", "an array of at least one project id")
+const decodeProjects = (
+  projects: Issue["projects"],
+): Effect.Effect<ApiKey.ApiKey["projects"], InvalidInput> => {
+  if (projects === "all") return Effect.succeed(projects)
+  if (!Array.isArray(projects) || projects.length === 0) {
+    return Argument.invalid("projects", 'an array of at least one project id, or "all"')
+  }
+  return Effect.map(
+    Effect.forEach(projects, (id: string, index) =>
+      Argument.decode(`projects[${index}]`, ProjectId, id),
+    ),
+    (ids) => new Set(ids),
+  )
+}
+
+const roleSetting = Setting.oneOf(roles)
+
+const nameSetting = Setting.optional(Setting.text(Identifier.expected, Identifier.isIdentifier))
 
 const decodeExpiry = (expiresAt: Instant.Input, now: number) =>
   Effect.flatMap(Argument.instant("expiresAt", expiresAt), (millis) =>
@@ -141,28 +189,43 @@ const make = Effect.fnUntraced(function* ({ keyCacheLife }: Settings) {
   const store = yield* ApiKeyStore
   const crypto = yield* WebCrypto
   const cache = KeyCache.make(keyCacheLife)
+  const noteUse = yield* LastUse.make(store)
 
   const makeToken = () => `tnr_${Base64.encodeUrl(crypto.getRandomValues(new Uint8Array(32)))}`
 
-  /** Finds a key in the store and caches the result. */
-  const find = (digest: ApiKey.TokenDigest, { tick }: Moment.Moment) => {
-    const fill = cache.begin(digest, tick)
-    return Effect.tap(store.find(digest), (key) => Effect.sync(() => fill(key)))
+  /** Finds a live key in the store, caches the answer, and takes note of the use. */
+  const find = (digest: ApiKey.TokenDigest, now: Moment.Moment) => {
+    const fill = cache.begin(digest, now.tick)
+    return Effect.map(store.find(digest), (found) => {
+      fill(found)
+      const key = ifLive(found, now)
+      if (key !== undefined) noteUse(key, now.unix)
+      return key
+    })
   }
 
   return ApiKeys.of({
     issue: Effect.fnUntraced(function* (input) {
-      const { expiresAt, projects, token: given = makeToken() } = owned(input)
+      const {
+        expiresAt,
+        name,
+        projects,
+        role = "client",
+        token: given = makeToken(),
+      } = owned(input)
       const now = yield* Clock.currentTimeMillis
       const token = yield* decodeToken(given)
       const digest = ApiKey.digest(token)
       const key: ApiKey.ApiKey = {
         id: ApiKey.ApiKeyId(crypto.randomUUID()),
         digest,
-        projects: new Set(yield* decodeProjects(projects)),
+        role: yield* Argument.read("role", roleSetting, role),
+        name: yield* Argument.read("name", nameSetting, name),
+        projects: yield* decodeProjects(projects),
         createdAt: now,
         expiresAt: expiresAt === undefined ? undefined : yield* decodeExpiry(expiresAt, now),
         revokedAt: undefined,
+        lastUsedAt: undefined,
       }
       const { id } = yield* Effect.ensuring(
         store.add(key),
@@ -171,24 +234,31 @@ const make = Effect.fnUntraced(function* ({ keyCacheLife }: Settings) {
       return { id, token }
     }),
 
-    revoke: Effect.fnUntraced(function* (keyId) {
+    revoke: Effect.fnUntraced(function* (keyId, within = "all") {
       if (!ApiKey.ApiKeyId.is(keyId)) return yield* new ApiKey.ApiKeyNotFound({ keyId })
       yield* Effect.ensuring(
-        store.revoke(keyId, yield* Clock.currentTimeMillis),
+        store.revoke({ keyId, at: yield* Clock.currentTimeMillis, within }),
         Effect.sync(() => cache.invalidateKey(keyId)),
       )
     }),
 
-    list: () => Effect.map(store.list, (keys) => keys.map(({ digest: _, ...listed }) => listed)),
+    list: Effect.fnUntraced(function* (page = {}) {
+      const { after, limit = 100, within = "all" } = owned(page)
+      const keys = yield* store.list({
+        after:
+          after === undefined ? undefined : yield* Argument.decode("after", ApiKey.ApiKeyId, after),
+        limit: yield* Argument.pageSize(limit),
+        within,
+      })
+      return keys.map(({ digest: _, ...listed }) => listed)
+    }),
 
     authenticate: (token) =>
       Effect.flatMap(Moment.now, (now) => {
         if (!ApiKey.isToken(token)) return Effect.undefined
         const digest = ApiKey.digest(token)
         const cached = cache.find(digest, now.tick)
-        return cached === undefined
-          ? Effect.map(find(digest, now), (key) => ifLive(key, now))
-          : Effect.succeed(ifLive(cached.key, now))
+        return cached === undefined ? find(digest, now) : Effect.succeed(ifLive(cached.key, now))
       }),
 
     recall: (token) =>

@@ -23,9 +23,9 @@ const watchedStore = () => {
           state.finds++
           return Effect.tap(store.find(digest), () => state.answers.await)
         },
-        revoke: (keyId, at) => {
+        revoke: (revocation) => {
           state.revocations++
-          return store.revoke(keyId, at)
+          return store.revoke(revocation)
         },
       })),
     ),
@@ -62,6 +62,12 @@ describe("issuing a key", () => {
     ["projects", "projects that are not an array", untyped('{"projects":"p1"}')],
     ["projects[1]", "an invalid project id", { projects: ["p1", ""] }],
     ["projects[0]", "a project id that is not text", untyped('{"projects":[1]}')],
+    ["projects", "another word for all projects", untyped('{"projects":"*"}')],
+    ["role", "an unknown role", untyped('{"projects":["p1"],"role":"root"}')],
+    ["role", "null for a role", untyped('{"projects":["p1"],"role":null}')],
+    ["name", "an empty name", { ...aKey, name: "" }],
+    ["name", "a name of 256 characters", { ...aKey, name: "a".repeat(256) }],
+    ["name", "a name with a line break", { ...aKey, name: "a\nb" }],
     ["token", "an empty token", { ...aKey, token: "" }],
     ["token", "a token that is not text", untyped('{"projects":["p1"],"token":7}')],
     ["expiresAt", "an expiry in the past", { ...aKey, expiresAt: 999_999 }],
@@ -94,6 +100,91 @@ describe("issuing a key", () => {
         yield* TestClock.adjust(999)
         expect((yield* keys.authenticate("a token"))?.id).toBe(id)
         yield* TestClock.adjust(1)
+        expect(yield* keys.authenticate("a token")).toBeUndefined()
+      }),
+    ),
+  )
+})
+
+describe("a key", () => {
+  it.effect("has the role client, no name and its projects, by default", () =>
+    withKeys((keys) =>
+      Effect.gen(function* () {
+        const { id } = yield* keys.issue(aKey)
+        const expected = { id, role: "client", name: undefined, projects: new Set(["p1"]) }
+        expect(yield* keys.authenticate("a token")).toMatchObject(expected)
+        expect(yield* keys.list()).toMatchObject([expected])
+      }),
+    ),
+  )
+
+  it.effect(
+    "has the role, the name and the projects that it was issued with, in the cache too",
+    () =>
+      withKeys((keys) =>
+        Effect.gen(function* () {
+          const given = { role: "admin", name: "Ada's laptop", projects: "all" } as const
+          const { id } = yield* keys.issue({ ...given, token: "a token" })
+          yield* keys.authenticate("a token")
+          for (const find of [keys.authenticate, keys.recall]) {
+            expect(yield* find("a token")).toMatchObject({ id, ...given })
+          }
+        }),
+      ),
+  )
+
+  it.effect("cannot be issued for the token of a key with another role", () =>
+    withKeys((keys) =>
+      Effect.gen(function* () {
+        const { id } = yield* keys.issue(aKey)
+        const failure = yield* Effect.flip(keys.issue({ ...aKey, projects: "all", role: "admin" }))
+        expect(failure.message).toBe(
+          `The token is that of the API key "${id}", whose role is client.`,
+        )
+        expect(yield* keys.authenticate("a token")).toMatchObject({ role: "client" })
+      }),
+    ),
+  )
+})
+
+describe("the list of keys", () => {
+  it.effect("has pages of a hundred keys", () =>
+    withKeys((keys) =>
+      Effect.gen(function* () {
+        for (let count = 0; count < 101; count++) yield* keys.issue({ projects: ["p1"] })
+        const first = yield* keys.list()
+        expect(first.length).toBe(100)
+        const [last, ...others] = yield* keys.list({ after: first.at(-1)?.id })
+        expect(others).toEqual([])
+        expect(last).not.toHaveProperty("digest")
+        expect(yield* keys.list({ limit: 1 })).toEqual(first.slice(0, 1))
+      }),
+    ),
+  )
+
+  it.effect.each([
+    ["after", { after: "" }],
+    ["limit", { limit: 0 }],
+    ["limit", { limit: 10_001 }],
+  ] as const)("fails, naming %s, with %j", ([field, page]) =>
+    withKeys((keys) =>
+      Effect.gen(function* () {
+        const failure = yield* Effect.flip(keys.list(page))
+        expect(failure).toMatchObject({ _tag: "InvalidInput", field })
+      }),
+    ),
+  )
+
+  it.effect("and revoking can be limited to keys within some projects", () =>
+    withKeys((keys) =>
+      Effect.gen(function* () {
+        const { id } = yield* keys.issue({ projects: "all" })
+        const within = new Set(["p1"])
+        expect(yield* keys.list({ within })).toEqual([])
+        expect(yield* Effect.flip(keys.revoke(id, within))).toMatchObject({ keyId: id })
+        const limited = yield* keys.issue(aKey)
+        expect(yield* keys.list({ within })).toMatchObject([{ id: limited.id }])
+        yield* keys.revoke(limited.id, within)
         expect(yield* keys.authenticate("a token")).toBeUndefined()
       }),
     ),
@@ -170,7 +261,7 @@ describe("the cache of keys", () => {
       Effect.gen(function* () {
         const { id } = yield* keys.issue(aKey)
         yield* keys.authenticate("a token")
-        yield* (yield* ApiKeyStore).revoke(id, 0)
+        yield* (yield* ApiKeyStore).revoke({ keyId: id, at: 0, within: "all" })
         expect((yield* keys.authenticate("a token"))?.id).toBe(id)
         yield* TestClock.adjust("10 seconds")
         expect(yield* keys.authenticate("a token")).toBeUndefined()

@@ -1,41 +1,85 @@
 /** API keys in memory. */
 
-import { type ApiKey, ApiKeyNotFound, ApiKeyRevoked, type TokenDigest } from "@tenure/core/ApiKey"
-import type { ApiKeyStore } from "@tenure/core/ApiKeyStore"
+import {
+  type ApiKey,
+  ApiKeyConflict,
+  type ApiKeyId,
+  ApiKeyNotFound,
+  ApiKeyRevoked,
+  type TokenDigest,
+} from "@tenure/core/ApiKey"
+import type { ApiKeyStore, Within } from "@tenure/core/ApiKeyStore"
 import * as Effect from "effect/Effect"
 import * as State from "../State.ts"
 
+const isWithin = ({ projects }: ApiKey, within: Within): boolean =>
+  within === "all" ||
+  (projects !== "all" && projects.size > 0 && [...projects].every((id) => within.has(id)))
+
+/** The projects that two keys open together. */
+const union = (one: ApiKey["projects"], other: ApiKey["projects"]): ApiKey["projects"] =>
+  one === "all" || other === "all" ? "all" : new Set([...one, ...other])
+
 /** Makes the store. */
 export const make = (state: State.State): ApiKeyStore["Service"] => {
-  const keys = new Map<TokenDigest, ApiKey>()
+  // Oldest first.
+  const keys = new Map<ApiKeyId, ApiKey>()
+  const ids = new Map<TokenDigest, ApiKeyId>()
 
   const put = (key: ApiKey): ApiKey => {
-    keys.set(key.digest, key)
+    keys.set(key.id, key)
+    ids.set(key.digest, key.id)
     return key
+  }
+
+  const find = (digest: TokenDigest): ApiKey | undefined => {
+    const id = ids.get(digest)
+    return id && keys.get(id)
   }
 
   return {
     ping: Effect.void,
 
     add: Effect.fnUntraced(function* (key) {
-      yield* Effect.forEach(key.projects, (id) => State.projectOf(state, id), { discard: true })
-      const known = keys.get(key.digest)
-      if (known?.revokedAt !== undefined) return yield* new ApiKeyRevoked({ keyId: known.id })
-      return known === undefined
-        ? put(key)
-        : put({ ...known, projects: new Set([...known.projects, ...key.projects]) })
+      const projects = key.projects === "all" ? [] : key.projects
+      yield* Effect.forEach(projects, (id) => State.projectOf(state, id), { discard: true })
+      const known = find(key.digest)
+      if (known === undefined) return put(key)
+      const { id, revokedAt, role } = known
+      if (revokedAt !== undefined) return yield* new ApiKeyRevoked({ keyId: id })
+      if (role !== key.role) return yield* new ApiKeyConflict({ keyId: id, role })
+      return put({ ...known, projects: union(known.projects, key.projects) })
     }),
 
-    find: (digest) => Effect.sync(() => keys.get(digest)),
+    find: (digest) => Effect.sync(() => find(digest)),
 
-    revoke: (keyId, at) =>
+    revoke: ({ at, keyId, within }) =>
       Effect.suspend(() => {
-        const key = [...keys.values()].find(({ id }) => id === keyId)
-        if (key === undefined) return Effect.fail(new ApiKeyNotFound({ keyId }))
+        const key = keys.get(keyId)
+        if (key === undefined || !isWithin(key, within)) {
+          return Effect.fail(new ApiKeyNotFound({ keyId }))
+        }
         put({ ...key, revokedAt: key.revokedAt ?? at })
         return Effect.void
       }),
 
-    list: Effect.sync(() => [...keys.values()]),
+    touch: (uses) =>
+      Effect.sync(() => {
+        for (const [id, at] of uses) {
+          const key = keys.get(id)
+          if (key !== undefined) put({ ...key, lastUsedAt: Math.max(key.lastUsedAt ?? at, at) })
+        }
+      }),
+
+    list: ({ after, limit, within }) =>
+      Effect.sync(() => {
+        const all = [...keys.values()]
+        const start = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1
+        if (after !== undefined && start === 0) return []
+        return all
+          .slice(start)
+          .filter((key) => isWithin(key, within))
+          .slice(0, limit)
+      }),
   }
 }

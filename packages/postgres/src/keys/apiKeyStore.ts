@@ -1,16 +1,17 @@
 /** API keys on PostgreSQL. */
 
-import { ApiKeyNotFound, ApiKeyRevoked } from "@tenure/core/ApiKey"
+import { ApiKeyConflict, ApiKeyNotFound, ApiKeyRevoked } from "@tenure/core/ApiKey"
 import type { ApiKeyStore } from "@tenure/core/ApiKeyStore"
 import { ProjectNotFound } from "@tenure/core/Project"
 import * as Effect from "effect/Effect"
 import type { Executor } from "../connection/Executor.ts"
-import { instant, text } from "../connection/parameters.ts"
+import { instant, instants, integer, text, texts } from "../connection/parameters.ts"
 import { type AddedRow, addKey, addKeyParams } from "./addKey.sql.ts"
 import { findKey } from "./findKey.sql.ts"
-import { type KeyRow, toKey } from "./fragments.sql.ts"
+import { type KeyRow, toKey, withinParam } from "./fragments.sql.ts"
 import { listKeys } from "./listKeys.sql.ts"
 import { revokeKey } from "./revokeKey.sql.ts"
+import { touchKeys } from "./touchKeys.sql.ts"
 
 /** Makes the store. */
 export const make = (executor: Executor): ApiKeyStore["Service"] => {
@@ -20,6 +21,7 @@ export const make = (executor: Executor): ApiKeyStore["Service"] => {
     find: findKey(schema),
     list: listKeys(schema),
     revoke: revokeKey(schema),
+    touch: touchKeys(schema),
   }
   return {
     ping: executor.ping,
@@ -29,7 +31,9 @@ export const make = (executor: Executor): ApiKeyStore["Service"] => {
       if (row === undefined) return yield* Effect.die("adding a key returned no row")
       if (row.missing !== null) return yield* new ProjectNotFound({ projectId: row.missing })
       const added = toKey(row)
-      return added.revokedAt === undefined ? added : yield* new ApiKeyRevoked({ keyId: added.id })
+      const { id, revokedAt, role } = added
+      if (revokedAt !== undefined) return yield* new ApiKeyRevoked({ keyId: id })
+      return role === key.role ? added : yield* new ApiKeyConflict({ keyId: id, role })
     }),
 
     // Authenticates requests, so it does not depend on the host's open transaction.
@@ -40,14 +44,22 @@ export const make = (executor: Executor): ApiKeyStore["Service"] => {
       return row && toKey(row)
     }),
 
-    revoke: Effect.fnUntraced(function* (keyId, at) {
-      const rows = yield* executor.execute(sql.revoke, [text(keyId), instant(at)])
+    revoke: Effect.fnUntraced(function* ({ at, keyId, within }) {
+      const params = [text(keyId), instant(at), withinParam(within)]
+      const rows = yield* executor.execute(sql.revoke, params)
       if (rows.length === 0) return yield* new ApiKeyNotFound({ keyId })
     }),
 
-    list: Effect.map(
-      Effect.suspend(() => executor.execute<KeyRow>(sql.list, [])),
-      (rows) => rows.map(toKey),
-    ),
+    touch: (uses) =>
+      executor.executeApart(sql.touch, [texts([...uses.keys()]), instants([...uses.values()])], {
+        owner: "keys",
+        isBrief: true,
+      }),
+
+    list: ({ after, limit, within }) =>
+      Effect.map(
+        executor.execute<KeyRow>(sql.list, [text(after), integer(limit), withinParam(within)]),
+        (rows) => rows.map(toKey),
+      ),
   }
 }

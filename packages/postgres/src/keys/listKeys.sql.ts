@@ -1,7 +1,13 @@
-import { columns, projectsOf } from "./fragments.sql.ts"
+import { columns, isWithin, projectsOf } from "./fragments.sql.ts"
 
-/** Returns all keys, oldest first. */
+/** Returns at most $2 keys after the key $1, oldest first, of those within the projects $3. */
 export const listKeys = (schema: string): string => `
   SELECT ${columns}, ARRAY(${projectsOf(schema)}) AS projects
-  FROM ${schema}.api_keys k ORDER BY k.position
+  FROM ${schema}.api_keys k
+  WHERE k.position > CASE WHEN $1::text IS NULL THEN 0
+                          ELSE (SELECT a.position FROM ${schema}.api_keys a WHERE a.id = $1::text)
+                     END
+    AND ${isWithin(schema, "$3")}
+  ORDER BY k.position
+  LIMIT $2::integer
 `

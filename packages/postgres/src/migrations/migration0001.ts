@@ -39,13 +39,18 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   ...createAudit(schema),
   `
   CREATE TABLE ${schema}.api_keys (
-    id         text PRIMARY KEY,
-    position   bigint GENERATED ALWAYS AS IDENTITY,
-    digest     text NOT NULL UNIQUE,
-    created_at timestamptz NOT NULL,
-    expires_at timestamptz,
-    revoked_at timestamptz
-  )
+    id           text PRIMARY KEY,
+    position     bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
+    digest       text NOT NULL UNIQUE,
+    role         text NOT NULL CHECK (role IN ('client', 'operator', 'admin')),
+    name         text,
+    -- Whether the key opens all projects, also those that api_key_projects does not have.
+    opens_all    boolean NOT NULL,
+    created_at   timestamptz NOT NULL,
+    expires_at   timestamptz,
+    revoked_at   timestamptz,
+    last_used_at timestamptz
+  ) WITH (fillfactor = 70)
   `,
   `
   CREATE TABLE ${schema}.api_key_projects (

@@ -1,8 +1,8 @@
 /** What every `ApiKeyStore` must do. */
 
 import { expect } from "@effect/vitest"
-import { ApiKeyId, digest } from "@tenure/core/ApiKey"
-import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
+import { type ApiKey, ApiKeyId, digest } from "@tenure/core/ApiKey"
+import { ApiKeyStore, type Within } from "@tenure/core/ApiKeyStore"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { ProjectId } from "@tenure/core/Project"
 import * as Effect from "effect/Effect"
@@ -20,11 +20,23 @@ const prepared = Effect.gen(function* () {
   return yield* ApiKeyStore
 })
 
+/** A page with all keys. */
+const all = { after: undefined, limit: 1000, within: "all" } as const
+
+/** The revocation of a key. */
+const revocation = ({ id }: ApiKey, at = 5) => ({ keyId: id, at, within: "all" }) as const
+
 const addTests = ({ advance, test }: StoreTests): void => {
   test("finds a key by the digest of its token, also when it has expired", () =>
     Effect.gen(function* () {
       const store = yield* prepared
-      const key = { ...apiKey("a token", p1, p2), createdAt: 5, expiresAt: 7 }
+      const key: ApiKey = {
+        ...apiKey("a token", p1, p2),
+        role: "operator",
+        name: "nightly import",
+        createdAt: 5,
+        expiresAt: 7,
+      }
       expect(yield* store.add(key)).toEqual(key)
       yield* advance(10)
       expect(yield* store.find(digest("a token"))).toEqual(key)
@@ -48,11 +60,39 @@ const addTests = ({ advance, test }: StoreTests): void => {
       const store = yield* prepared
       const first = apiKey("a token", p1)
       yield* store.add(first)
-      const merged = yield* store.add({ ...apiKey("a token", p2), expiresAt: 9 })
+      const merged = yield* store.add({ ...apiKey("a token", p2), name: "again", expiresAt: 9 })
       expect(merged).toEqual({ ...first, projects: new Set([p1, p2]) })
       expect(yield* store.find(first.digest)).toEqual(merged)
-      expect(yield* store.list).toEqual([merged])
+      expect(yield* store.list(all)).toEqual([merged])
     }))
+
+  test("stores a key that opens all projects, and lets a key with a known token open them", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const key: ApiKey = { ...apiKey("a token"), projects: "all" }
+      expect(yield* store.add(key)).toEqual(key)
+      expect(yield* store.add(apiKey("a token", p1))).toEqual(key)
+      expect(yield* store.find(key.digest)).toEqual(key)
+      const limited = apiKey("another", p1)
+      yield* store.add(limited)
+      const opened: ApiKey = { ...limited, projects: "all" }
+      expect(yield* store.add({ ...apiKey("another"), projects: "all" })).toEqual(opened)
+      expect(yield* store.find(limited.digest)).toEqual(opened)
+    }))
+
+  test.each([
+    ["projects", { projects: new Set([p2]) }],
+    ["all projects", { projects: "all" }],
+  ] as const)("does not let a key with a known token and another role open %s", ([_name, wider]) =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const key = apiKey("a token", p1)
+      yield* store.add(key)
+      const error = yield* Effect.flip(store.add({ ...apiKey("a token"), ...wider, role: "admin" }))
+      expect(error).toMatchObject({ _tag: "ApiKeyConflict", keyId: key.id, role: "client" })
+      expect(yield* store.find(key.digest)).toEqual(key)
+    }),
+  )
 
   test("keeps every project of keys that are added concurrently for one token", () =>
     Effect.gen(function* () {
@@ -77,8 +117,8 @@ const revocationTests = ({ test }: StoreTests): void => {
       const key = apiKey("a token", p1)
       const other = apiKey("another", p1)
       yield* Effect.forEach([key, other], store.add)
-      yield* store.revoke(key.id, 5)
-      yield* store.revoke(key.id, 6)
+      yield* store.revoke(revocation(key, 5))
+      yield* store.revoke(revocation(key, 6))
       expect(yield* store.find(key.digest)).toEqual({ ...key, revokedAt: 5 })
       expect(yield* store.find(other.digest)).toEqual(other)
     }))
@@ -91,8 +131,8 @@ const revocationTests = ({ test }: StoreTests): void => {
       const additions = Array.from({ length: 10 }, () =>
         Effect.ignore(store.add(apiKey("a token", p2))),
       )
-      const all = [...additions.slice(0, 5), store.revoke(key.id, 5), ...additions.slice(5)]
-      yield* Effect.all(all, { concurrency: "unbounded" })
+      const steps = [...additions.slice(0, 5), store.revoke(revocation(key)), ...additions.slice(5)]
+      yield* Effect.all(steps, { concurrency: "unbounded" })
       expect((yield* store.find(key.digest))?.revokedAt).toBe(5)
     }))
 
@@ -101,19 +141,53 @@ const revocationTests = ({ test }: StoreTests): void => {
       const store = yield* prepared
       const key = apiKey("a token", p1)
       yield* store.add(key)
-      yield* store.revoke(key.id, 5)
-      const error = yield* Effect.flip(store.add(apiKey("a token", p2)))
-      expect(error).toMatchObject({ _tag: "ApiKeyRevoked", keyId: key.id })
+      yield* store.revoke(revocation(key))
+      const wider: ApiKey = { ...apiKey("a token"), projects: "all" }
+      for (const again of [apiKey("a token", p2), wider]) {
+        const error = yield* Effect.flip(store.add(again))
+        expect(error).toMatchObject({ _tag: "ApiKeyRevoked", keyId: key.id })
+      }
       expect((yield* store.find(key.digest))?.projects).toEqual(new Set([p1]))
     }))
 
   test("fails to revoke an unknown key", () =>
     Effect.gen(function* () {
       const store = yield* prepared
-      const error = yield* Effect.flip(store.revoke(ApiKeyId("no such key"), 5))
+      const error = yield* Effect.flip(
+        store.revoke(revocation({ ...apiKey("a token"), id: ApiKeyId("none") })),
+      )
       expect(error._tag).toBe("ApiKeyNotFound")
     }))
 
+  test("revokes no key that opens other projects than the caller's", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const keys = yield* mixed(store)
+      const within = new Set([p1])
+      for (const key of keys) {
+        yield* Effect.ignore(store.revoke({ ...revocation(key), within }))
+      }
+      const revoked = (yield* store.list(all)).filter(({ revokedAt }) => revokedAt !== undefined)
+      expect(revoked.map(({ id }) => id)).toEqual([keys[1].id])
+      const error = yield* Effect.flip(store.revoke({ ...revocation(keys[2]), within }))
+      expect(error._tag).toBe("ApiKeyNotFound")
+    }))
+}
+
+/** Adds keys that open all projects, the first one, the second one, both, and none. */
+const mixed = Effect.fnUntraced(function* (store: ApiKeyStore["Service"]) {
+  const keys = [
+    { ...apiKey("all"), projects: "all" },
+    apiKey("one", p1),
+    apiKey("two", p2),
+    apiKey("both", p1, p2),
+    apiKey("none"),
+  ] as const
+  yield* Effect.forEach(keys, store.add)
+  return keys
+})
+
+const listTests = ({ test }: StoreTests): void => {
   test("lists all keys, oldest first, and those that were revoked", () =>
     Effect.gen(function* () {
       const store = yield* prepared
@@ -122,8 +196,66 @@ const revocationTests = ({ test }: StoreTests): void => {
         createdAt: at,
       }))
       yield* Effect.forEach(keys, store.add)
-      yield* Effect.forEach(keys, ({ id }) => store.revoke(id, 9))
-      expect(yield* store.list).toEqual(keys.map((key) => ({ ...key, revokedAt: 9 })))
+      yield* Effect.forEach(keys, (key) => store.revoke(revocation(key, 9)))
+      expect(yield* store.list(all)).toEqual(keys.map((key) => ({ ...key, revokedAt: 9 })))
+    }))
+
+  test("lists keys in pages", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const keys = ["one", "two", "three", "four", "five"].map((token) => apiKey(token, p1))
+      yield* Effect.forEach(keys, store.add)
+      const idsAfter = (after: ApiKey | undefined, limit = 2) =>
+        Effect.map(store.list({ ...all, after: after?.id, limit }), (page) =>
+          page.map(({ id }) => id),
+        )
+      const ids = keys.map(({ id }) => id)
+      expect(yield* idsAfter(undefined)).toEqual(ids.slice(0, 2))
+      expect(yield* idsAfter(keys[1])).toEqual(ids.slice(2, 4))
+      expect(yield* idsAfter(keys[3])).toEqual(ids.slice(4))
+      expect(yield* idsAfter(keys[4])).toEqual([])
+      expect(yield* idsAfter(apiKey("unknown"))).toEqual([])
+    }))
+
+  test.each<readonly [string, Within, ReadonlyArray<number>]>([
+    ["the first project", new Set([p1]), [1]],
+    ["two projects", new Set([p1, p2]), [1, 2, 3]],
+    ["a project that does not exist", new Set(["nowhere"]), []],
+    ["no project", new Set(), []],
+    ["all projects", "all", [0, 1, 2, 3, 4]],
+  ])("lists the keys within %s", ([_name, within, expected]) =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const keys = yield* mixed(store)
+      const listed = yield* store.list({ ...all, within })
+      expect(listed).toEqual(keys.filter((_, index) => expected.includes(index)))
+      const page = yield* store.list({ ...all, limit: 2, within })
+      expect(page).toEqual(listed.slice(0, 2))
+    }),
+  )
+}
+
+const useTests = ({ test }: StoreTests): void => {
+  test("records the last use of keys, and changes nothing else", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const keys = [apiKey("one", p1), apiKey("two", p1), apiKey("three", p1)] as const
+      yield* Effect.forEach(keys, store.add)
+      yield* store.touch(new Map([[keys[0].id, 7]]))
+      yield* store.touch(
+        new Map([
+          [keys[0].id, 6],
+          [keys[1].id, 8],
+          [ApiKeyId("unknown"), 9],
+        ]),
+      )
+      expect(yield* store.list(all)).toEqual([
+        { ...keys[0], lastUsedAt: 7 },
+        { ...keys[1], lastUsedAt: 8 },
+        keys[2],
+      ])
+      yield* store.touch(new Map([[keys[0].id, 10]]))
+      expect(yield* store.find(keys[0].digest)).toEqual({ ...keys[0], lastUsedAt: 10 })
     }))
 }
 
@@ -135,8 +267,8 @@ const transactionTests = ({ transactional }: StoreTests): void => {
       yield* store.add(key)
       yield* undone(store.add(apiKey("a token", p2)))
       yield* undone(store.add(apiKey("another", p1)))
-      yield* undone(store.revoke(key.id, 5))
-      expect(yield* store.list).toEqual([key])
+      yield* undone(store.revoke(revocation(key)))
+      expect(yield* store.list(all)).toEqual([key])
     }),
   )
 }
@@ -146,5 +278,7 @@ export const apiKeyStoreSuite = (on: StoreTests): void => {
   on.test("responds to a ping", () => ApiKeyStore.use((store) => store.ping))
   addTests(on)
   revocationTests(on)
+  listTests(on)
+  useTests(on)
   transactionTests(on)
 }

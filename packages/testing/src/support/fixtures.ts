@@ -63,8 +63,11 @@ export const webhook = (projectId: ProjectId): StoredWebhook => {
 export const apiKey = (token: string, ...projects: ReadonlyArray<ProjectId>): ApiKey => ({
   id: ApiKeyId(crypto.randomUUID()),
   digest: digest(token),
+  role: "client",
+  name: undefined,
   projects: new Set(projects),
   createdAt: 0,
   expiresAt: undefined,
   revokedAt: undefined,
+  lastUsedAt: undefined,
 })

@@ -2,24 +2,32 @@
 
 import type { ApiKey, ApiKeyId, TokenDigest } from "@tenure/core/ApiKey"
 import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
+import type { ProjectId } from "@tenure/core/Project"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { mutantsOf } from "./Mutant.ts"
 
 type Store = ApiKeyStore["Service"]
 
+/** A page with all keys. */
+const all = { after: undefined, limit: 1000, within: "all" } as const
+
 /** Changes keys as they are read. */
 const reading =
   (change: (key: ApiKey) => ApiKey) =>
-  ({ find, list }: Store): Partial<Store> => ({
+  ({ find, list }: Pick<Store, "find" | "list">): Pick<Store, "find" | "list"> => ({
     find: (digest) => Effect.map(find(digest), (key) => key && change(key)),
-    list: Effect.map(list, (keys) => keys.map(change)),
+    list: (page) => Effect.map(list(page), (keys) => keys.map(change)),
   })
+
+const idsOf = (projects: ApiKey["projects"]): Iterable<ProjectId> =>
+  projects === "all" ? [] : projects
 
 /** Opens the projects of a key one by one. */
 const oneByOne = Effect.fnUntraced(function* (add: Store["add"], key: ApiKey) {
   let stored = key
-  for (const project of key.projects) stored = yield* add({ ...key, projects: new Set([project]) })
+  for (const project of idsOf(key.projects))
+    stored = yield* add({ ...key, projects: new Set([project]) })
   return stored
 })
 
@@ -31,11 +39,12 @@ export const apiKeys = mutantsOf(ApiKeyStore, {
   })),
 
   "lists the newest first": ({ list }) => ({
-    list: Effect.map(list, (keys) => keys.toReversed()),
+    list: (page) => Effect.map(list(page), (keys) => keys.toReversed()),
   }),
 
   "does not list keys that were revoked": ({ list }) => ({
-    list: Effect.map(list, (keys) => keys.filter(({ revokedAt }) => revokedAt === undefined)),
+    list: (page) =>
+      Effect.map(list(page), (keys) => keys.filter(({ revokedAt }) => revokedAt === undefined)),
   }),
 
   "does not find keys that were revoked": ({ find }) => ({
@@ -98,7 +107,10 @@ export const apiKeys = mutantsOf(ApiKeyStore, {
         const known = yield* find(key.digest)
         yield* Effect.yieldNow
         const stored = yield* add(key)
-        merged.set(key.digest, new Set([...(known?.projects ?? []), ...key.projects]))
+        merged.set(
+          key.digest,
+          new Set([...idsOf(known?.projects ?? new Set()), ...idsOf(key.projects)]),
+        )
         return stored
       }),
       find: (digest) =>
@@ -131,9 +143,9 @@ export const apiKeys = mutantsOf(ApiKeyStore, {
   "keeps the time of the last revocation": ({ find, revoke }) => {
     const times = new Map<ApiKeyId, number>()
     return {
-      revoke: (keyId, at) => {
-        times.set(keyId, at)
-        return revoke(keyId, at)
+      revoke: (revocation) => {
+        times.set(revocation.keyId, revocation.at)
+        return revoke(revocation)
       },
       find: (digest) =>
         Effect.map(find(digest), (key) => key && { ...key, revokedAt: times.get(key.id) }),
@@ -141,18 +153,106 @@ export const apiKeys = mutantsOf(ApiKeyStore, {
   },
 
   "revokes unknown keys": ({ revoke }) => ({
-    revoke: (keyId, at) => Effect.ignore(revoke(keyId, at)),
+    revoke: (revocation) => Effect.ignore(revoke(revocation)),
   }),
 
   "revokes all keys of a project": ({ list, revoke }) => ({
-    revoke: Effect.fnUntraced(function* (keyId, at) {
-      yield* revoke(keyId, at)
-      const keys = yield* list
-      const revoked = keys.find(({ id }) => id === keyId)
-      const others = keys.filter(({ projects }) =>
-        [...projects].some((project) => revoked?.projects.has(project)),
+    revoke: Effect.fnUntraced(function* (revocation) {
+      yield* revoke(revocation)
+      const keys = yield* list(all)
+      const revoked = keys.find(({ id }) => id === revocation.keyId)
+      const others = keys.filter(
+        ({ projects }) =>
+          String([...idsOf(projects)]) === String([...idsOf(revoked?.projects ?? "all")]),
       )
-      yield* Effect.forEach(others, ({ id }) => revoke(id, at))
+      yield* Effect.forEach(others, ({ id }) => revoke({ ...revocation, keyId: id }))
+    }),
+  }),
+
+  "revokes keys that open further projects": ({ revoke }) => ({
+    revoke: (revocation) => revoke({ ...revocation, within: "all" }),
+  }),
+
+  "lists keys that open further projects": ({ list }) => ({
+    list: ({ after, limit, within }) =>
+      Effect.map(list({ ...all, after }), (keys) =>
+        keys
+          .filter(
+            ({ projects }) =>
+              within === "all" ||
+              projects === "all" ||
+              [...projects].some((project) => within.has(project)),
+          )
+          .slice(0, limit),
+      ),
+  }),
+
+  "lists keys without projects to everybody": ({ list }) => ({
+    list: ({ after, limit, within }) =>
+      Effect.map(list({ ...all, after }), (keys) =>
+        keys
+          .filter(
+            ({ projects }) =>
+              within === "all" ||
+              (projects !== "all" && [...projects].every((project) => within.has(project))),
+          )
+          .slice(0, limit),
+      ),
+  }),
+
+  "takes the page before it leaves out what the caller may not see": ({ list }) => ({
+    list: (page) =>
+      Effect.flatMap(list({ ...page, within: "all" }), (keys) =>
+        Effect.map(list({ ...all, within: page.within }), (visible) =>
+          visible.filter(({ id }) => keys.some((key) => key.id === id)),
+        ),
+      ),
+  }),
+
+  "lists more than the limit": ({ list }) => ({
+    list: (page) => list({ ...page, limit: page.limit + 1 }),
+  }),
+
+  "lists from the start after a key that does not exist": ({ list }) => ({
+    list: Effect.fnUntraced(function* (page) {
+      const isKnown = (yield* list(all)).some(({ id }) => id === page.after)
+      return yield* list({ ...page, after: isKnown ? page.after : undefined })
+    }),
+  }),
+
+  "forgets the role of a key": reading((key) => ({ ...key, role: "client" })),
+
+  "forgets the name of a key": reading((key) => ({ ...key, name: undefined })),
+
+  "forgets that a key opens all projects": reading((key) =>
+    key.projects === "all" ? { ...key, projects: new Set() } : key,
+  ),
+
+  "opens projects to a key with another role": ({ add, find }) => ({
+    add: Effect.fnUntraced(function* (key) {
+      const known = yield* find(key.digest)
+      return yield* add({ ...key, role: known?.role ?? key.role })
+    }),
+  }),
+
+  "forgets the last use of a key": reading((key) => ({ ...key, lastUsedAt: undefined })),
+
+  "records an earlier use": ({ find, list, touch }) => {
+    const uses = new Map<ApiKeyId, number>()
+    const latest = (key: ApiKey) => ({ ...key, lastUsedAt: uses.get(key.id) ?? key.lastUsedAt })
+    return {
+      ...reading(latest)({ find, list }),
+      touch: (used) => {
+        for (const [id, at] of used) uses.set(id, at)
+        return touch(used)
+      },
+    }
+  },
+
+  "takes the use of one key for that of all": ({ list, touch }) => ({
+    touch: Effect.fnUntraced(function* (uses) {
+      const at = Math.max(...uses.values())
+      yield* touch(new Map((yield* list(all)).map(({ id }) => [id, at])))
     }),
   }),
 })
