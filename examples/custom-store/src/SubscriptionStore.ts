@@ -164,11 +164,11 @@ const make = Effect.gen(function* () {
   return MembershipStore.of({
     ping,
 
-    createProject: (projectId) =>
+    createProject: (projectId, occasion) =>
       inOneStep(
         Effect.andThen(
           sql`INSERT INTO accounts (id) VALUES (${projectId}) ON CONFLICT DO NOTHING`,
-          createProject(projectId),
+          createProject(projectId, occasion),
         ),
       ),
 

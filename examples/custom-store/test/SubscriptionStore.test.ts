@@ -21,7 +21,7 @@ import * as SubscriptionStore from "../src/SubscriptionStore.ts"
 // A property makes new stores for each of its runs.
 vi.setConfig({ testTimeout: 30_000 })
 
-const { change, in2027, in2028, in2029, p1, u1, u2, u3 } = Fixture
+const { change, in2027, in2028, in2029, occasion, p1, u1, u2, u3 } = Fixture
 
 const server = await startPostgres({ settings: { fsync: "off" } })
 afterAll(() => server.stop())
@@ -56,10 +56,10 @@ const test = <A, E>(name: string, run: Effect.Effect<A, E, Stores | PgClient.PgC
   it.live(name, () =>
     Effect.gen(function* () {
       const store = yield* MembershipStore
-      yield* store.createProject(p1)
+      yield* store.createProject(p1, occasion)
       yield* store.grant({ ...change(p1), userId: u1, endDate: in2027 })
       yield* store.grant({ ...change(p1), userId: u2, endDate: in2027 })
-      yield* (yield* WebhookStore).add(Fixture.webhook(p1), 50)
+      yield* (yield* WebhookStore).add(Fixture.webhook(p1), 50, occasion)
       return yield* run
     }).pipe(Effect.provide(stores)),
   )
@@ -179,7 +179,7 @@ describe("while the database does not answer", () => {
       yield* signal("STOP")
       const all: ReadonlyArray<Change> = [
         ...changesOf(store),
-        store.createProject(p1),
+        store.createProject(p1, occasion),
         store.find(p1, u1),
         store.list(p1, { after: undefined, limit: 1 }),
         store.history(p1, { userId: undefined, limit: 1 }),

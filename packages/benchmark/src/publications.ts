@@ -1,6 +1,7 @@
 /** Publications to many webhooks, on stores without a dispatcher. */
 
 import { MembershipStore } from "@tenure/core/MembershipStore"
+import * as Origin from "@tenure/core/Origin"
 import { Outbox } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
 import { StoredSecret } from "@tenure/core/StoredSecret"
@@ -33,9 +34,9 @@ const fill = Effect.fnUntraced(function* (counts: ReadonlyArray<number>) {
   const webhooks = yield* WebhookStore
   for (const count of counts) {
     const projectId = projectOf(count)
-    yield* projects.createProject(projectId)
+    yield* projects.createProject(projectId, { origin: Origin.host, at: 0 })
     for (let index = 0; index < count; index++) {
-      yield* webhooks.add(webhookOf(projectId, index), count)
+      yield* webhooks.add(webhookOf(projectId, index), count, { origin: Origin.host, at: 0 })
     }
   }
 })

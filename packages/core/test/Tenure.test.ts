@@ -1,5 +1,6 @@
 import { emptyBody } from "@tenure/core/ApiRequest"
 import { MembershipStore } from "@tenure/core/MembershipStore"
+import type * as Origin from "@tenure/core/Origin"
 import { ProjectId } from "@tenure/core/Project"
 import { RateLimitStore } from "@tenure/core/RateLimitStore"
 import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
@@ -319,7 +320,8 @@ describe("stores", () => {
       MembershipStore,
       Effect.map(MembershipStore, (store) => ({
         ...store,
-        createProject: (id: ProjectId) => store.createProject(ProjectId(`my-${id}`)),
+        createProject: (id: ProjectId, occasion: Origin.Occasion) =>
+          store.createProject(ProjectId(`my-${id}`), occasion),
       })),
     )
     const made = await Tenure.make({ stores: [memory(), renaming] })

@@ -20,7 +20,7 @@ import { clientLayer, execute, sql } from "./harness.ts"
 const schema = "audit_retention"
 const name = `"${schema}"`
 const dayMillis = 86_400_000
-const { p1 } = Fixture
+const { occasion, p1 } = Fixture
 const userId = UserId("1001")
 
 beforeEach(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)))
@@ -44,7 +44,7 @@ const onStores = <A, E>(title: string, test: Effect.Effect<A, E, Stores | PgClie
       yield* createPart(9)
       yield* continueIn(9)
       const memberships = yield* MembershipStore
-      yield* memberships.createProject(p1)
+      yield* memberships.createProject(p1, occasion)
       yield* memberships.grant({ ...Fixture.change(p1), userId, endDate: EndDate(0) })
       return yield* test
     }).pipe(Effect.provide(Layer.provideMerge(Layer.fresh(layer({ schema })), clientLayer()))),

@@ -15,7 +15,7 @@ import { clientLayer } from "./harness.ts"
 import { blocked, holding, testsOn } from "./locking.ts"
 
 const schema = "contention"
-const { in2027, in2028, in2029, p1, p2, u1, u2, u3 } = Fixture
+const { in2027, in2028, in2029, occasion, p1, p2, u1, u2, u3 } = Fixture
 
 const onStores = testsOn(schema)
 
@@ -103,7 +103,7 @@ describe("a project that somebody has locked", () => {
           ...Fixture.change(projectId),
           memberships: [{ userId: u3, endDate: in2028 }],
         }),
-        webhooks.add(Fixture.webhook(projectId), 100),
+        webhooks.add(Fixture.webhook(projectId), 100, occasion),
         extend(projectId, u1),
         extend(projectId, u2),
       ]
@@ -184,7 +184,9 @@ describe("webhooks with ready deliveries", () => {
     Effect.gen(function* () {
       const store = yield* WebhookStore
       const outbox = yield* Outbox
-      yield* Effect.forEach(Array.from({ length: 40 }), () => store.add(Fixture.webhook(p1), 100))
+      yield* Effect.forEach(Array.from({ length: 40 }), () =>
+        store.add(Fixture.webhook(p1), 100, occasion),
+      )
       yield* outbox.publish(Fixture.event(p1))
       yield* outbox.publish(Fixture.event(p1))
       const claims: Array<Claim> = []
@@ -222,7 +224,7 @@ describe("a webhook beside more than a thousand that fail", () => {
       const outbox = yield* Outbox
       yield* addFailing(1100)
       const webhook = Fixture.webhook(p2)
-      yield* (yield* WebhookStore).add(webhook, 50)
+      yield* (yield* WebhookStore).add(webhook, 50, occasion)
       yield* outbox.publish(Fixture.event(p2))
       // Failing webhooks have all the attempts that they may have.
       const claim = outbox.claim({
@@ -247,7 +249,7 @@ describe("an attempt whose response PostgreSQL cannot store", () => {
     Effect.gen(function* () {
       const outbox = yield* Outbox
       const webhook = Fixture.webhook(p1)
-      yield* (yield* WebhookStore).add(webhook, 50)
+      yield* (yield* WebhookStore).add(webhook, 50, occasion)
       yield* outbox.publish(Fixture.event(p1))
       const { claims } = yield* outbox.claim({
         limit: 1,

@@ -16,13 +16,13 @@ import { settle, settleParams, type SettledRow } from "../src/outbox/settle.sql.
 import { claimAll, clientLayer, execute, sql } from "./harness.ts"
 
 const schema = "ends"
-const { p1 } = Fixture
+const { occasion, p1 } = Fixture
 const webhook = Fixture.webhook(p1)
 
 const prepared = Layer.effectDiscard(
   Effect.gen(function* () {
-    yield* (yield* MembershipStore).createProject(p1)
-    yield* (yield* WebhookStore).add(webhook, 50)
+    yield* (yield* MembershipStore).createProject(p1, occasion)
+    yield* (yield* WebhookStore).add(webhook, 50, occasion)
     const outbox = yield* Outbox
     yield* outbox.publish(Fixture.event(p1))
     yield* outbox.publish(Fixture.event(p1))

@@ -15,7 +15,7 @@ import fc from "fast-check"
 import { afterAll, beforeEach, describe, expect, it } from "vitest"
 import { clientLayer, execute } from "./harness.ts"
 
-const { change, date, p1 } = Fixture
+const { change, date, occasion, p1 } = Fixture
 const schema = "linearizability"
 const users = [UserId("1"), UserId("2")]
 
@@ -154,7 +154,9 @@ describe("concurrent operations", () => {
   it("are linearizable", async () => {
     const [first] = processes
     const inFirst = first ?? expect.fail("no process")
-    await inFirst.runPromise(Effect.flatMap(MembershipStore, (store) => store.createProject(p1)))
+    await inFirst.runPromise(
+      Effect.flatMap(MembershipStore, (store) => store.createProject(p1, occasion)),
+    )
     const read = Effect.gen(function* () {
       const store = yield* MembershipStore
       const members = yield* store.list(p1, { after: undefined, limit: 10 })

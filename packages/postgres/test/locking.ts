@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { clientLayer, execute } from "./harness.ts"
 
-const { in2027, p1, p2, u1, u2 } = Fixture
+const { in2027, occasion, p1, p2, u1, u2 } = Fixture
 
 /** Empties the schema of a file before each test. Returns how to declare a test on it. */
 export const testsOn = (schema: string) => {
@@ -26,7 +26,7 @@ export const testsOn = (schema: string) => {
       Effect.gen(function* () {
         const store = yield* MembershipStore
         for (const projectId of [p1, p2]) {
-          yield* store.createProject(projectId)
+          yield* store.createProject(projectId, occasion)
           for (const userId of [u1, u2]) {
             yield* store.grant({ ...Fixture.change(projectId), userId, endDate: in2027 })
           }

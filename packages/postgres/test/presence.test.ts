@@ -18,7 +18,7 @@ import { afterEach, beforeEach, describe, expect, inject, it } from "vitest"
 import { clientLayer, execute } from "./harness.ts"
 
 const schema = "presence"
-const { p1 } = Fixture
+const { occasion, p1 } = Fixture
 const webhook = Fixture.webhook(p1)
 const ref = { projectId: p1, webhookId: webhook.id }
 
@@ -72,8 +72,8 @@ const publish = (url = webhook.url, count = 1) =>
   here.run(
     Effect.gen(function* () {
       const outbox = yield* Outbox
-      yield* (yield* MembershipStore).createProject(p1)
-      yield* (yield* WebhookStore).add({ ...webhook, url }, 50)
+      yield* (yield* MembershipStore).createProject(p1, occasion)
+      yield* (yield* WebhookStore).add({ ...webhook, url }, 50, occasion)
       for (let index = 0; index < count; index++) yield* outbox.publish(Fixture.event(p1))
     }),
   )

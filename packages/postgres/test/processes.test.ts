@@ -25,7 +25,7 @@ import { clientLayer, execute } from "./harness.ts"
 
 const schema = "processes"
 const projectId = "p1"
-const { date, in2027, in2028, in2029, p1, u1 } = Fixture
+const { date, in2027, in2028, in2029, occasion, p1, u1 } = Fixture
 
 const closing: Array<() => Promise<void>> = []
 
@@ -76,7 +76,7 @@ describe("an extension", () => {
     await one.runPromise(
       Effect.gen(function* () {
         const store = yield* MembershipStore
-        yield* store.createProject(p1)
+        yield* store.createProject(p1, occasion)
         yield* store.grant({ ...member, endDate: in2027 })
       }),
     )
@@ -114,7 +114,7 @@ describe("an extension", () => {
     const results = await stores.runPromise(
       Effect.gen(function* () {
         const store = yield* MembershipStore
-        yield* store.createProject(p1)
+        yield* store.createProject(p1, occasion)
         yield* store.grant({ ...Fixture.change(p1), userId: u1, endDate: in2027 })
         const extension = (requestId: string) =>
           Effect.exit(
@@ -138,7 +138,7 @@ describe("an extension", () => {
     const history = await stores.runPromise(
       Effect.gen(function* () {
         const store = yield* MembershipStore
-        yield* store.createProject(p1)
+        yield* store.createProject(p1, occasion)
         yield* store.grant({ ...Fixture.change(p1), userId: u1, endDate: in2027 })
         const extend = (endDate: Date) =>
           store.extend({
@@ -176,11 +176,13 @@ describe("a limit", () => {
 
   it("on the number of webhooks applies to all processes together", async () => {
     const stores = [startStores(), startStores()]
-    await stores[0]?.runPromise(Effect.flatMap(MembershipStore, (all) => all.createProject(p1)))
+    await stores[0]?.runPromise(
+      Effect.flatMap(MembershipStore, (all) => all.createProject(p1, occasion)),
+    )
     const added = await Promise.allSettled(
       Array.from({ length: 40 }, (_, index) =>
         stores[index % 2]?.runPromise(
-          Effect.flatMap(WebhookStore, (store) => store.add(Fixture.webhook(p1), 7)),
+          Effect.flatMap(WebhookStore, (store) => store.add(Fixture.webhook(p1), 7, occasion)),
         ),
       ),
     )
@@ -221,8 +223,8 @@ describe("a delivery", () => {
     await dying.runPromise(
       Effect.gen(function* () {
         const webhook = { ...Fixture.webhook(p1), url: receiver.url }
-        yield* (yield* MembershipStore).createProject(p1)
-        yield* (yield* WebhookStore).add(webhook, 50)
+        yield* (yield* MembershipStore).createProject(p1, occasion)
+        yield* (yield* WebhookStore).add(webhook, 50, occasion)
         const outbox = yield* Outbox
         yield* outbox.publish(Fixture.event(p1))
         const claimed = yield* outbox.claim({
@@ -298,8 +300,8 @@ describe("a publication", () => {
           const sql = yield* PgClient.PgClient
           const notifications = yield* sql.listen(`"${schema}".deliveries`)
           const publication = Effect.gen(function* () {
-            yield* (yield* MembershipStore).createProject(p1)
-            yield* (yield* WebhookStore).add(Fixture.webhook(p1), 50)
+            yield* (yield* MembershipStore).createProject(p1, occasion)
+            yield* (yield* WebhookStore).add(Fixture.webhook(p1), 50, occasion)
             yield* (yield* Outbox).publish(Fixture.event(p1))
           })
           yield* Effect.promise(() => telling.runPromise(publication))
@@ -317,10 +319,13 @@ describe("a process", () => {
       Effect.gen(function* () {
         const outbox = yield* Outbox
         const webhooks = yield* WebhookStore
-        yield* (yield* MembershipStore).createProject(p1)
-        yield* webhooks.add(Fixture.webhook(p1), 50)
+        yield* (yield* MembershipStore).createProject(p1, occasion)
+        yield* webhooks.add(Fixture.webhook(p1), 50, occasion)
         const remove = (webhook = Fixture.webhook(p1)) =>
-          Effect.andThen(webhooks.add(webhook, 50), webhooks.remove(p1, webhook.id))
+          Effect.andThen(
+            webhooks.add(webhook, 50, occasion),
+            webhooks.remove(p1, webhook.id, occasion),
+          )
         // It listens once it hears of a removal, and has heard of all once it hears of the last.
         yield* Effect.repeat(
           Effect.flatMap(remove(), () => outbox.nextChange),

@@ -19,7 +19,7 @@ import { claimAll, clientLayer, execute, sql } from "./harness.ts"
 
 const schema = "retention"
 const dayMillis = 86_400_000
-const { p1 } = Fixture
+const { occasion, p1 } = Fixture
 const webhook = Fixture.webhook(p1)
 const ref = { projectId: p1, webhookId: webhook.id }
 
@@ -29,8 +29,8 @@ beforeEach(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASC
 const onStores = <A, E>(name: string, test: Effect.Effect<A, E, Stores | PgClient.PgClient>) =>
   it.live(name, () =>
     Effect.gen(function* () {
-      yield* (yield* MembershipStore).createProject(p1)
-      yield* (yield* WebhookStore).add(webhook, 50)
+      yield* (yield* MembershipStore).createProject(p1, occasion)
+      yield* (yield* WebhookStore).add(webhook, 50, occasion)
       return yield* test
     }).pipe(Effect.provide(Layer.provideMerge(Layer.fresh(layer({ schema })), clientLayer()))),
   )

@@ -1,9 +1,9 @@
 /** What the operations share: the call that each performs, and reading its parts. */
 
 import * as Effect from "effect/Effect"
+import type { Origin } from "../base/Origin.ts"
 import { ProjectId } from "../base/Project.ts"
 import type { Principal } from "../keys/Identity.ts"
-import type { Origin } from "../memberships/Origin.ts"
 import type { ApiError } from "./ApiError.ts"
 import type { ApiRequest } from "./ApiRequest.ts"
 import type { Success } from "./Envelope.ts"

@@ -5,7 +5,7 @@ import { own } from "../base/Own.ts"
 import type { Webhook } from "../webhooks/Webhook.ts"
 import { Webhooks } from "../webhooks/Webhooks.ts"
 import * as WebhookUrl from "../webhooks/WebhookUrl.ts"
-import { bodyOf, idOf, type OperationsOn, projectOf } from "./Operation.ts"
+import { bodyOf, idOf, type OperationsOn, originOf, projectOf } from "./Operation.ts"
 
 const dataOf = ({ id, secret, url }: Webhook) => ({ url, id, secret })
 
@@ -32,13 +32,14 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       const projectId = yield* projectOf(call)
       const body = yield* bodyOf(call, maxBodyBytes)
       const url = yield* Effect.fromResult(WebhookUrl.decodeText(own(body, "url")))
-      const webhook = yield* webhooks.create({ projectId, url })
+      const webhook = yield* webhooks.create({ projectId, url }, originOf(call))
       return { message: "The webhook was created.", data: dataOf(webhook) }
     }),
 
     "webhooks.delete": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
-      yield* webhooks.delete({ projectId, webhookId: yield* idOf(call.params.webhook_id) })
+      const webhookId = yield* idOf(call.params.webhook_id)
+      yield* webhooks.delete({ projectId, webhookId }, originOf(call))
       return { message: "The webhook was deleted.", data: null }
     }),
   } satisfies OperationsOn<"webhooks">

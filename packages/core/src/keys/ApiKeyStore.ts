@@ -2,6 +2,7 @@
 
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
+import type { Occasion } from "../base/Origin.ts"
 import type { ProjectNotFound } from "../base/Project.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import type {
@@ -34,6 +35,7 @@ export class ApiKeyStore extends Context.Service<
      */
     readonly add: (
       key: ApiKey,
+      occasion: Occasion,
     ) => Effect.Effect<ApiKey, ProjectNotFound | ApiKeyRevoked | ApiKeyConflict | StoreUnavailable>
 
     /** Returns the key with a digest, even if it was revoked or has expired. */
@@ -43,11 +45,9 @@ export class ApiKeyStore extends Context.Service<
      * Revokes a key for good. Revoking it again changes nothing. Fails with `ApiKeyNotFound` if it is
      * not one of those that the caller may revoke.
      */
-    readonly revoke: (revocation: {
-      readonly keyId: ApiKeyId
-      readonly at: number
-      readonly within: Within
-    }) => Effect.Effect<void, ApiKeyNotFound | StoreUnavailable>
+    readonly revoke: (
+      revocation: Occasion & { readonly keyId: ApiKeyId; readonly within: Within },
+    ) => Effect.Effect<void, ApiKeyNotFound | StoreUnavailable>
 
     /**
      * Records when keys were used. An earlier use than the recorded one changes nothing, and neither

@@ -1,6 +1,5 @@
 /** The service for API keys: issues, revokes and lists them, and finds the key of a token. */
 
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
@@ -11,6 +10,7 @@ import * as Identifier from "../base/Identifier.ts"
 import type * as Instant from "../base/Instant.ts"
 import type { InvalidInput } from "../base/InvalidInput.ts"
 import * as Moment from "../base/Moment.ts"
+import * as Origin from "../base/Origin.ts"
 import { owned } from "../base/Own.ts"
 import { ProjectId, type ProjectNotFound } from "../base/Project.ts"
 import * as Setting from "../base/Setting.ts"
@@ -74,7 +74,8 @@ export interface Page {
 
 /**
  * Issues, revokes and lists API keys. Every method fails with `StoreUnavailable` if the store does
- * not answer.
+ * not answer. The methods that change keys take an origin, which the audit trail keeps: who asked for
+ * the change, and in which request.
  *
  * @example
  * ```ts
@@ -107,6 +108,7 @@ export class ApiKeys extends Context.Service<
      */
     readonly issue: (
       key: Issue,
+      origin?: Origin.Input,
     ) => Effect.Effect<
       Issued,
       | InvalidInput
@@ -118,7 +120,7 @@ export class ApiKeys extends Context.Service<
 
     /**
      * Revokes a key for good: at once in this process, and within `keyCacheLife` in others that share
-     * its store. Fails with `ApiKeyNotFound`.
+     * its store. Fails with `ApiKeyNotFound`, and with `InvalidInput` if the origin is invalid.
      *
      * @param within - revokes the key only if it opens at least one of these projects and no other, and
      *   otherwise fails as if there were none; `"all"` by default
@@ -126,7 +128,8 @@ export class ApiKeys extends Context.Service<
     readonly revoke: (
       keyId: string,
       within?: Within,
-    ) => Effect.Effect<void, ApiKey.ApiKeyNotFound | StoreUnavailable>
+      origin?: Origin.Input,
+    ) => Effect.Effect<void, InvalidInput | ApiKey.ApiKeyNotFound | StoreUnavailable>
 
     /**
      * Returns keys, including revoked and expired ones, oldest first. Fails with `InvalidInput` if an
@@ -205,7 +208,7 @@ const make = Effect.fnUntraced(function* ({ keyCacheLife }: Settings) {
   }
 
   return ApiKeys.of({
-    issue: Effect.fnUntraced(function* (input) {
+    issue: Effect.fnUntraced(function* (input, origin) {
       const {
         expiresAt,
         name,
@@ -213,7 +216,8 @@ const make = Effect.fnUntraced(function* ({ keyCacheLife }: Settings) {
         role = "client",
         token: given = makeToken(),
       } = owned(input)
-      const now = yield* Clock.currentTimeMillis
+      const occasion = yield* Origin.occasionOf(origin)
+      const { at: now } = occasion
       const token = yield* decodeToken(given)
       const digest = ApiKey.digest(token)
       const key: ApiKey.ApiKey = {
@@ -228,16 +232,16 @@ const make = Effect.fnUntraced(function* ({ keyCacheLife }: Settings) {
         lastUsedAt: undefined,
       }
       const { id } = yield* Effect.ensuring(
-        store.add(key),
+        store.add(key, occasion),
         Effect.sync(() => cache.invalidate(digest)),
       )
       return { id, token }
     }),
 
-    revoke: Effect.fnUntraced(function* (keyId, within = "all") {
+    revoke: Effect.fnUntraced(function* (keyId, within = "all", origin) {
       if (!ApiKey.ApiKeyId.is(keyId)) return yield* new ApiKey.ApiKeyNotFound({ keyId })
       yield* Effect.ensuring(
-        store.revoke({ keyId, at: yield* Clock.currentTimeMillis, within }),
+        store.revoke({ ...(yield* Origin.occasionOf(origin)), keyId, within }),
         Effect.sync(() => cache.invalidateKey(keyId)),
       )
     }),

@@ -2,10 +2,10 @@
 
 import type { Branded } from "effect/Brand"
 import * as Data from "effect/Data"
+import type { Origin } from "../base/Origin.ts"
 import type { ProjectId } from "../base/Project.ts"
 import { refined } from "../base/Refined.ts"
 import type { EndDate } from "./EndDate.ts"
-import type { Origin } from "./Origin.ts"
 import type { Reason } from "./Reason.ts"
 
 /** Identifier of a user: 1 to 64 decimal digits, compared as text (`7` and `07` are two users). */

@@ -2,23 +2,19 @@
 
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
+import type { Occasion } from "../base/Origin.ts"
 import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import type { Event } from "../events/Event.ts"
 import type { EndDate } from "./EndDate.ts"
 import type { AuditRow, Dated, Membership, MembershipNotFound, UserId } from "./Membership.ts"
-import type { Origin } from "./Origin.ts"
 import type { Reason } from "./Reason.ts"
 
 /** What all changes have in common. */
-export interface Change {
+export interface Change extends Occasion {
   readonly projectId: ProjectId
-  /** Who asked for the change and in which request, for the audit trail. */
-  readonly origin: Origin
   /** Why, for the audit trail; `undefined` if nobody said. */
   readonly reason: Reason | undefined
-  /** When it happens, in milliseconds since the epoch. */
-  readonly at: number
   /** The event to deliver to the webhooks of the project. */
   readonly event: Event
 }
@@ -67,7 +63,10 @@ export class MembershipStore extends Context.Service<
     readonly ping: Effect.Effect<void, StoreUnavailable>
 
     /** Creates a project. Does nothing if it exists. */
-    readonly createProject: (projectId: ProjectId) => Effect.Effect<void, StoreUnavailable>
+    readonly createProject: (
+      projectId: ProjectId,
+      occasion: Occasion,
+    ) => Effect.Effect<void, StoreUnavailable>
 
     /** Creates a membership, or sets the end date of an existing one. */
     readonly grant: (change: Grant) => Effect.Effect<void, ProjectNotFound | StoreUnavailable>

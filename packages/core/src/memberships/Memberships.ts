@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Argument from "../base/Argument.ts"
 import type { InvalidInput } from "../base/InvalidInput.ts"
+import * as Origin from "../base/Origin.ts"
 import { owned } from "../base/Own.ts"
 import type { ProjectNotFound } from "../base/Project.ts"
 import * as Setting from "../base/Setting.ts"
@@ -17,7 +18,6 @@ import * as EndDate from "./EndDate.ts"
 import * as Import from "./Import.ts"
 import { type AuditRow, type Membership, type MembershipNotFound, UserId } from "./Membership.ts"
 import { type Change, MembershipStore } from "./MembershipStore.ts"
-import * as Origin from "./Origin.ts"
 import { Reason } from "./Reason.ts"
 
 /** A user of a project. */
@@ -83,7 +83,10 @@ export class Memberships extends Context.Service<
   Memberships,
   {
     /** Creates a project. Does nothing if it exists. */
-    readonly createProject: (projectId: string) => Effect.Effect<void, Failure>
+    readonly createProject: (
+      projectId: string,
+      origin?: Origin.Input,
+    ) => Effect.Effect<void, Failure>
 
     /**
      * Creates a membership, or sets the end date of an existing one. The end date may be in the past.
@@ -204,8 +207,10 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
   })
 
   return Memberships.of({
-    createProject: (projectId) =>
-      Effect.flatMap(Argument.projectId(projectId), store.createProject),
+    createProject: Effect.fnUntraced(function* (projectId, origin) {
+      const occasion = yield* Origin.occasionOf(origin)
+      yield* store.createProject(yield* Argument.projectId(projectId), occasion)
+    }),
 
     grant: Effect.fnUntraced(function* (input, originInput = Origin.host) {
       const membership = owned(input)

@@ -2,6 +2,7 @@
 
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
+import type { Occasion } from "../base/Origin.ts"
 import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import type { StoredSecret } from "./StoredSecret.ts"
@@ -27,6 +28,7 @@ export class WebhookStore extends Context.Service<
     readonly add: (
       webhook: StoredWebhook,
       limit: number,
+      occasion: Occasion,
     ) => Effect.Effect<void, ProjectNotFound | WebhookLimitReached | StoreUnavailable>
 
     /** Returns the webhooks of a project, oldest first. */
@@ -48,6 +50,7 @@ export class WebhookStore extends Context.Service<
       projectId: ProjectId,
       webhookId: WebhookId,
       rotation: { readonly secret: StoredSecret; readonly previousUntil: number },
+      occasion: Occasion,
     ) => Effect.Effect<void, WebhookNotFound | StoreUnavailable>
 
     /** Adds a signing key to a webhook that has none. Returns the key that the webhook has. */
@@ -55,12 +58,14 @@ export class WebhookStore extends Context.Service<
       projectId: ProjectId,
       webhookId: WebhookId,
       key: StoredSecret,
+      occasion: Occasion,
     ) => Effect.Effect<StoredSecret, WebhookNotFound | StoreUnavailable>
 
     /** Enables a webhook, as if no attempt for it had been made. Does nothing if it is enabled. */
     readonly enable: (
       projectId: ProjectId,
       webhookId: WebhookId,
+      occasion: Occasion,
     ) => Effect.Effect<void, WebhookNotFound | StoreUnavailable>
 
     /**
@@ -70,6 +75,7 @@ export class WebhookStore extends Context.Service<
     readonly remove: (
       projectId: ProjectId,
       webhookId: WebhookId,
+      occasion: Occasion,
     ) => Effect.Effect<void, WebhookNotFound | StoreUnavailable>
   }
 >()("@tenure/core/WebhookStore") {}

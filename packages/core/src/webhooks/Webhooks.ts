@@ -8,6 +8,7 @@ import * as Layer from "effect/Layer"
 import * as Argument from "../base/Argument.ts"
 import type * as Instant from "../base/Instant.ts"
 import type { InvalidInput } from "../base/InvalidInput.ts"
+import * as Origin from "../base/Origin.ts"
 import { owned } from "../base/Own.ts"
 import type { ProjectNotFound } from "../base/Project.ts"
 import * as Setting from "../base/Setting.ts"
@@ -89,6 +90,9 @@ export interface DeliveriesPage extends WebhookIds {
  * `InvalidInput` if an argument is invalid and with `StoreUnavailable` if the store does not answer, or
  * if secrets are encrypted and the key is not available.
  *
+ * The methods that change webhooks take an origin: who asked for the change and in which request. The
+ * audit trail keeps it.
+ *
  * @example
  * ```ts
  * import { Webhooks } from "@tenure/core/Webhooks"
@@ -112,6 +116,7 @@ export class Webhooks extends Context.Service<
      */
     readonly create: (
       webhook: NewWebhook,
+      origin?: Origin.Input,
     ) => Effect.Effect<
       Webhook,
       Failure | WebhookUrl.InvalidWebhookUrl | WebhookLimitReached | ProjectNotFound
@@ -134,7 +139,10 @@ export class Webhooks extends Context.Service<
      * Deletes a webhook, cancels its deliveries and aborts its attempts in flight. No attempt starts
      * afterwards. Fails with `WebhookNotFound`.
      */
-    readonly delete: (webhook: WebhookIds) => Effect.Effect<void, Failure | WebhookNotFound>
+    readonly delete: (
+      webhook: WebhookIds,
+      origin?: Origin.Input,
+    ) => Effect.Effect<void, Failure | WebhookNotFound>
 
     /**
      * Replaces the secret of a webhook and returns the new one. For a time the old one signs as well,
@@ -144,6 +152,7 @@ export class Webhooks extends Context.Service<
      */
     readonly rotateSecret: (
       webhook: WebhookIds & { readonly keepOldFor?: Setting.Length | undefined },
+      origin?: Origin.Input,
     ) => Effect.Effect<WebhookSignature.Secret, Failure | WebhookNotFound>
 
     /**
@@ -152,13 +161,17 @@ export class Webhooks extends Context.Service<
      */
     readonly addSigningKey: (
       webhook: WebhookIds,
+      origin?: Origin.Input,
     ) => Effect.Effect<WebhookSignature.VerificationKey, Failure | WebhookNotFound>
 
     /**
      * Enables a webhook that was disabled. Deliveries that failed in the meantime can be replayed.
      * Fails with `WebhookNotFound`.
      */
-    readonly enable: (webhook: WebhookIds) => Effect.Effect<void, Failure | WebhookNotFound>
+    readonly enable: (
+      webhook: WebhookIds,
+      origin?: Origin.Input,
+    ) => Effect.Effect<void, Failure | WebhookNotFound>
 
     /**
      * Sends the event `webhook.ping` to one webhook, and returns the id of the event. Fails with
@@ -279,8 +292,9 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
     WebhookSignature.secretFromBytes(crypto.getRandomValues(new Uint8Array(32)))
 
   return Webhooks.of({
-    create: Effect.fnUntraced(function* (input) {
+    create: Effect.fnUntraced(function* (input, origin) {
       const { eventTypes, projectId, url } = owned(input)
+      const occasion = yield* Origin.occasionOf(origin)
       const webhook: Webhook = {
         id: WebhookId(crypto.randomUUID()),
         projectId: yield* Argument.projectId(projectId),
@@ -289,7 +303,7 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
         previous: undefined,
         signingKey: undefined,
         eventTypes: yield* decodeEventTypes(eventTypes),
-        createdAt: yield* Clock.currentTimeMillis,
+        createdAt: occasion.at,
         disabledAt: undefined,
       }
       const owner = { projectId: webhook.projectId, webhookId: webhook.id }
@@ -297,6 +311,7 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
       yield* store.add(
         { ...webhook, secret, previous: undefined, signingKey: undefined },
         maxPerProject,
+        occasion,
       )
       return webhook
     }),
@@ -314,38 +329,41 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
       return { ...webhook, failures, failingSince }
     }),
 
-    delete: Effect.fnUntraced(function* (ids) {
+    delete: Effect.fnUntraced(function* (ids, origin) {
       const { projectId, webhookId } = yield* decodeIds(ids)
+      const occasion = yield* Origin.occasionOf(origin)
       // The webhook may have been removed even if the store does not say so.
-      yield* store.remove(projectId, webhookId).pipe(
+      yield* store.remove(projectId, webhookId, occasion).pipe(
         Effect.tap(() => dispatcher.cancel(webhookId)),
         Effect.tapErrorTag("StoreUnavailable", () => dispatcher.cancel(webhookId)),
         Effect.uninterruptible,
       )
     }),
 
-    rotateSecret: Effect.fnUntraced(function* (rotation) {
+    rotateSecret: Effect.fnUntraced(function* (rotation, origin) {
       const { keepOldFor = "24 hours", ...ids } = owned(rotation)
       const { projectId, webhookId } = yield* decodeIds(ids)
       const kept = yield* Argument.read("keepOldFor", secretLife, keepOldFor)
       const secret = freshSecret()
-      const previousUntil = (yield* Clock.currentTimeMillis) + kept
+      const occasion = yield* Origin.occasionOf(origin)
+      const previousUntil = occasion.at + kept
       const sealed = yield* asUnavailable(encryption.seal({ projectId, webhookId }, secret))
-      yield* store.rotateSecret(projectId, webhookId, { secret: sealed, previousUntil })
+      yield* store.rotateSecret(projectId, webhookId, { secret: sealed, previousUntil }, occasion)
       return secret
     }),
 
-    addSigningKey: Effect.fnUntraced(function* (ids) {
+    addSigningKey: Effect.fnUntraced(function* (ids, origin) {
       const owner = yield* decodeIds(ids)
+      const occasion = yield* Origin.occasionOf(origin)
       const fresh = yield* WebhookSignature.generateSigningKey
       const sealed = yield* encryption.seal(owner, fresh)
-      const stored = yield* store.addSigningKey(owner.projectId, owner.webhookId, sealed)
+      const stored = yield* store.addSigningKey(owner.projectId, owner.webhookId, sealed, occasion)
       return WebhookSignature.verificationKeyOf(yield* encryption.signingKey(owner, stored))
     }, asUnavailable),
 
-    enable: Effect.fnUntraced(function* (ids) {
+    enable: Effect.fnUntraced(function* (ids, origin) {
       const { projectId, webhookId } = yield* decodeIds(ids)
-      yield* store.enable(projectId, webhookId)
+      yield* store.enable(projectId, webhookId, yield* Origin.occasionOf(origin))
     }),
 
     deliveries: Effect.fnUntraced(function* (page) {

@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { ApiKeys, type Issue, type Options, options as keyOptions } from "@tenure/core/ApiKeys"
 import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
 import { MembershipStore } from "@tenure/core/MembershipStore"
+import * as Origin from "@tenure/core/Origin"
 import { ProjectId } from "@tenure/core/Project"
 import * as Setting from "@tenure/core/Setting"
 import { memory } from "@tenure/memory"
@@ -43,7 +44,7 @@ const withKeys = <A, E>(
 ) => {
   const { layer, state } = watchedStore()
   return Effect.gen(function* () {
-    yield* (yield* MembershipStore).createProject(ProjectId("p1"))
+    yield* (yield* MembershipStore).createProject(ProjectId("p1"), { origin: Origin.host, at: 0 })
     return yield* test(yield* ApiKeys, state)
   }).pipe(
     Effect.provide(Layer.provideMerge(ApiKeys.layer(Setting.readSync(keyOptions, options)), layer)),
@@ -261,7 +262,7 @@ describe("the cache of keys", () => {
       Effect.gen(function* () {
         const { id } = yield* keys.issue(aKey)
         yield* keys.authenticate("a token")
-        yield* (yield* ApiKeyStore).revoke({ keyId: id, at: 0, within: "all" })
+        yield* (yield* ApiKeyStore).revoke({ origin: Origin.host, keyId: id, at: 0, within: "all" })
         expect((yield* keys.authenticate("a token"))?.id).toBe(id)
         yield* TestClock.adjust("10 seconds")
         expect(yield* keys.authenticate("a token")).toBeUndefined()

@@ -4,6 +4,7 @@ import { ApiKeys } from "@tenure/core/ApiKeys"
 import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
 import * as Faults from "@tenure/core/Faults"
 import { MembershipStore } from "@tenure/core/MembershipStore"
+import * as Origin from "@tenure/core/Origin"
 import { ProjectId } from "@tenure/core/Project"
 import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import { memory } from "@tenure/memory"
@@ -37,7 +38,7 @@ const withKeys = <A, E>(
     Layer.provide(Faults.layer({ onError: ({ message }) => state.faults.push(message) })),
   )
   return Effect.gen(function* () {
-    yield* (yield* MembershipStore).createProject(ProjectId("p1"))
+    yield* (yield* MembershipStore).createProject(ProjectId("p1"), { origin: Origin.host, at: 0 })
     return yield* test(yield* ApiKeys, state)
   }).pipe(Effect.provide(layer))
 }

@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import type { Event } from "@tenure/core/Event"
 import * as Hooks from "@tenure/core/Hooks"
 import { MembershipStore } from "@tenure/core/MembershipStore"
+import * as Origin from "@tenure/core/Origin"
 import { Outbox } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
 import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
@@ -292,7 +293,9 @@ describe("fairness", () => {
       ({ sent }) =>
         Effect.gen(function* () {
           const { createProject } = yield* MembershipStore
-          yield* Effect.forEach(hanging, createProject)
+          yield* Effect.forEach(hanging, (project) =>
+            createProject(project, { origin: Origin.host, at: 0 }),
+          )
           yield* Effect.forEach(hanging, (project) =>
             Effect.forEach(urls, (one) => addWebhook(one, project)),
           )
@@ -339,7 +342,9 @@ describe("fairness", () => {
         ({ sent }) =>
           Effect.gen(function* () {
             const { createProject } = yield* MembershipStore
-            yield* Effect.forEach(projects, createProject)
+            yield* Effect.forEach(projects, (project) =>
+              createProject(project, { origin: Origin.host, at: 0 }),
+            )
             yield* Effect.forEach(projects, (project) => addWebhook(url, project))
             yield* Effect.forEach(projects, (project) => publishTo(project))
             // Every webhook has failed once, and each has a retry that is due.
@@ -362,7 +367,9 @@ describe("fairness", () => {
       ({ sent }) =>
         Effect.gen(function* () {
           const { createProject } = yield* MembershipStore
-          yield* Effect.forEach(projects, createProject)
+          yield* Effect.forEach(projects, (project) =>
+            createProject(project, { origin: Origin.host, at: 0 }),
+          )
           yield* Effect.forEach(projects, (project) => addWebhook(url, project))
           yield* Effect.forEach(projects, (project) => publishTo(project))
           yield* settled

@@ -8,6 +8,7 @@ import {
 } from "@tenure/core/Encryption"
 import { layer as faultsLayer } from "@tenure/core/Faults"
 import * as Keyring from "@tenure/core/Keyring"
+import * as Origin from "@tenure/core/Origin"
 import { ProjectId } from "@tenure/core/Project"
 import * as Setting from "@tenure/core/Setting"
 import { StoredSecret } from "@tenure/core/StoredSecret"
@@ -274,7 +275,7 @@ describe("webhooks with encryption", () => {
           const store = yield* WebhookStore
           const secretOf = StoredSecret("enc_k9_AAAA")
           const rotation = { secret: secretOf, previousUntil: 0 }
-          yield* store.rotateSecret(projectId, broken.id, rotation)
+          yield* store.rotateSecret(projectId, broken.id, rotation, { origin: Origin.host, at: 0 })
           yield* publish
           yield* pass(100)
           expect(sent.map((request) => request.url)).toEqual([otherUrl])

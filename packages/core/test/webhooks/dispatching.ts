@@ -5,6 +5,7 @@ import { Dispatcher, type Options, options as dispatcherOptions } from "@tenure/
 import { Events } from "@tenure/core/Events"
 import type { InvalidInput } from "@tenure/core/InvalidInput"
 import { MembershipStore } from "@tenure/core/MembershipStore"
+import * as Origin from "@tenure/core/Origin"
 import { Outbox } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
 import * as Setting from "@tenure/core/Setting"
@@ -132,7 +133,7 @@ export const untilStopped = <A, E>(
   step: Effect.Effect<A, E, Webhooks | Events | Outbox>,
 ) =>
   Effect.gen(function* () {
-    yield* (yield* MembershipStore).createProject(projectId)
+    yield* (yield* MembershipStore).createProject(projectId, { origin: Origin.host, at: 0 })
     return yield* Effect.provide(step, servicesOn(transport, {}, {}))
   })
 
@@ -153,7 +154,7 @@ export const dispatching = <A, E>(
   )
   return Effect.gen(function* () {
     yield* TestClock.setTime(1_795_000_000_000)
-    yield* (yield* MembershipStore).createProject(projectId)
+    yield* (yield* MembershipStore).createProject(projectId, { origin: Origin.host, at: 0 })
     return yield* test(transport)
   }).pipe(Effect.provide(services))
 }

@@ -10,13 +10,13 @@ import * as Fixture from "../support/fixtures.ts"
 import { undone } from "./HostTransaction.ts"
 import type { StoreTests } from "./storeTests.ts"
 
-const { apiKey, p1, p2 } = Fixture
+const { apiKey, occasion, p1, p2 } = Fixture
 
 /** A store with two projects. */
 const prepared = Effect.gen(function* () {
   const memberships = yield* MembershipStore
-  yield* memberships.createProject(p1)
-  yield* memberships.createProject(p2)
+  yield* memberships.createProject(p1, occasion)
+  yield* memberships.createProject(p2, occasion)
   return yield* ApiKeyStore
 })
 
@@ -24,7 +24,8 @@ const prepared = Effect.gen(function* () {
 const all = { after: undefined, limit: 1000, within: "all" } as const
 
 /** The revocation of a key. */
-const revocation = ({ id }: ApiKey, at = 5) => ({ keyId: id, at, within: "all" }) as const
+const revocation = ({ id }: ApiKey, at = 5) =>
+  ({ ...occasion, keyId: id, at, within: "all" }) as const
 
 const addTests = ({ advance, test }: StoreTests): void => {
   test("finds a key by the digest of its token, also when it has expired", () =>
@@ -37,7 +38,7 @@ const addTests = ({ advance, test }: StoreTests): void => {
         createdAt: 5,
         expiresAt: 7,
       }
-      expect(yield* store.add(key)).toEqual(key)
+      expect(yield* store.add(key, occasion)).toEqual(key)
       yield* advance(10)
       expect(yield* store.find(digest("a token"))).toEqual(key)
       expect(yield* store.find(digest("another"))).toBeUndefined()
@@ -47,10 +48,12 @@ const addTests = ({ advance, test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const key = apiKey("a token", p1, ProjectId("nowhere"))
-      expect((yield* Effect.flip(store.add(key)))._tag).toBe("ProjectNotFound")
+      expect((yield* Effect.flip(store.add(key, occasion)))._tag).toBe("ProjectNotFound")
       expect(yield* store.find(key.digest)).toBeUndefined()
-      yield* store.add(apiKey("a token", p1))
-      const further = yield* Effect.flip(store.add(apiKey("a token", p2, ProjectId("nowhere"))))
+      yield* store.add(apiKey("a token", p1), occasion)
+      const further = yield* Effect.flip(
+        store.add(apiKey("a token", p2, ProjectId("nowhere")), occasion),
+      )
       expect(further._tag).toBe("ProjectNotFound")
       expect((yield* store.find(key.digest))?.projects).toEqual(new Set([p1]))
     }))
@@ -59,8 +62,11 @@ const addTests = ({ advance, test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const first = apiKey("a token", p1)
-      yield* store.add(first)
-      const merged = yield* store.add({ ...apiKey("a token", p2), name: "again", expiresAt: 9 })
+      yield* store.add(first, occasion)
+      const merged = yield* store.add(
+        { ...apiKey("a token", p2), name: "again", expiresAt: 9 },
+        occasion,
+      )
       expect(merged).toEqual({ ...first, projects: new Set([p1, p2]) })
       expect(yield* store.find(first.digest)).toEqual(merged)
       expect(yield* store.list(all)).toEqual([merged])
@@ -70,13 +76,13 @@ const addTests = ({ advance, test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const key: ApiKey = { ...apiKey("a token"), projects: "all" }
-      expect(yield* store.add(key)).toEqual(key)
-      expect(yield* store.add(apiKey("a token", p1))).toEqual(key)
+      expect(yield* store.add(key, occasion)).toEqual(key)
+      expect(yield* store.add(apiKey("a token", p1), occasion)).toEqual(key)
       expect(yield* store.find(key.digest)).toEqual(key)
       const limited = apiKey("another", p1)
-      yield* store.add(limited)
+      yield* store.add(limited, occasion)
       const opened: ApiKey = { ...limited, projects: "all" }
-      expect(yield* store.add({ ...apiKey("another"), projects: "all" })).toEqual(opened)
+      expect(yield* store.add({ ...apiKey("another"), projects: "all" }, occasion)).toEqual(opened)
       expect(yield* store.find(limited.digest)).toEqual(opened)
     }))
 
@@ -87,8 +93,10 @@ const addTests = ({ advance, test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const key = apiKey("a token", p1)
-      yield* store.add(key)
-      const error = yield* Effect.flip(store.add({ ...apiKey("a token"), ...wider, role: "admin" }))
+      yield* store.add(key, occasion)
+      const error = yield* Effect.flip(
+        store.add({ ...apiKey("a token"), ...wider, role: "admin" }, occasion),
+      )
       expect(error).toMatchObject({ _tag: "ApiKeyConflict", keyId: key.id, role: "client" })
       expect(yield* store.find(key.digest)).toEqual(key)
     }),
@@ -98,10 +106,11 @@ const addTests = ({ advance, test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const projects = Array.from({ length: 10 }, (_, index) => ProjectId(`many-${index}`))
-      yield* Effect.forEach(projects, (yield* MembershipStore).createProject)
+      const { createProject } = yield* MembershipStore
+      yield* Effect.forEach(projects, (id) => createProject(id, occasion))
       const added = yield* Effect.forEach(
         projects,
-        (project) => store.add(apiKey("a token", project)),
+        (project) => store.add(apiKey("a token", project), occasion),
         { concurrency: "unbounded" },
       )
       const stored = yield* store.find(digest("a token"))
@@ -116,7 +125,7 @@ const revocationTests = ({ test }: StoreTests): void => {
       const store = yield* prepared
       const key = apiKey("a token", p1)
       const other = apiKey("another", p1)
-      yield* Effect.forEach([key, other], store.add)
+      yield* Effect.forEach([key, other], (one) => store.add(one, occasion))
       yield* store.revoke(revocation(key, 5))
       yield* store.revoke(revocation(key, 6))
       expect(yield* store.find(key.digest)).toEqual({ ...key, revokedAt: 5 })
@@ -127,9 +136,9 @@ const revocationTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const key = apiKey("a token", p1)
-      yield* store.add(key)
+      yield* store.add(key, occasion)
       const additions = Array.from({ length: 10 }, () =>
-        Effect.ignore(store.add(apiKey("a token", p2))),
+        Effect.ignore(store.add(apiKey("a token", p2), occasion)),
       )
       const steps = [...additions.slice(0, 5), store.revoke(revocation(key)), ...additions.slice(5)]
       yield* Effect.all(steps, { concurrency: "unbounded" })
@@ -140,11 +149,11 @@ const revocationTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const key = apiKey("a token", p1)
-      yield* store.add(key)
+      yield* store.add(key, occasion)
       yield* store.revoke(revocation(key))
       const wider: ApiKey = { ...apiKey("a token"), projects: "all" }
       for (const again of [apiKey("a token", p2), wider]) {
-        const error = yield* Effect.flip(store.add(again))
+        const error = yield* Effect.flip(store.add(again, occasion))
         expect(error).toMatchObject({ _tag: "ApiKeyRevoked", keyId: key.id })
       }
       expect((yield* store.find(key.digest))?.projects).toEqual(new Set([p1]))
@@ -183,7 +192,7 @@ const mixed = Effect.fnUntraced(function* (store: ApiKeyStore["Service"]) {
     apiKey("both", p1, p2),
     apiKey("none"),
   ] as const
-  yield* Effect.forEach(keys, store.add)
+  yield* Effect.forEach(keys, (key) => store.add(key, occasion))
   return keys
 })
 
@@ -195,7 +204,7 @@ const listTests = ({ test }: StoreTests): void => {
         ...apiKey(token, p1),
         createdAt: at,
       }))
-      yield* Effect.forEach(keys, store.add)
+      yield* Effect.forEach(keys, (key) => store.add(key, occasion))
       yield* Effect.forEach(keys, (key) => store.revoke(revocation(key, 9)))
       expect(yield* store.list(all)).toEqual(keys.map((key) => ({ ...key, revokedAt: 9 })))
     }))
@@ -204,7 +213,7 @@ const listTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const keys = ["one", "two", "three", "four", "five"].map((token) => apiKey(token, p1))
-      yield* Effect.forEach(keys, store.add)
+      yield* Effect.forEach(keys, (key) => store.add(key, occasion))
       const idsAfter = (after: ApiKey | undefined, limit = 2) =>
         Effect.map(store.list({ ...all, after: after?.id, limit }), (page) =>
           page.map(({ id }) => id),
@@ -240,7 +249,7 @@ const useTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const keys = [apiKey("one", p1), apiKey("two", p1), apiKey("three", p1)] as const
-      yield* Effect.forEach(keys, store.add)
+      yield* Effect.forEach(keys, (key) => store.add(key, occasion))
       yield* store.touch(new Map([[keys[0].id, 7]]))
       yield* store.touch(
         new Map([
@@ -264,9 +273,9 @@ const transactionTests = ({ transactional }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const key = apiKey("a token", p1)
-      yield* store.add(key)
-      yield* undone(store.add(apiKey("a token", p2)))
-      yield* undone(store.add(apiKey("another", p1)))
+      yield* store.add(key, occasion)
+      yield* undone(store.add(apiKey("a token", p2), occasion))
+      yield* undone(store.add(apiKey("another", p1), occasion))
       yield* undone(store.revoke(revocation(key)))
       expect(yield* store.list(all)).toEqual([key])
     }),

@@ -14,13 +14,13 @@ import * as Fixture from "../support/fixtures.ts"
 import { undone } from "./HostTransaction.ts"
 import type { StoreTests } from "./storeTests.ts"
 
-const { p1, p2 } = Fixture
+const { occasion, p1, p2 } = Fixture
 
 /** A store with two projects. */
 const prepared = Effect.gen(function* () {
   const memberships = yield* MembershipStore
-  yield* memberships.createProject(p1)
-  yield* memberships.createProject(p2)
+  yield* memberships.createProject(p1, occasion)
+  yield* memberships.createProject(p2, occasion)
   return yield* WebhookStore
 })
 
@@ -41,7 +41,7 @@ const listTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const added = [p1, p1, p2, p1].map(Fixture.webhook)
-      yield* Effect.forEach(added, (webhook) => store.add(webhook, 50))
+      yield* Effect.forEach(added, (webhook) => store.add(webhook, 50, occasion))
       expect(yield* store.list(p1)).toEqual(added.filter(({ projectId }) => projectId === p1))
       expect(yield* store.list(p2)).toEqual(added.filter(({ projectId }) => projectId === p2))
     }))
@@ -50,7 +50,7 @@ const listTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const urls = ["https://EXAMPLE.com:443/a?b=c&d#e", `https://例え.jp/${"x".repeat(2000)}`]
-      for (const url of urls) yield* store.add({ ...Fixture.webhook(p1), url }, 50)
+      for (const url of urls) yield* store.add({ ...Fixture.webhook(p1), url }, 50, occasion)
       expect((yield* store.list(p1)).map(({ url }) => url)).toEqual(urls)
     }))
 
@@ -58,8 +58,8 @@ const listTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const eventTypes = [EventType("payment.completed"), EventType("a-b.c_d")]
-      yield* store.add({ ...Fixture.webhook(p1), eventTypes }, 50)
-      yield* store.add({ ...Fixture.webhook(p1), eventTypes: [] }, 50)
+      yield* store.add({ ...Fixture.webhook(p1), eventTypes }, 50, occasion)
+      yield* store.add({ ...Fixture.webhook(p1), eventTypes: [] }, 50, occasion)
       const listed = yield* store.list(p1)
       expect(listed.map((webhook) => webhook.eventTypes)).toEqual([eventTypes, []])
     }))
@@ -88,12 +88,12 @@ const findTests = ({ advance, test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const webhook = { ...Fixture.webhook(p1), eventTypes: [EventType("payment.completed")] }
-      yield* Effect.forEach([webhook, Fixture.webhook(p1)], (one) => store.add(one, 50))
+      yield* Effect.forEach([webhook, Fixture.webhook(p1)], (one) => store.add(one, 50, occasion))
       expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well })
       const foreign = yield* Effect.flip(store.find(p2, webhook.id))
       const unknown = yield* Effect.flip(store.find(p1, WebhookId(crypto.randomUUID())))
       expect([foreign._tag, unknown._tag]).toEqual(["WebhookNotFound", "WebhookNotFound"])
-      yield* store.remove(p1, webhook.id)
+      yield* store.remove(p1, webhook.id, occasion)
       const removed = yield* Effect.flip(store.find(p1, webhook.id))
       expect(removed._tag).toBe("WebhookNotFound")
     }))
@@ -102,7 +102,7 @@ const findTests = ({ advance, test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const [webhook, other] = [Fixture.webhook(p1), Fixture.webhook(p1)]
-      yield* Effect.forEach([webhook, other], (one) => store.add(one, 50))
+      yield* Effect.forEach([webhook, other], (one) => store.add(one, 50, occasion))
       yield* attempted(webhook.id, failed)
       const first = yield* store.find(p1, webhook.id)
       expect(first).toEqual({ ...webhook, failures: 1, failingSince: expect.any(Number) })
@@ -119,9 +119,9 @@ const findTests = ({ advance, test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const webhook = Fixture.webhook(p1)
-      yield* store.add(webhook, 50)
+      yield* store.add(webhook, 50, occasion)
       yield* attempted(webhook.id, failed)
-      yield* store.enable(p1, webhook.id)
+      yield* store.enable(p1, webhook.id, occasion)
       expect((yield* store.find(p1, webhook.id)).failures).toBe(1)
       yield* attempted(webhook.id, {
         _tag: "Disabled",
@@ -134,7 +134,7 @@ const findTests = ({ advance, test }: StoreTests): void => {
         failures: 2,
         failingSince: expect.any(Number),
       })
-      yield* store.enable(p1, webhook.id)
+      yield* store.enable(p1, webhook.id, occasion)
       expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well })
     }))
 }
@@ -146,7 +146,7 @@ const secretTests = ({ test }: StoreTests): void => {
       const outbox = yield* Outbox
       const webhook = { ...Fixture.webhook(p1), eventTypes: [EventType("test.happened")] }
       const { secret } = Fixture.webhook(p1)
-      yield* store.add(webhook, 50)
+      yield* store.add(webhook, 50, occasion)
       const now = yield* Clock.currentTimeMillis
       const signing = Effect.gen(function* () {
         yield* outbox.publish(Fixture.event(p1))
@@ -154,14 +154,19 @@ const secretTests = ({ test }: StoreTests): void => {
       })
       expect(yield* signing).toEqual([[webhook.secret]])
       const rotation = { secret, previousUntil: now + 60_000 }
-      yield* store.rotateSecret(p1, webhook.id, rotation)
+      yield* store.rotateSecret(p1, webhook.id, rotation, occasion)
       expect(yield* signing).toEqual([[secret, webhook.secret]])
       expect(yield* store.list(p1)).toEqual([
         { ...webhook, secret, previous: { secret: webhook.secret, until: now + 60_000 } },
       ])
-      yield* store.rotateSecret(p1, webhook.id, { secret: webhook.secret, previousUntil: now })
+      yield* store.rotateSecret(
+        p1,
+        webhook.id,
+        { secret: webhook.secret, previousUntil: now },
+        occasion,
+      )
       expect(yield* signing).toEqual([[webhook.secret]])
-      const foreign = yield* Effect.flip(store.rotateSecret(p2, webhook.id, rotation))
+      const foreign = yield* Effect.flip(store.rotateSecret(p2, webhook.id, rotation, occasion))
       expect(foreign._tag).toBe("WebhookNotFound")
     }))
 
@@ -169,16 +174,16 @@ const secretTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const webhook = Fixture.webhook(p1)
-      yield* store.add(webhook, 50)
+      yield* store.add(webhook, 50, occasion)
       const key = StoredSecret("whsk_1")
       const other = StoredSecret("enc_k1_2")
-      expect(yield* store.addSigningKey(p1, webhook.id, key)).toBe(key)
-      expect(yield* store.addSigningKey(p1, webhook.id, other)).toBe(key)
+      expect(yield* store.addSigningKey(p1, webhook.id, key, occasion)).toBe(key)
+      expect(yield* store.addSigningKey(p1, webhook.id, other, occasion)).toBe(key)
       expect((yield* store.list(p1))[0]?.signingKey).toBe(key)
       yield* (yield* Outbox).publish(Fixture.event(p1))
       const { claims } = yield* claimable
       expect(claims.map((claim) => claim.webhook.signingKey)).toEqual([key])
-      const foreign = yield* Effect.flip(store.addSigningKey(p2, webhook.id, key))
+      const foreign = yield* Effect.flip(store.addSigningKey(p2, webhook.id, key, occasion))
       expect(foreign._tag).toBe("WebhookNotFound")
     }))
 
@@ -186,10 +191,10 @@ const secretTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const webhook = Fixture.webhook(p1)
-      yield* store.add(webhook, 50)
+      yield* store.add(webhook, 50, occasion)
       const keys = yield* Effect.forEach(
         Array.from({ length: 10 }, (_, index) => StoredSecret(`whsk_${index}`)),
-        (key) => store.addSigningKey(p1, webhook.id, key),
+        (key) => store.addSigningKey(p1, webhook.id, key, occasion),
         { concurrency: "unbounded" },
       )
       const stored = (yield* store.list(p1)).map(({ signingKey }) => signingKey)
@@ -202,11 +207,11 @@ const enableTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const webhook = Fixture.webhook(p1)
-      yield* store.add(webhook, 50)
-      yield* store.enable(p1, webhook.id)
+      yield* store.add(webhook, 50, occasion)
+      yield* store.enable(p1, webhook.id, occasion)
       expect(yield* store.list(p1)).toEqual([webhook])
-      const foreign = yield* Effect.flip(store.enable(p2, webhook.id))
-      const unknown = yield* Effect.flip(store.enable(p1, WebhookId(crypto.randomUUID())))
+      const foreign = yield* Effect.flip(store.enable(p2, webhook.id, occasion))
+      const unknown = yield* Effect.flip(store.enable(p1, WebhookId(crypto.randomUUID()), occasion))
       expect([foreign._tag, unknown._tag]).toEqual(["WebhookNotFound", "WebhookNotFound"])
     }))
 }
@@ -216,7 +221,7 @@ const additionTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* WebhookStore
       const nowhere = ProjectId("nowhere")
-      const added = yield* Effect.flip(store.add(Fixture.webhook(nowhere), 50))
+      const added = yield* Effect.flip(store.add(Fixture.webhook(nowhere), 50, occasion))
       const listed = yield* Effect.flip(store.list(nowhere))
       expect([added._tag, listed._tag]).toEqual(["ProjectNotFound", "ProjectNotFound"])
     }))
@@ -226,7 +231,7 @@ const additionTests = ({ test }: StoreTests): void => {
       const store = yield* prepared
       const added = yield* Effect.forEach(
         Array.from({ length: 20 }, () => Fixture.webhook(p1)),
-        (webhook) => Effect.result(store.add(webhook, 7)),
+        (webhook) => Effect.result(store.add(webhook, 7, occasion)),
         { concurrency: "unbounded" },
       )
       expect(added.filter(({ _tag }) => _tag === "Success")).toHaveLength(7)
@@ -235,9 +240,9 @@ const additionTests = ({ test }: StoreTests): void => {
       }
       const [first, ...rest] = yield* store.list(p1)
       expect(rest).toHaveLength(6)
-      yield* store.add(Fixture.webhook(p2), 7)
-      if (first !== undefined) yield* store.remove(p1, first.id)
-      yield* store.add(Fixture.webhook(p1), 7)
+      yield* store.add(Fixture.webhook(p2), 7, occasion)
+      if (first !== undefined) yield* store.remove(p1, first.id, occasion)
+      yield* store.add(Fixture.webhook(p1), 7, occasion)
     }))
 }
 
@@ -246,11 +251,11 @@ const removalTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const webhook = Fixture.webhook(p1)
-      yield* store.add(webhook, 50)
-      const foreign = yield* Effect.flip(store.remove(p2, webhook.id))
+      yield* store.add(webhook, 50, occasion)
+      const foreign = yield* Effect.flip(store.remove(p2, webhook.id, occasion))
       expect(foreign._tag).toBe("WebhookNotFound")
-      yield* store.remove(p1, webhook.id)
-      const again = yield* Effect.flip(store.remove(p1, webhook.id))
+      yield* store.remove(p1, webhook.id, occasion)
+      const again = yield* Effect.flip(store.remove(p1, webhook.id, occasion))
       expect(again._tag).toBe("WebhookNotFound")
       expect(yield* store.list(p1)).toEqual([])
     }))
@@ -258,7 +263,7 @@ const removalTests = ({ test }: StoreTests): void => {
   test("fails to remove an unknown webhook", () =>
     Effect.gen(function* () {
       const store = yield* prepared
-      const error = yield* Effect.flip(store.remove(p1, WebhookId(crypto.randomUUID())))
+      const error = yield* Effect.flip(store.remove(p1, WebhookId(crypto.randomUUID()), occasion))
       expect(error._tag).toBe("WebhookNotFound")
     }))
 
@@ -268,15 +273,15 @@ const removalTests = ({ test }: StoreTests): void => {
       const outbox = yield* Outbox
       const webhook = Fixture.webhook(p1)
       const other = Fixture.webhook(p1)
-      yield* store.add(webhook, 50)
+      yield* store.add(webhook, 50, occasion)
       const deliver = (claim: Claim) => outbox.settle(claim, delivered)
       yield* outbox.publish(Fixture.event(p1))
       yield* Effect.forEach((yield* claimable).claims, deliver)
       yield* outbox.publish(Fixture.event(p1))
       const { claims } = yield* claimable
-      yield* store.add(other, 50)
+      yield* store.add(other, 50, occasion)
       yield* outbox.publish(Fixture.event(p1))
-      yield* store.remove(p1, webhook.id)
+      yield* store.remove(p1, webhook.id, occasion)
       const left = (yield* claimable).claims.map((claim) => claim.webhook.webhookId)
       expect(left).toEqual([other.id])
       expect(yield* Effect.forEach(claims, deliver)).toEqual(["Lapsed"])
@@ -294,9 +299,9 @@ const transactionTests = ({ transactional }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const webhook = Fixture.webhook(p1)
-      yield* store.add(webhook, 50)
-      yield* undone(store.add(Fixture.webhook(p1), 50))
-      yield* undone(store.remove(p1, webhook.id))
+      yield* store.add(webhook, 50, occasion)
+      yield* undone(store.add(Fixture.webhook(p1), 50, occasion))
+      yield* undone(store.remove(p1, webhook.id, occasion))
       expect(yield* store.list(p1)).toEqual([webhook])
     }),
   )

@@ -34,12 +34,14 @@ export const event = (projectId: ProjectId, type = "test.happened"): Event.Event
     data: { project_id: projectId },
   })
 
+/** The occasion of a change that nobody in particular has asked for. */
+export const occasion: Origin.Occasion = { origin: Origin.host, at: 0 }
+
 /** Returns a change in a project, with a new event. */
 export const change = (projectId: ProjectId, type?: string): Change => ({
   projectId,
-  origin: Origin.host,
+  ...occasion,
   reason: undefined,
-  at: 0,
   event: event(projectId, type),
 })
 

@@ -2,6 +2,7 @@
 
 import type { ApiKey, ApiKeyId, TokenDigest } from "@tenure/core/ApiKey"
 import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
+import type { Occasion } from "@tenure/core/Origin"
 import type { ProjectId } from "@tenure/core/Project"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -24,10 +25,10 @@ const idsOf = (projects: ApiKey["projects"]): Iterable<ProjectId> =>
   projects === "all" ? [] : projects
 
 /** Opens the projects of a key one by one. */
-const oneByOne = Effect.fnUntraced(function* (add: Store["add"], key: ApiKey) {
+const oneByOne = Effect.fnUntraced(function* (add: Store["add"], key: ApiKey, occasion: Occasion) {
   let stored = key
   for (const project of idsOf(key.projects))
-    stored = yield* add({ ...key, projects: new Set([project]) })
+    stored = yield* add({ ...key, projects: new Set([project]) }, occasion)
   return stored
 })
 
@@ -61,34 +62,34 @@ export const apiKeys = mutantsOf(ApiKeyStore, {
   }),
 
   "returns a key as it was given": ({ add }) => ({
-    add: (key) => Effect.as(add(key), key),
+    add: (key, occasion) => Effect.as(add(key, occasion), key),
   }),
 
   "lets two callers each believe that theirs is the key": ({ add, find }) => ({
-    add: Effect.fnUntraced(function* (key) {
+    add: Effect.fnUntraced(function* (key, occasion) {
       const known = yield* find(key.digest)
       yield* Effect.yieldNow
-      const stored = yield* add(key)
+      const stored = yield* add(key, occasion)
       return known === undefined ? { ...stored, id: key.id } : stored
     }),
   }),
 
   "opens the projects of a new key one by one": ({ add }) => ({
-    add: (key) => oneByOne(add, key),
+    add: (key, occasion) => oneByOne(add, key, occasion),
   }),
 
   "opens further projects of a key one by one": ({ add, find }) => ({
-    add: Effect.fnUntraced(function* (key) {
+    add: Effect.fnUntraced(function* (key, occasion) {
       const known = yield* find(key.digest)
-      return yield* known === undefined ? add(key) : oneByOne(add, key)
+      return yield* known === undefined ? add(key, occasion) : oneByOne(add, key, occasion)
     }),
   }),
 
   "replaces the projects of a key": ({ add, find }) => {
     const latest = new Map<TokenDigest, ApiKey["projects"]>()
     return {
-      add: Effect.fnUntraced(function* (key) {
-        const stored = yield* add(key)
+      add: Effect.fnUntraced(function* (key, occasion) {
+        const stored = yield* add(key, occasion)
         latest.set(key.digest, key.projects)
         return { ...stored, projects: key.projects }
       }),
@@ -103,10 +104,10 @@ export const apiKeys = mutantsOf(ApiKeyStore, {
   "reads the projects of a key before its turn": ({ add, find }) => {
     const merged = new Map<TokenDigest, ApiKey["projects"]>()
     return {
-      add: Effect.fnUntraced(function* (key) {
+      add: Effect.fnUntraced(function* (key, occasion) {
         const known = yield* find(key.digest)
         yield* Effect.yieldNow
-        const stored = yield* add(key)
+        const stored = yield* add(key, occasion)
         merged.set(
           key.digest,
           new Set([...idsOf(known?.projects ?? new Set()), ...idsOf(key.projects)]),
@@ -124,10 +125,10 @@ export const apiKeys = mutantsOf(ApiKeyStore, {
   "reads whether a key was revoked before its turn": ({ add, find }) => {
     const revived = new Set<TokenDigest>()
     return {
-      add: Effect.fnUntraced(function* (key) {
+      add: Effect.fnUntraced(function* (key, occasion) {
         const known = yield* find(key.digest)
         yield* Effect.yieldNow
-        return yield* Effect.catchTag(add(key), "ApiKeyRevoked", (error) => {
+        return yield* Effect.catchTag(add(key, occasion), "ApiKeyRevoked", (error) => {
           if (known === undefined || known.revokedAt !== undefined) return Effect.fail(error)
           revived.add(key.digest)
           return Effect.succeed(known)
@@ -229,9 +230,9 @@ export const apiKeys = mutantsOf(ApiKeyStore, {
   ),
 
   "opens projects to a key with another role": ({ add, find }) => ({
-    add: Effect.fnUntraced(function* (key) {
+    add: Effect.fnUntraced(function* (key, occasion) {
       const known = yield* find(key.digest)
-      return yield* add({ ...key, role: known?.role ?? key.role })
+      return yield* add({ ...key, role: known?.role ?? key.role }, occasion)
     }),
   }),
 

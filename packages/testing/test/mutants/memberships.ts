@@ -70,8 +70,8 @@ export const memberships = mutantsOf(MembershipStore, {
   "empties the audit trail when its project is created again": ({ createProject, history }) => {
     let hidden = 0
     return {
-      createProject: Effect.fnUntraced(function* (projectId) {
-        yield* createProject(projectId)
+      createProject: Effect.fnUntraced(function* (projectId, occasion) {
+        yield* createProject(projectId, occasion)
         hidden = (yield* Effect.orDie(history(projectId, all))).length
       }),
       history: (projectId, { limit, userId }) =>
@@ -224,9 +224,9 @@ export const memberships = mutantsOf(MembershipStore, {
   "ends the user's memberships in all projects": ({ createProject, end }) => {
     const projects = new Set<ProjectId>()
     return {
-      createProject: (projectId) => {
+      createProject: (projectId, occasion) => {
         projects.add(projectId)
-        return createProject(projectId)
+        return createProject(projectId, occasion)
       },
       end: Effect.fnUntraced(function* (ending) {
         yield* end(ending)
@@ -238,9 +238,9 @@ export const memberships = mutantsOf(MembershipStore, {
   "finds the memberships of other projects": ({ createProject, find }) => {
     const projects = new Set<ProjectId>()
     return {
-      createProject: (projectId) => {
+      createProject: (projectId, occasion) => {
         projects.add(projectId)
-        return createProject(projectId)
+        return createProject(projectId, occasion)
       },
       find: (projectId, userId) =>
         Effect.firstSuccessOf([projectId, ...projects].map((one) => find(one, userId))),
@@ -254,7 +254,7 @@ export const memberships = mutantsOf(MembershipStore, {
       projectId: lower(change.projectId),
     })
     return {
-      createProject: (projectId) => right.createProject(lower(projectId)),
+      createProject: (projectId, occasion) => right.createProject(lower(projectId), occasion),
       grant: (change) => right.grant(lowered(change)),
       find: (projectId, userId) =>
         Effect.map(right.find(lower(projectId), userId), (found) => ({ ...found, projectId })),

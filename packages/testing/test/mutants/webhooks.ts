@@ -25,7 +25,7 @@ const listing =
 const adding =
   (change: (webhook: StoredWebhook) => StoredWebhook) =>
   ({ add }: Store): Partial<Store> => ({
-    add: (webhook, limit) => add(change(webhook), limit),
+    add: (webhook, limit, occasion) => add(change(webhook), limit, occasion),
   })
 
 const noLimit = 1_000_000
@@ -64,9 +64,9 @@ export const webhooks = mutantsOf(WebhookStore, {
   "finds webhooks of other projects": ({ add, find }) => {
     const owners = new Map<WebhookId, ProjectId>()
     return {
-      add: (webhook, limit) => {
+      add: (webhook, limit, occasion) => {
         owners.set(webhook.id, webhook.projectId)
-        return add(webhook, limit)
+        return add(webhook, limit, occasion)
       },
       find: (projectId, webhookId) => find(owners.get(webhookId) ?? projectId, webhookId),
     }
@@ -107,9 +107,9 @@ export const webhooks = mutantsOf(WebhookStore, {
   "forgets the failures of webhooks that are enabled once more": ({ enable, find }) => {
     const enabled = new Set<WebhookId>()
     return {
-      enable: (projectId, webhookId) => {
+      enable: (projectId, webhookId, occasion) => {
         enabled.add(webhookId)
-        return enable(projectId, webhookId)
+        return enable(projectId, webhookId, occasion)
       },
       find: (projectId, webhookId) =>
         Effect.map(find(projectId, webhookId), (found) =>
@@ -119,25 +119,25 @@ export const webhooks = mutantsOf(WebhookStore, {
   },
 
   "adds one webhook too many": ({ add }) => ({
-    add: (webhook, limit) => add(webhook, limit + 1),
+    add: (webhook, limit, occasion) => add(webhook, limit + 1, occasion),
   }),
 
   "checks the limit before its turn": ({ add, list }) => ({
-    add: Effect.fnUntraced(function* (webhook, limit) {
+    add: Effect.fnUntraced(function* (webhook, limit, occasion) {
       const known = yield* list(webhook.projectId)
       yield* Effect.yieldNow
       if (known.length >= limit) return yield* new WebhookLimitReached({ limit })
-      yield* add(webhook, noLimit)
+      yield* add(webhook, noLimit, occasion)
     }),
   }),
 
   "counts the webhooks of all projects": ({ add }) => {
     let count = 0
     return {
-      add: (webhook, limit) => {
+      add: (webhook, limit, occasion) => {
         if (count >= limit) return Effect.fail(new WebhookLimitReached({ limit }))
         count++
-        return add(webhook, noLimit)
+        return add(webhook, noLimit, occasion)
       },
     }
   },
@@ -145,46 +145,46 @@ export const webhooks = mutantsOf(WebhookStore, {
   "counts webhooks that were removed": ({ add }) => {
     const counts = new Map<ProjectId, number>()
     return {
-      add: (webhook, limit) => {
+      add: (webhook, limit, occasion) => {
         const count = counts.get(webhook.projectId) ?? 0
         if (count >= limit) return Effect.fail(new WebhookLimitReached({ limit }))
         counts.set(webhook.projectId, count + 1)
-        return add(webhook, noLimit)
+        return add(webhook, noLimit, occasion)
       },
     }
   },
 
   "drops the previous secret at once": ({ rotateSecret }) => ({
-    rotateSecret: (projectId, webhookId, { secret }) =>
-      rotateSecret(projectId, webhookId, { secret, previousUntil: 0 }),
+    rotateSecret: (projectId, webhookId, { secret }, occasion) =>
+      rotateSecret(projectId, webhookId, { secret, previousUntil: 0 }, occasion),
   }),
 
   "signs with the previous secret for ever": ({ rotateSecret }) => ({
-    rotateSecret: (projectId, webhookId, { secret }) =>
-      rotateSecret(projectId, webhookId, { secret, previousUntil: Infinity }),
+    rotateSecret: (projectId, webhookId, { secret }, occasion) =>
+      rotateSecret(projectId, webhookId, { secret, previousUntil: Infinity }, occasion),
   }),
 
   "returns a signing key that it does not store": ({ addSigningKey }) => ({
-    addSigningKey: (projectId, webhookId, key) =>
-      Effect.as(addSigningKey(projectId, webhookId, key), key),
+    addSigningKey: (projectId, webhookId, key, occasion) =>
+      Effect.as(addSigningKey(projectId, webhookId, key, occasion), key),
   }),
 
   "looks for a signing key before its turn": ({ addSigningKey, list }) => ({
-    addSigningKey: Effect.fnUntraced(function* (projectId, webhookId, key) {
+    addSigningKey: Effect.fnUntraced(function* (projectId, webhookId, key, occasion) {
       const known = yield* Effect.orDie(list(projectId))
       yield* Effect.yieldNow
-      yield* addSigningKey(projectId, webhookId, key)
+      yield* addSigningKey(projectId, webhookId, key, occasion)
       return known.find(({ id }) => id === webhookId)?.signingKey ?? key
     }),
   }),
 
   "fails to enable a webhook that is enabled": ({ enable, list }) => ({
-    enable: Effect.fnUntraced(function* (projectId, webhookId) {
+    enable: Effect.fnUntraced(function* (projectId, webhookId, occasion) {
       const known = yield* Effect.orDie(list(projectId))
       if (known.some(({ disabledAt, id }) => id === webhookId && disabledAt === undefined)) {
         return yield* new WebhookNotFound({ webhookId })
       }
-      yield* enable(projectId, webhookId)
+      yield* enable(projectId, webhookId, occasion)
     }),
   }),
 
@@ -195,18 +195,19 @@ export const webhooks = mutantsOf(WebhookStore, {
   "removes webhooks of other projects": ({ add, remove }) => {
     const owners = new Map<WebhookId, ProjectId>()
     return {
-      add: (webhook, limit) => {
+      add: (webhook, limit, occasion) => {
         owners.set(webhook.id, webhook.projectId)
-        return add(webhook, limit)
+        return add(webhook, limit, occasion)
       },
-      remove: (projectId, webhookId) => remove(owners.get(webhookId) ?? projectId, webhookId),
+      remove: (projectId, webhookId, occasion) =>
+        remove(owners.get(webhookId) ?? projectId, webhookId, occasion),
     }
   },
 
   "delivers to webhooks that were removed": ({ add, list }) => {
     const removed = new Set<WebhookId>()
     return {
-      add: (webhook, limit) => add(webhook, limit + removed.size),
+      add: (webhook, limit, occasion) => add(webhook, limit + removed.size, occasion),
       remove: Effect.fnUntraced(function* (projectId, webhookId) {
         const known = yield* Effect.orDie(list(projectId))
         if (removed.has(webhookId) || !known.some(({ id }) => id === webhookId)) {
@@ -220,11 +221,11 @@ export const webhooks = mutantsOf(WebhookStore, {
   },
 
   "cancels the deliveries of other webhooks when one is removed": ({ add, list, remove }) => ({
-    remove: Effect.fnUntraced(function* (projectId, webhookId) {
-      yield* remove(projectId, webhookId)
+    remove: Effect.fnUntraced(function* (projectId, webhookId, occasion) {
+      yield* remove(projectId, webhookId, occasion)
       for (const other of yield* Effect.orDie(list(projectId))) {
-        yield* remove(projectId, other.id)
-        yield* Effect.orDie(add(other, noLimit))
+        yield* remove(projectId, other.id, occasion)
+        yield* Effect.orDie(add(other, noLimit, occasion))
       }
     }),
   }),

@@ -88,7 +88,7 @@ export const deadlineTests = ({ listener, receiver, sender }: Deliveries): void 
           names.map(async (projectId) => {
             await tenure.memberships.createProject(projectId)
             const all = Array.from({ length: webhooks }, () => ({ projectId, url }))
-            await Promise.all(all.map(tenure.webhooks.create))
+            await Promise.all(all.map((webhook) => tenure.webhooks.create(webhook)))
             await tenure.events.publish({ projectId, type: "test.happened", data: 1 })
             await tenure.events.publish({ projectId, type: "test.happened", data: 2 })
           }),

@@ -19,6 +19,7 @@ import {
   u2,
   u3,
   webhook as newWebhook,
+  occasion,
 } from "../../support/fixtures.ts"
 import { HostTransaction, undone } from "../HostTransaction.ts"
 import type { StoreTests } from "../storeTests.ts"
@@ -37,7 +38,7 @@ const observed = Effect.gen(function* () {
   const store = yield* prepared
   const outbox = yield* Outbox
   const webhook = newWebhook(p1)
-  yield* (yield* WebhookStore).add(webhook, 50)
+  yield* (yield* WebhookStore).add(webhook, 50, occasion)
   const everything = Effect.all({
     dates: Effect.forEach(users, dateOf),
     rows: store.history(p1, { userId: undefined, limit: 1000 }),

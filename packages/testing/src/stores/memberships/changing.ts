@@ -17,6 +17,7 @@ import {
   u1,
   u2,
   u3,
+  occasion,
 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
 import { endDateOf, nowhere, prepared } from "./steps.ts"
@@ -34,7 +35,7 @@ const projectTests = ({ describe, test }: StoreTests): void => {
     test("keep their members and their history when they are created again", () =>
       Effect.gen(function* () {
         const store = yield* prepared
-        yield* store.createProject(p1)
+        yield* store.createProject(p1, occasion)
         expect(yield* endDateOf(u1)).toBe(in2027)
         expect(yield* store.history(p1, { userId: u1, limit: 10 })).toHaveLength(1)
       }))
@@ -47,7 +48,7 @@ const projectTests = ({ describe, test }: StoreTests): void => {
           const projectId = ProjectId(id)
           const missing = yield* Effect.flip(store.find(projectId, u1))
           expect(missing._tag).toBe("MembershipNotFound")
-          yield* store.createProject(projectId)
+          yield* store.createProject(projectId, occasion)
           yield* store.grant({ ...change(projectId), userId: u1, endDate: in2027 })
           expect(yield* endDateOf(u1, projectId)).toBe(in2027)
         }

@@ -4,7 +4,18 @@ import { expect } from "@effect/vitest"
 import { Outbox } from "@tenure/core/Outbox"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
-import { change, in2027, in2028, in2029, p1, p2, u1, u3, webhook } from "../../support/fixtures.ts"
+import {
+  change,
+  in2027,
+  in2028,
+  in2029,
+  p1,
+  p2,
+  u1,
+  u3,
+  webhook,
+  occasion,
+} from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
 import { prepared } from "./steps.ts"
 
@@ -29,7 +40,7 @@ export const eventTests = ({ describe, test }: StoreTests): void => {
       Effect.gen(function* () {
         const store = yield* prepared
         const webhooks = yield* WebhookStore
-        for (const projectId of [p1, p1, p2]) yield* webhooks.add(webhook(projectId), 50)
+        for (const projectId of [p1, p1, p2]) yield* webhooks.add(webhook(projectId), 50, occasion)
         yield* store.grant({ ...change(p1, "granted"), userId: u3, endDate: in2027 })
         yield* store.extend({ ...change(p1, "extended"), userId: u3, endDate: in2028 })
         yield* store.extendAll({ ...change(p1, "bulk"), endDate: in2029, mode: "set" })
@@ -42,7 +53,7 @@ export const eventTests = ({ describe, test }: StoreTests): void => {
       Effect.gen(function* () {
         const store = yield* prepared
         const webhooks = yield* WebhookStore
-        for (const projectId of [p1, p2]) yield* webhooks.add(webhook(projectId), 50)
+        for (const projectId of [p1, p2]) yield* webhooks.add(webhook(projectId), 50, occasion)
         yield* store.grant({ ...change(p1, "granted"), userId: u1, endDate: in2027 })
         yield* store.extend({ ...change(p1, "extended"), userId: u1, endDate: in2027 })
         yield* store.extendAll({ ...change(p2, "bulk"), endDate: in2027, mode: "set" })
@@ -54,7 +65,7 @@ export const eventTests = ({ describe, test }: StoreTests): void => {
     test("are not stored if the change fails, and neither is an audit row", () =>
       Effect.gen(function* () {
         const store = yield* prepared
-        yield* (yield* WebhookStore).add(webhook(p1), 50)
+        yield* (yield* WebhookStore).add(webhook(p1), 50, occasion)
         const before = yield* store.history(p1, { userId: undefined, limit: 100 })
         yield* Effect.flip(store.extend({ ...change(p1), userId: u3, endDate: in2028 }))
         yield* Effect.flip(store.end({ ...change(p1), userId: u3 }))

@@ -19,6 +19,7 @@ import {
   u2,
   u3,
   webhook as newWebhook,
+  occasion,
 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
 import { endDateOf, nowhere, prepared } from "./steps.ts"
@@ -114,7 +115,7 @@ const recordTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const webhook = newWebhook(p1)
-      yield* (yield* WebhookStore).add(webhook, 50)
+      yield* (yield* WebhookStore).add(webhook, 50, occasion)
       const events = []
       for (const memberships of [crowd, crowd, []]) {
         const imported = { ...change(p1), memberships }

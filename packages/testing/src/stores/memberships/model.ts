@@ -6,7 +6,7 @@ import type { UserId } from "@tenure/core/Membership"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
-import { change, in2027, p1, u1, u2, u3 } from "../../support/fixtures.ts"
+import { change, in2027, p1, u1, u2, u3, occasion } from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
 
 /** The end dates of a project by user id. */
@@ -99,7 +99,7 @@ export const modelTests = ({ property }: StoreTests): void =>
     commands,
     Effect.fnUntraced(function* (sequence: Iterable<Command>) {
       const store = yield* MembershipStore
-      yield* store.createProject(p1)
+      yield* store.createProject(p1, occasion)
       const run = Effect.runPromiseWith(yield* Effect.context())
       const real: Real = { run: (use) => run(use(store)) }
       yield* Effect.promise(() => fc.asyncModelRun(() => ({ model: new Map(), real }), sequence))

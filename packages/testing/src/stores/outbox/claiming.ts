@@ -4,7 +4,7 @@ import { expect } from "@effect/vitest"
 import { type Claim, Outbox } from "@tenure/core/Outbox"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
-import { event, p1, p2, webhook as newWebhook } from "../../support/fixtures.ts"
+import { event, p1, p2, webhook as newWebhook, occasion } from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
 import {
   claim,
@@ -79,7 +79,7 @@ const limitTests = ({ test }: StoreTests): void => {
 /** Prepares a second project with one webhook, and four deliveries for it. */
 const otherProject = Effect.gen(function* () {
   const outbox = yield* Outbox
-  yield* (yield* WebhookStore).add(newWebhook(p2), 100)
+  yield* (yield* WebhookStore).add(newWebhook(p2), 100, occasion)
   yield* Effect.forEach(Array.from({ length: 4 }), () => outbox.publish(event(p2)))
 })
 
@@ -164,7 +164,7 @@ const shareTests = ({ advance, test }: StoreTests): void => {
       expect(yield* claims(100, 4, 16)).toHaveLength(10)
       expect(yield* claims(100, 4, 16)).toEqual([])
       const other = newWebhook(p1)
-      yield* (yield* WebhookStore).add(other, 100)
+      yield* (yield* WebhookStore).add(other, 100, occasion)
       yield* publishMany(4)
       const next = yield* claims(100, 4, 16)
       expect(next.map((one) => one.webhook.webhookId)).toEqual([other.id, other.id])

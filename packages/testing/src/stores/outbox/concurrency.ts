@@ -5,7 +5,7 @@ import { range } from "@tenure/core/Concurrency"
 import type { StoredWebhook } from "@tenure/core/Webhook"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
-import { p1, webhook as newWebhook } from "../../support/fixtures.ts"
+import { p1, webhook as newWebhook, occasion } from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
 import {
   claim,
@@ -132,7 +132,7 @@ const aheadTests = ({ test }: StoreTests): void => {
       yield* publishMany(30)
       expect((yield* ahead(webhook, 10, 16)).claims).toHaveLength(14)
       const other = newWebhook(p1)
-      yield* (yield* WebhookStore).add(other, 100)
+      yield* (yield* WebhookStore).add(other, 100, occasion)
       yield* publishMany(4)
       const next = (yield* claims(100, range, 16)).map((one) => one.webhook.webhookId)
       expect(next).toEqual([other.id, other.id, other.id])

@@ -5,7 +5,7 @@ import { EventId } from "@tenure/core/Event"
 import type { DeliveryState } from "@tenure/core/Outbox"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
-import { event, p1, p2 } from "../../support/fixtures.ts"
+import { event, p1, p2, occasion } from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
 import {
   answered,
@@ -77,7 +77,7 @@ const listTests = (on: StoreTests): void => {
   test("are listed also after their webhook was removed", () =>
     Effect.gen(function* () {
       const { ids, outbox, webhook } = yield* five
-      yield* (yield* WebhookStore).remove(p1, webhook.webhookId)
+      yield* (yield* WebhookStore).remove(p1, webhook.webhookId, occasion)
       const listed = yield* outbox.deliveries(webhook, { limit: 10 })
       expect(listed.map(({ eventId }) => eventId)).toEqual(ids.toReversed())
     }))

@@ -3,7 +3,7 @@
 import { expect } from "@effect/vitest"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
-import { event, p1, p2 } from "../../support/fixtures.ts"
+import { event, p1, p2, occasion } from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
 import {
   claims,
@@ -71,8 +71,10 @@ export const disabledTests = ({ advance, describe, test }: StoreTests): void => 
         const error = yield* Effect.flip(outbox.replay(target, since))
         expect(error).toMatchObject({ _tag: "WebhookDisabled", webhookId: webhook.id })
         const store = yield* WebhookStore
-        expect((yield* Effect.flip(store.enable(p2, webhook.id)))._tag).toBe("WebhookNotFound")
-        yield* store.enable(p1, webhook.id)
+        expect((yield* Effect.flip(store.enable(p2, webhook.id, occasion)))._tag).toBe(
+          "WebhookNotFound",
+        )
+        yield* store.enable(p1, webhook.id, occasion)
         expect((yield* store.list(p1))[0]?.disabledAt).toBeUndefined()
         expect(yield* outbox.replay(target, since)).toBe(2)
         yield* outbox.publish(event(p1))

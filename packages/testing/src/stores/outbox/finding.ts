@@ -5,7 +5,7 @@ import { EventId } from "@tenure/core/Event"
 import type { Settlement } from "@tenure/core/Outbox"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
-import { event, p1, p2 } from "../../support/fixtures.ts"
+import { event, p1, p2, occasion } from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
 import { claims, delivered, deliveriesOf, failed, prepared, retry, settle } from "./steps.ts"
 
@@ -19,7 +19,7 @@ const inEachState = Effect.gen(function* () {
     const index = webhooks.findIndex(({ id }) => id === claim.webhook.webhookId)
     yield* settle(claim, settlements[index] ?? delivered)
   }
-  for (const { id } of webhooks.slice(3)) yield* (yield* WebhookStore).remove(p1, id)
+  for (const { id } of webhooks.slice(3)) yield* (yield* WebhookStore).remove(p1, id, occasion)
   return { outbox, published, webhooks }
 })
 

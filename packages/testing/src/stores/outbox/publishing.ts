@@ -32,7 +32,7 @@ export const publishingTests = ({ describe, test }: StoreTests): void => {
     test("creates a delivery for each webhook of the project, with everything to send", () =>
       Effect.gen(function* () {
         const { outbox, webhooks } = yield* prepared(2)
-        yield* (yield* WebhookStore).add(Fixture.webhook(p2), 50)
+        yield* (yield* WebhookStore).add(Fixture.webhook(p2), 50, Fixture.occasion)
         const published = event(p1)
         yield* outbox.publish(published)
         const claimed = yield* claims()
@@ -61,7 +61,7 @@ export const publishingTests = ({ describe, test }: StoreTests): void => {
         yield* outbox.publish(event(p1))
         const previousUntil = (yield* Clock.currentTimeMillis) + 60_000
         const rotation = { secret, previousUntil }
-        yield* (yield* WebhookStore).rotateSecret(p1, webhook.id, rotation)
+        yield* (yield* WebhookStore).rotateSecret(p1, webhook.id, rotation, Fixture.occasion)
         const secrets = (yield* claims()).map((one) => one.webhook.secrets)
         expect(secrets).toEqual([[secret, webhook.secret]])
       }))
@@ -77,7 +77,7 @@ export const publishingTests = ({ describe, test }: StoreTests): void => {
       Effect.gen(function* () {
         const { outbox } = yield* prepared(0)
         yield* outbox.publish(event(p1))
-        yield* (yield* WebhookStore).add(Fixture.webhook(p1), 50)
+        yield* (yield* WebhookStore).add(Fixture.webhook(p1), 50, Fixture.occasion)
         expect(yield* claims()).toEqual([])
       }))
 
@@ -90,7 +90,7 @@ export const publishingTests = ({ describe, test }: StoreTests): void => {
           ...Fixture.webhook(p1),
           eventTypes,
         }))
-        yield* Effect.forEach(webhooks, (webhook) => store.add(webhook, 50))
+        yield* Effect.forEach(webhooks, (webhook) => store.add(webhook, 50, Fixture.occasion))
         yield* outbox.publish(event(p1, "test.happened"))
         const urls = (yield* claims()).map(({ webhook }) => webhook.url)
         expect(new Set(urls)).toEqual(new Set(webhooks.slice(0, 2).map(({ url }) => url)))
@@ -101,7 +101,7 @@ export const publishingTests = ({ describe, test }: StoreTests): void => {
       Effect.gen(function* () {
         const { outbox } = yield* prepared(1)
         const webhook = { ...Fixture.webhook(p1), eventTypes: [] }
-        yield* (yield* WebhookStore).add(webhook, 50)
+        yield* (yield* WebhookStore).add(webhook, 50, Fixture.occasion)
         yield* outbox.publishTo(event(p1), webhook.id)
         expect((yield* claims()).map((one) => one.webhook.webhookId)).toEqual([webhook.id])
         const foreign = yield* Effect.flip(outbox.publishTo(event(p2), webhook.id))

@@ -7,7 +7,7 @@ import type { StoredWebhook, WebhookId } from "@tenure/core/Webhook"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
 import { expect } from "vitest"
-import { event, p1, p2, webhook } from "../../support/fixtures.ts"
+import { event, p1, p2, webhook, occasion } from "../../support/fixtures.ts"
 
 export const leaseMillis = 30_000
 
@@ -41,10 +41,10 @@ export const retry = (delayMillis: number, holdMillis = 0): Settlement => ({
 export const prepared = Effect.fnUntraced(function* (webhooks: number) {
   const memberships = yield* MembershipStore
   const store = yield* WebhookStore
-  yield* memberships.createProject(p1)
-  yield* memberships.createProject(p2)
+  yield* memberships.createProject(p1, occasion)
+  yield* memberships.createProject(p2, occasion)
   const added = Array.from({ length: webhooks }, () => webhook(p1))
-  yield* Effect.forEach(added, (one) => store.add(one, 100))
+  yield* Effect.forEach(added, (one) => store.add(one, 100, occasion))
   return { outbox: yield* Outbox, webhooks: added }
 })
 

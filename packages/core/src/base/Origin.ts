@@ -1,11 +1,12 @@
 /** Where a change comes from: who asked for it, and in which request. */
 
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { ApiKeyId } from "../base/ApiKeyId.ts"
-import * as Argument from "../base/Argument.ts"
-import * as Identifier from "../base/Identifier.ts"
-import type { InvalidInput } from "../base/InvalidInput.ts"
-import { owned } from "../base/Own.ts"
+import { ApiKeyId } from "./ApiKeyId.ts"
+import * as Argument from "./Argument.ts"
+import * as Identifier from "./Identifier.ts"
+import type { InvalidInput } from "./InvalidInput.ts"
+import { owned } from "./Own.ts"
 
 /** The origin of a change, as the audit trail keeps it. */
 export interface Origin {
@@ -13,6 +14,14 @@ export interface Origin {
   readonly requestId: string | undefined
   /** Id of the API key, or of the person or program that the host named; `undefined` if it named none. */
   readonly keyId: ApiKeyId | undefined
+}
+
+/** What the audit trail keeps of every change, besides what was changed. */
+export interface Occasion {
+  /** Who asked for the change, and in which request. */
+  readonly origin: Origin
+  /** When it happens, in milliseconds since the epoch. */
+  readonly at: number
 }
 
 /** The origin of a change, as hosts pass it. Ids have 1 to 255 characters and no control characters. */
@@ -37,3 +46,9 @@ export const fromInput = (input: Input): Effect.Effect<Origin, InvalidInput> => 
   }
   return Effect.succeed({ requestId, keyId })
 }
+
+/** Converts what a host passes to the occasion of a change that happens now, or fails with `InvalidInput`. */
+export const occasionOf = (input: Input = host): Effect.Effect<Occasion, InvalidInput> =>
+  Effect.flatMap(fromInput(input), (origin) =>
+    Effect.map(Clock.currentTimeMillis, (at) => ({ origin, at })),
+  )
