@@ -53,11 +53,11 @@ const levelOf = (status: number): Level => {
 
 /** Logs a response. */
 export const access = (record: AccessRecord): void => {
-  const { durationMillis, keyId, method, path, requestId, status } = record
+  const { address, durationMillis, keyId, method, path, requestId, status } = record
   const duration = Number(durationMillis.toFixed(3))
   print(
     isTerminal
-      ? `${now()} ${status} ${method} ${path} ${duration} ms  key ${keyId ?? "-"}  request ${requestId}`
+      ? `${now()} ${status} ${method} ${path} ${duration} ms  address ${address}  key ${keyId ?? "-"}  request ${requestId}`
       : JSON.stringify({
           time: now(),
           level: levelOf(status),
@@ -66,6 +66,7 @@ export const access = (record: AccessRecord): void => {
           path,
           status,
           duration_ms: duration,
+          address,
           key_id: keyId ?? null,
         }),
   )

@@ -278,9 +278,10 @@ describe("the log", () => {
         path,
         status: 200,
         duration_ms: expect.any(Number),
+        address: "127.0.0.1",
         key_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       },
-      expect.objectContaining({ status: 401, key_id: null }),
+      expect.objectContaining({ status: 401, address: "127.0.0.1", key_id: null }),
     ])
     for (const secret of ["token-1", "token-wrong", "in-query"]) {
       expect(server.lines.join("\n")).not.toContain(secret)

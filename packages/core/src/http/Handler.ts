@@ -33,6 +33,11 @@ import * as WebhookOperations from "./WebhookOperations.ts"
 export interface AccessRecord extends Envelope.Subject {
   readonly status: number
   readonly durationMillis: number
+  /**
+   * The client's address, as the limits count it: an IPv4 address, the /64 of an IPv6 address, or
+   * `local` if the host does not know it.
+   */
+  readonly address: string
   /** The API key of the request if it is valid, or the key id that the host's authentication returned. */
   readonly keyId: ApiKeyId | undefined
 }
@@ -126,7 +131,7 @@ const refusalOf = (decision: Decision): ApiError | undefined => {
 }
 
 /** What a request is answered. */
-interface Answer extends Pick<AccessRecord, "keyId"> {
+interface Answer extends Pick<AccessRecord, "address" | "keyId"> {
   readonly report: Decision["report"]
   readonly outcome: Outcome<Envelope.Success>
 }
@@ -134,11 +139,12 @@ interface Answer extends Pick<AccessRecord, "keyId"> {
 // What is reported of the limits of a client when nothing is known of them.
 const unknownLimits: Decision["report"] = { limit: 0, remaining: 0, reset: 0 }
 
-const closed: Answer = {
+const closed = (address: string): Answer => ({
+  address,
   keyId: undefined,
   report: unknownLimits,
   outcome: Result.fail({ _tag: "StoreUnavailable", cause: undefined }),
-}
+})
 
 const make = Effect.fnUntraced(function* (settings: Settings) {
   const { basePath, maxBodyBytes, maxRefusals, onResponse } = settings
@@ -186,7 +192,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
             route(request, requestId, principal, routes.match(request.path, basePath)),
           )
         : Result.fail(refusal)
-    return { keyId, report: decision.report, outcome }
+    return { address, keyId, report: decision.report, outcome }
   })
 
   /** Answers a request as it is decided. */
@@ -195,11 +201,12 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
       const start = onResponse === undefined ? 0n : clock.monotonicTimeNanosUnsafe()
       const path = request.originalPath ?? request.path
       const subject = { requestId: crypto.randomUUID(), method: request.method, path }
-      return Effect.flatMap(decision(request, subject.requestId), ({ keyId, outcome, report }) => {
+      return Effect.flatMap(decision(request, subject.requestId), (decided) => {
+        const { address, keyId, outcome, report } = decided
         const response = Envelope.respond(subject, report, outcome)
         if (onResponse === undefined) return Effect.succeed(response)
         const durationMillis = Number(clock.monotonicTimeNanosUnsafe() - start) / 1_000_000
-        const record = { ...subject, status: response.status, durationMillis, keyId }
+        const record = { ...subject, status: response.status, durationMillis, address, keyId }
         return Effect.as(Callback.call("onResponse", onResponse, record), response)
       })
     })
@@ -222,7 +229,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     handle: (request) => Effect.catchDefect(answer(ApiRequest.read(request), decide), answerDefect),
     refuse: (request) =>
       Effect.catchDefect(
-        answer(ApiRequest.read(request), () => Effect.succeed(closed)),
+        answer(ApiRequest.read(request), (read) => Effect.succeed(closed(addressOf(read)))),
         answerDefect,
       ),
   })

@@ -291,7 +291,10 @@ describe("the access record", () => {
       ({ request, token }) =>
         Effect.gen(function* () {
           const response = yield* request({ body: json({ extend: now + 1 }) })
-          yield* request({ headers: { authorization: "Bearer wrong" } })
+          yield* request({
+            headers: { authorization: "Bearer wrong" },
+            remoteAddress: "2001:db8::1",
+          })
           const [key] = yield* (yield* ApiKeys).list()
           expect(records).toEqual([
             {
@@ -300,9 +303,14 @@ describe("the access record", () => {
               path: extendOne,
               status: 200,
               durationMillis: 0,
+              address: "203.0.113.7",
               keyId: key?.id,
             },
-            expect.objectContaining({ status: 401, keyId: undefined }),
+            expect.objectContaining({
+              status: 401,
+              address: "2001:db8:0:0::/64",
+              keyId: undefined,
+            }),
           ])
           expect(JSON.stringify(records)).not.toContain(token)
         }),
