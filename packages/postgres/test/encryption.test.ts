@@ -214,7 +214,7 @@ describe("rewriteSecrets", () => {
       const fresh: Array<string> = []
       // A key is loaded between reading what is there and writing it encrypted with another key.
       const keys = async (id: string) => {
-        fresh.unshift(await server.webhooks.rotateSecret(ids))
+        fresh.unshift((await server.webhooks.rotateSecret(ids)).secret)
         return id === "k1" ? k1 : k2
       }
       expect((await rewrite({ current, keys })).problems).toEqual([])

@@ -68,7 +68,7 @@ it.each([
     const { id, secret } = await tenure.webhooks.create({ projectId, url: receiver.url })
     await publish()
     await receiver.until(1)
-    const fresh = await tenure.webhooks.rotateSecret({ projectId, webhookId: id })
+    const { secret: fresh } = await tenure.webhooks.rotateSecret({ projectId, webhookId: id })
     await publish()
     await receiver.until(2)
     expect(receiver.received.map((one) => verdicts(one, secret))).toEqual([accepted, accepted])

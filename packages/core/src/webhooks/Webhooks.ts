@@ -18,6 +18,7 @@ import { Hooks } from "../events/Hooks.ts"
 import { AddressPolicy, permitsHost } from "./AddressPolicy.ts"
 import { Dispatcher } from "./Dispatcher.ts"
 import { Encryption, type SecretUnreadable } from "./Encryption.ts"
+import * as EventTypes from "./EventTypes.ts"
 import {
   type Delivery,
   type DeliveryState,
@@ -71,8 +72,15 @@ export interface NewWebhook {
   readonly projectId: string
   /** An absolute `http:` or `https:` URL. */
   readonly url: string
-  /** The types of events to send, at least one; all by default. */
+  /** The types of events to send, 1 to 100; all by default. */
   readonly eventTypes?: ReadonlyArray<string> | undefined
+}
+
+/** The result of a rotation. */
+export interface Rotated {
+  readonly secret: WebhookSignature.Secret
+  /** Until when the old secret also signs, in milliseconds since the epoch. */
+  readonly previousUntil: number
 }
 
 /** Which deliveries of a webhook are listed. */
@@ -145,7 +153,7 @@ export class Webhooks extends Context.Service<
     ) => Effect.Effect<void, Failure | WebhookNotFound>
 
     /**
-     * Replaces the secret of a webhook and returns the new one. For a time the old one signs as well,
+     * Replaces the secret of a webhook. Returns the new one, and until when the old one signs as well,
      * so that receivers with either can verify. Fails with `WebhookNotFound`.
      *
      * @param webhook.keepOldFor - how long the old secret signs, at most 30 days; 24 hours by default
@@ -153,7 +161,7 @@ export class Webhooks extends Context.Service<
     readonly rotateSecret: (
       webhook: WebhookIds & { readonly keepOldFor?: Setting.Length | undefined },
       origin?: Origin.Input,
-    ) => Effect.Effect<WebhookSignature.Secret, Failure | WebhookNotFound>
+    ) => Effect.Effect<Rotated, Failure | WebhookNotFound>
 
     /**
      * Adds an Ed25519 key pair, with which a webhook signs (`v1a`) in addition to its secret. Returns
@@ -213,14 +221,6 @@ export class Webhooks extends Context.Service<
     never,
     WebhookStore | Outbox | Dispatcher | AddressPolicy | WebhookTransport
   > => Layer.effect(Webhooks, make(settings))
-}
-
-/** Decodes the types of events to send: at least one, or `undefined` for all. */
-const decodeEventTypes = (types: ReadonlyArray<string> | undefined) => {
-  if (types === undefined) return Effect.succeed(undefined)
-  return Array.isArray(types) && types.length > 0
-    ? Effect.forEach(types, (type) => Argument.decode("eventTypes", Event.EventType, type))
-    : Argument.invalid("eventTypes", "an array of at least one event type")
 }
 
 /** Decodes the id of a webhook. Text that is not a UUID cannot be the id of any. */
@@ -302,7 +302,7 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
         secret: freshSecret(),
         previous: undefined,
         signingKey: undefined,
-        eventTypes: yield* decodeEventTypes(eventTypes),
+        eventTypes: yield* Argument.read("eventTypes", EventTypes.setting, eventTypes),
         createdAt: occasion.at,
         disabledAt: undefined,
       }
@@ -349,7 +349,7 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
       const previousUntil = occasion.at + kept
       const sealed = yield* asUnavailable(encryption.seal({ projectId, webhookId }, secret))
       yield* store.rotateSecret(projectId, webhookId, { secret: sealed, previousUntil }, occasion)
-      return secret
+      return { secret, previousUntil }
     }),
 
     addSigningKey: Effect.fnUntraced(function* (ids, origin) {

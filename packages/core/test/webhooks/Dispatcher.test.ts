@@ -292,7 +292,7 @@ describe("rotating the secret", () => {
         const webhooks = yield* Webhooks
         const { id, secret } = yield* addWebhook()
         const ids = { projectId, webhookId: id }
-        const fresh = yield* webhooks.rotateSecret(ids)
+        const { secret: fresh } = yield* webhooks.rotateSecret(ids)
         const verifying = Effect.gen(function* () {
           yield* publish
           yield* settled

@@ -237,7 +237,7 @@ describe("webhooks with encryption", () => {
           const ids = { projectId, webhookId: webhook.id }
           const key = yield* webhooks.addSigningKey(ids)
           expect(yield* webhooks.addSigningKey(ids)).toBe(key)
-          const fresh = yield* webhooks.rotateSecret(ids)
+          const { secret: fresh } = yield* webhooks.rotateSecret(ids)
           const rows = yield* (yield* WebhookStore).list(projectId)
           expect(JSON.stringify(rows).match(/"enc_k1_/g)).toHaveLength(3)
           expect(JSON.stringify(rows)).not.toMatch(/whsec_|whsk_/)

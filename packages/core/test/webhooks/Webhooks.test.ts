@@ -47,6 +47,13 @@ describe("the option eventTypes", () => {
     },
   )
 
+  it("can name 100 types, and not more", async () => {
+    const create = (length: number) =>
+      tenure.webhooks.create({ projectId, url, eventTypes: Array.from({ length }, () => "a.b") })
+    expect((await create(100)).eventTypes).toHaveLength(100)
+    await expect(create(101)).rejects.toMatchObject({ _tag: "InvalidInput" })
+  })
+
   it("is kept with the webhook; all types by default", async () => {
     const eventTypes = ["payment.completed", "membership.extended"]
     expect(await tenure.webhooks.create({ projectId, url })).toMatchObject({
@@ -79,6 +86,21 @@ describe("find", () => {
       })
     },
   )
+})
+
+describe("rotateSecret", () => {
+  it("returns the new secret, and until when the old one signs", async () => {
+    const { webhooks } = tenure
+    const created = await webhooks.create({ projectId, url })
+    const ids = { projectId, webhookId: created.id }
+    const before = Date.now()
+    const { previousUntil, secret } = await webhooks.rotateSecret({ ...ids, keepOldFor: "1 hour" })
+    const { previous, ...found } = await webhooks.find(ids)
+    expect(found.secret).toBe(secret)
+    expect(previous).toEqual({ secret: created.secret, until: previousUntil })
+    expect(previousUntil - before - 3_600_000).toBeLessThan(60_000)
+    expect(previousUntil - before).toBeGreaterThanOrEqual(3_600_000)
+  })
 })
 
 describe("deliveries", () => {

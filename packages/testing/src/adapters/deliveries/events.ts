@@ -14,7 +14,7 @@ export const eventTests = ({ receiver, sender }: Deliveries): void => {
       const { id, secret } = await webhookTo(one.url)
       await publish()
       await one.until(1)
-      const fresh = await tenure.webhooks.rotateSecret({ projectId, webhookId: id })
+      const { secret: fresh } = await tenure.webhooks.rotateSecret({ projectId, webhookId: id })
       await publish()
       await one.until(2)
       const verdicts = one.received.map((notification) => [
