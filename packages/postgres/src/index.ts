@@ -200,7 +200,7 @@ const onClient = (settings: Setting.Output<typeof options>) =>
       const notifications = yield* Notifications.make(executor, listener)
       return Context.make(MembershipStore, yield* Memberships.make(executor, notifications)).pipe(
         Context.add(WebhookStore, Webhooks.make(executor, notifications)),
-        Context.add(ApiKeyStore, ApiKeys.make(executor)),
+        Context.add(ApiKeyStore, yield* ApiKeys.make(executor)),
         Context.add(Outbox, yield* PostgresOutbox.make(executor, notifications)),
         Context.add(RateLimitStore, yield* RateLimits.make(executor)),
         Context.add(Database, { run: executor.run }),

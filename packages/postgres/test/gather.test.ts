@@ -23,6 +23,7 @@ const gated = Effect.fnUntraced(function* (options: { maxBatch?: number; maxInFl
     isOwn: (error) => error === "locked",
     maxBatch: options.maxBatch ?? 100,
     maxInFlight: options.maxInFlight ?? 1,
+    crowded: "crowded",
   })
   const start = (item: number) =>
     Effect.forkChild(Effect.exit(gathered(item)), { startImmediately: true })
@@ -59,6 +60,42 @@ describe("an item", () => {
 })
 
 describe("items", () => {
+  it.live("without keys share a batch even if they are alike", () =>
+    Effect.gen(function* () {
+      const batches: Array<ReadonlyArray<number>> = []
+      const gathered = yield* Gather.make<number, number, string>({
+        run: (items) =>
+          Effect.sync(() => {
+            batches.push(items)
+            return items
+          }),
+        isOwn: () => false,
+        maxBatch: 3,
+        maxInFlight: 1,
+        crowded: "crowded",
+      })
+      const all = Effect.all([1, 1, 2, 1].map(gathered), { concurrency: "unbounded" })
+      expect(yield* all).toEqual([1, 1, 2, 1])
+      expect(batches).toEqual([[1, 1, 2], [1]])
+    }),
+  )
+
+  it.live("that come when 10,000 wait fail at once", () =>
+    Effect.gen(function* () {
+      const { gate, settled, start } = yield* gated({ maxBatch: 1 })
+      const first = yield* start(1)
+      yield* settled
+      const waiting = yield* Effect.forEach(
+        Array.from({ length: 10_000 }, () => 2),
+        start,
+      )
+      expect(yield* Fiber.join(yield* start(3))).toEqual(Exit.fail("crowded"))
+      yield* Effect.forEach(waiting, Fiber.interrupt, { concurrency: "unbounded" })
+      yield* gate.open
+      expect(yield* Fiber.join(first)).toEqual(Exit.succeed(10))
+    }),
+  )
+
   it.live("that arrive while a batch is in flight share the next, each with its own result", () =>
     Effect.gen(function* () {
       const { batches, gate, settled, start } = yield* gated({})
@@ -139,6 +176,7 @@ describe("items", () => {
           isOwn: (error) => error === "locked",
           maxBatch: 100,
           maxInFlight: 1,
+          crowded: "crowded",
         })
         const waiting = yield* Effect.forkChild(gathered(7), { startImmediately: true })
         expect(yield* Effect.all([1, 2].map(gathered), { concurrency: "unbounded" })).toEqual([

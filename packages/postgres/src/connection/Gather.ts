@@ -1,23 +1,30 @@
 /** Group commit: items that arrive while a batch is in flight share the next batch. */
 
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Batch from "./Batch.ts"
+
+// More items than this wait for more than a client can be expected to.
+const mostWaiting = 10_000
 
 /** How items are gathered into batches. */
 export interface Options<Item, Value, E> extends Batch.Options<Item, Value, E> {
-  /** Items with the same key run in order and never share a batch. */
-  readonly keyOf: (item: Item) => string
+  /** Items with the same key run in order and never share a batch. By default, any can share one. */
+  readonly keyOf?: (item: Item) => string
   /** The maximum number of items in a batch. */
   readonly maxBatch: number
   /** The maximum number of batches in flight. */
   readonly maxInFlight: number
+  /** What an item fails with if too many wait. */
+  readonly crowded: E
 }
 
-/** Removes and returns the longest run of items at the front of the queue with distinct keys. */
+/** Removes and returns the longest run of items at the front of the queue that can share a batch. */
 const takeBatch = <Item, Value, E>(
   queue: Array<Batch.Waiting<Item, Value, E>>,
   { keyOf, maxBatch }: Options<Item, Value, E>,
 ): ReadonlyArray<Batch.Waiting<Item, Value, E>> => {
+  if (keyOf === undefined) return queue.splice(0, maxBatch)
   const keys = new Set<string>()
   for (const { item } of queue) {
     const key = keyOf(item)
@@ -59,6 +66,7 @@ export const make = Effect.fnUntraced(function* <Item, Value, E>(options: Option
 
   return (item: Item): Effect.Effect<Value, E> =>
     Effect.callback((resume) => {
+      if (queue.length >= mostWaiting) return resume(Exit.fail(options.crowded))
       const waiting = { item, resume }
       queue.push(waiting)
       scheduleFlush()

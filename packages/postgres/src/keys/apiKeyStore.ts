@@ -1,29 +1,56 @@
 /** API keys on PostgreSQL. */
 
-import { ApiKeyConflict, ApiKeyNotFound, ApiKeyRevoked } from "@tenure/core/ApiKey"
+import {
+  ApiKeyConflict,
+  ApiKeyNotFound,
+  ApiKeyRevoked,
+  type TokenDigest,
+} from "@tenure/core/ApiKey"
 import type { ApiKeyStore } from "@tenure/core/ApiKeyStore"
 import { ProjectNotFound } from "@tenure/core/Project"
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { Executor } from "../connection/Executor.ts"
+import * as Gather from "../connection/Gather.ts"
 import { instant, instants, integer, text, texts } from "../connection/parameters.ts"
 import { type AddedRow, addKey, addKeyParams } from "./addKey.sql.ts"
-import { findKey } from "./findKey.sql.ts"
+import { findKeys } from "./findKeys.sql.ts"
 import { type KeyRow, toKey, withinParam } from "./fragments.sql.ts"
 import { listKeys } from "./listKeys.sql.ts"
 import { revokeKey } from "./revokeKey.sql.ts"
 import { touchKeys } from "./touchKeys.sql.ts"
 
 /** Makes the store. */
-export const make = (executor: Executor): ApiKeyStore["Service"] => {
+export const make = Effect.fnUntraced(function* (executor: Executor) {
   const { schema } = executor
   const sql = {
     add: addKey(schema),
-    find: findKey(schema),
+    find: findKeys(schema),
     list: listKeys(schema),
     revoke: revokeKey(schema),
     touch: touchKeys(schema),
   }
-  return {
+
+  const findMany = (digests: ReadonlyArray<TokenDigest>) =>
+    // Authenticates requests, so it does not depend on the host's open transaction.
+    Effect.map(
+      executor.executeApart<KeyRow>(sql.find, [texts(digests)], { owner: "keys" }),
+      (rows) => {
+        const keys = new Map(rows.map((row) => [row.digest, toKey(row)]))
+        return digests.map((digest) => Option.fromUndefinedOr(keys.get(digest)))
+      },
+    )
+
+  const findGathered = yield* Gather.make({
+    run: findMany,
+    isOwn: () => false,
+    maxBatch: 256,
+    maxInFlight: 2,
+    crowded: new StoreUnavailable({ cause: "crowded" }),
+  })
+
+  const store: ApiKeyStore["Service"] = {
     ping: executor.ping,
 
     add: Effect.fnUntraced(function* (key) {
@@ -36,13 +63,7 @@ export const make = (executor: Executor): ApiKeyStore["Service"] => {
       return role === key.role ? added : yield* new ApiKeyConflict({ keyId: id, role })
     }),
 
-    // Authenticates requests, so it does not depend on the host's open transaction.
-    find: Effect.fnUntraced(function* (digest) {
-      const [row] = yield* executor.executeApart<KeyRow>(sql.find, [text(digest)], {
-        owner: "keys",
-      })
-      return row && toKey(row)
-    }),
+    find: (digest) => Effect.map(findGathered(digest), Option.getOrUndefined),
 
     revoke: Effect.fnUntraced(function* ({ at, keyId, within }) {
       const params = [text(keyId), instant(at), withinParam(within)]
@@ -62,4 +83,5 @@ export const make = (executor: Executor): ApiKeyStore["Service"] => {
         (rows) => rows.map(toKey),
       ),
   }
-}
+  return store
+})

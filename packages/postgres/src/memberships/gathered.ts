@@ -1,7 +1,7 @@
 /** Changes of one membership each, which share statements. */
 
 import type { Grant } from "@tenure/core/MembershipStore"
-import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Effect from "effect/Effect"
 import { isSqlError } from "effect/sql/SqlError"
 import type { Executor, Manner } from "../connection/Executor.ts"
@@ -60,6 +60,7 @@ export const make = Effect.fnUntraced(function* (
     isOwn: waitedForLock,
     maxBatch: 256,
     maxInFlight: 2,
+    crowded: new StoreUnavailable({ cause: "crowded" }),
   })
 
   return (change: Grant): Effect.Effect<boolean, StoreUnavailable> =>

@@ -3,6 +3,7 @@
 import { type Event, EventNotFound } from "@tenure/core/Event"
 import type { Outbox } from "@tenure/core/Outbox"
 import { ProjectNotFound } from "@tenure/core/Project"
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import { WebhookDisabled, WebhookNotFound } from "@tenure/core/Webhook"
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "../connection/Executor.ts"
@@ -63,6 +64,7 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     isOwn: () => false,
     maxBatch: 256,
     maxInFlight: 2,
+    crowded: new StoreUnavailable({ cause: "crowded" }),
   })
 
   const settleGathered = yield* Gather.make({
@@ -71,6 +73,7 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     keyOf: (one: Settling) => `${one.claim.event.id} ${one.claim.webhook.webhookId}`,
     maxBatch: 256,
     maxInFlight: 2,
+    crowded: new StoreUnavailable({ cause: "crowded" }),
   })
 
   const outbox: Outbox["Service"] = {

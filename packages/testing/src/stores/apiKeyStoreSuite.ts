@@ -44,6 +44,19 @@ const addTests = ({ advance, test }: StoreTests): void => {
       expect(yield* store.find(digest("another"))).toBeUndefined()
     }))
 
+  test("finds for each of several tokens at the same time its own key", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const [first, second] = [apiKey("a token", p1), apiKey("another", p2)]
+      yield* store.add(first, occasion)
+      yield* store.add(second, occasion)
+      const asked = ["another", "unknown", "a token", "another"]
+      const found = yield* Effect.forEach(asked, (token) => store.find(digest(token)), {
+        concurrency: "unbounded",
+      })
+      expect(found).toEqual([second, undefined, first, second])
+    }))
+
   test("stores nothing and fails if a project does not exist", () =>
     Effect.gen(function* () {
       const store = yield* prepared

@@ -48,6 +48,19 @@ export const apiKeys = mutantsOf(ApiKeyStore, {
       Effect.map(list(page), (keys) => keys.filter(({ revokedAt }) => revokedAt === undefined)),
   }),
 
+  "finds the key of the latest token for those before it": ({ find }) => {
+    let latest: TokenDigest
+    return {
+      find: (digest) => {
+        latest = digest
+        return Effect.andThen(
+          Effect.yieldNow,
+          Effect.suspend(() => find(latest)),
+        )
+      },
+    }
+  },
+
   "does not find keys that were revoked": ({ find }) => ({
     find: (digest) =>
       Effect.map(find(digest), (key) => (key?.revokedAt === undefined ? key : undefined)),

@@ -1,0 +1,7 @@
+import { columns, projectsOf } from "./fragments.sql.ts"
+
+/** Returns the keys whose tokens have the given digests. */
+export const findKeys = (schema: string): string => `
+  SELECT ${columns}, ARRAY(${projectsOf(schema)}) AS projects
+  FROM ${schema}.api_keys k WHERE k.digest = ANY ($1::text[])
+`
