@@ -10,6 +10,7 @@ import {
   type Action,
   type AuditRow,
   type Dated,
+  type ProjectSummary,
   MembershipNotFound,
   UserId,
 } from "@tenure/core/Membership"
@@ -45,6 +46,11 @@ interface ChangeRow {
   readonly reason: string | null
 }
 
+interface AccountRow {
+  readonly subscriptions: number
+  readonly last_bulk: Date | null
+}
+
 /** The part of an audit row that says what changed. */
 type Audited = Pick<AuditRow, "action" | "userId" | "from" | "to">
 
@@ -72,7 +78,7 @@ const make = Effect.gen(function* () {
   const outbox = yield* Outbox
   // The store of `@tenure/postgres`. It keeps the projects that webhooks and keys belong to, and its
   // ping checks the database that also holds the host's tables.
-  const { createProject, ping } = yield* MembershipStore
+  const { createProject, findProject, listProjects, ping } = yield* MembershipStore
 
   /** Runs statements in one transaction, or in the host's transaction if one is open. */
   const inOneStep = <A, E, R>(work: Effect.Effect<A, E, R>) =>
@@ -161,6 +167,22 @@ const make = Effect.gen(function* () {
     return accounts.length > 0 ? rows : yield* new ProjectNotFound({ projectId })
   })
 
+  /** Completes what the other store knows of a project. */
+  const completed = Effect.fnUntraced(function* (project: ProjectSummary) {
+    const [row] = yield* database.run(sql<AccountRow>`
+      SELECT (SELECT count(*) FROM subscriptions WHERE account = ${project.id})::integer
+               AS subscriptions,
+             (SELECT paid_until FROM subscription_changes
+              WHERE account = ${project.id} AND action = 'bulk_extended'
+              ORDER BY id DESC LIMIT 1) AS last_bulk
+    `)
+    return {
+      ...project,
+      memberships: row?.subscriptions ?? 0,
+      lastBulkEndDate: row?.last_bulk ? toEndDate(row.last_bulk) : undefined,
+    }
+  })
+
   return MembershipStore.of({
     ping,
 
@@ -171,6 +193,11 @@ const make = Effect.gen(function* () {
           createProject(projectId, occasion),
         ),
       ),
+
+    findProject: (projectId) => Effect.flatMap(findProject(projectId), completed),
+
+    listProjects: (page) =>
+      Effect.flatMap(listProjects(page), (projects) => Effect.forEach(projects, completed)),
 
     grant: Effect.fnUntraced(function* (change: Grant) {
       yield* lockAccount(change.projectId)
@@ -234,10 +261,13 @@ const make = Effect.gen(function* () {
       return { projectId, userId, endDate: toEndDate(row.paid_until) }
     }),
 
-    list: Effect.fnUntraced(function* (projectId, { after, limit }) {
+    list: Effect.fnUntraced(function* (projectId, { after, limit, only }) {
+      const isActive = sql`paid_until > ${new Date(only?.at ?? 0)}`
+      const inState =
+        only === undefined ? sql`true` : only.state === "active" ? isActive : sql`NOT ${isActive}`
       const rows = yield* database.run(sql<Subscription>`
         SELECT customer, paid_until FROM subscriptions
-        WHERE account = ${projectId} AND customer > ${after ?? ""}
+        WHERE account = ${projectId} AND customer > ${after ?? ""} AND ${inState}
         ORDER BY customer
         LIMIT ${limit}
       `)

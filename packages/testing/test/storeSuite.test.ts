@@ -10,6 +10,7 @@ import { apiKeys } from "./mutants/apiKeys.ts"
 import { eventsOfMemberships, memberships } from "./mutants/memberships.ts"
 import { type Mutant, stores } from "./mutants/Mutant.ts"
 import { outbox } from "./mutants/outbox.ts"
+import { projects } from "./mutants/projects.ts"
 import { rateLimits, rightRateLimits } from "./mutants/rateLimits.ts"
 import { webhooks } from "./mutants/webhooks.ts"
 
@@ -36,7 +37,7 @@ const failureOf = Effect.fnUntraced(function* (
 })
 
 const mutants: ReadonlyArray<readonly [Port, ReadonlyArray<Mutant>]> = [
-  ["MembershipStore", [...memberships, ...eventsOfMemberships]],
+  ["MembershipStore", [...memberships, ...eventsOfMemberships, ...projects]],
   ["WebhookStore", webhooks],
   ["ApiKeyStore", apiKeys],
   ["Outbox", outbox],

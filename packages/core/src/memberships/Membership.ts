@@ -26,6 +26,31 @@ export interface Membership {
   readonly endDate: EndDate
 }
 
+/** Whether a membership has expired. */
+export const membershipStates = ["active", "expired"] as const
+
+/** Whether a membership has expired. */
+export type MembershipState = (typeof membershipStates)[number]
+
+/** Returns the state of a membership at an instant, in milliseconds since the epoch. */
+export const stateAt = ({ endDate }: Pick<Membership, "endDate">, at: number): MembershipState =>
+  endDate > at ? "active" : "expired"
+
+/** A membership, and whether it had expired when it was read. */
+export interface CurrentMembership extends Membership {
+  readonly state: MembershipState
+}
+
+/** A project, and how much it has. */
+export interface ProjectSummary {
+  readonly id: ProjectId
+  /** The number of memberships, with those that have expired. */
+  readonly memberships: number
+  readonly webhooks: number
+  /** The end date of the last bulk extension, if there was one. */
+  readonly lastBulkEndDate: EndDate | undefined
+}
+
 /** A member of a project and its end date, as an import lists them. */
 export interface Dated {
   readonly userId: UserId

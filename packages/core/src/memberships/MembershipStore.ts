@@ -7,7 +7,15 @@ import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import type { Event } from "../events/Event.ts"
 import type { EndDate } from "./EndDate.ts"
-import type { AuditRow, Dated, Membership, MembershipNotFound, UserId } from "./Membership.ts"
+import type {
+  AuditRow,
+  Dated,
+  Membership,
+  MembershipNotFound,
+  MembershipState,
+  ProjectSummary,
+  UserId,
+} from "./Membership.ts"
 import type { Reason } from "./Reason.ts"
 
 /** What all changes have in common. */
@@ -68,6 +76,22 @@ export class MembershipStore extends Context.Service<
       occasion: Occasion,
     ) => Effect.Effect<void, StoreUnavailable>
 
+    /** Returns a project. */
+    readonly findProject: (
+      projectId: ProjectId,
+    ) => Effect.Effect<ProjectSummary, ProjectNotFound | StoreUnavailable>
+
+    /**
+     * Returns at most `limit` projects after the id `after`, in the order of their ids by code unit.
+     *
+     * @param page.within - returns only these; `"all"` for all
+     */
+    readonly listProjects: (page: {
+      readonly within: ReadonlySet<string> | "all"
+      readonly after: ProjectId | undefined
+      readonly limit: number
+    }) => Effect.Effect<ReadonlyArray<ProjectSummary>, StoreUnavailable>
+
     /** Creates a membership, or sets the end date of an existing one. */
     readonly grant: (change: Grant) => Effect.Effect<void, ProjectNotFound | StoreUnavailable>
 
@@ -94,10 +118,18 @@ export class MembershipStore extends Context.Service<
       userId: UserId,
     ) => Effect.Effect<Membership, MembershipNotFound | StoreUnavailable>
 
-    /** Returns at most `limit` memberships after `after`, in the order of their user ids by code unit. */
+    /**
+     * Returns at most `limit` memberships after `after`, in the order of their user ids by code unit.
+     *
+     * @param page.only - returns only those in this state at this instant
+     */
     readonly list: (
       projectId: ProjectId,
-      page: { readonly after: UserId | undefined; readonly limit: number },
+      page: {
+        readonly after: UserId | undefined
+        readonly limit: number
+        readonly only?: { readonly state: MembershipState; readonly at: number } | undefined
+      },
     ) => Effect.Effect<ReadonlyArray<Membership>, ProjectNotFound | StoreUnavailable>
 
     /**

@@ -9,14 +9,24 @@ import * as Argument from "../base/Argument.ts"
 import type { InvalidInput } from "../base/InvalidInput.ts"
 import * as Origin from "../base/Origin.ts"
 import { owned } from "../base/Own.ts"
-import type { ProjectNotFound } from "../base/Project.ts"
+import { ProjectId, type ProjectNotFound } from "../base/Project.ts"
 import * as Setting from "../base/Setting.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import * as Event from "../events/Event.ts"
 import { Hooks } from "../events/Hooks.ts"
 import * as EndDate from "./EndDate.ts"
 import * as Import from "./Import.ts"
-import { type AuditRow, type Membership, type MembershipNotFound, UserId } from "./Membership.ts"
+import {
+  type AuditRow,
+  type CurrentMembership,
+  type Membership,
+  type MembershipNotFound,
+  type MembershipState,
+  membershipStates,
+  type ProjectSummary,
+  stateAt,
+  UserId,
+} from "./Membership.ts"
 import { type Change, MembershipStore } from "./MembershipStore.ts"
 import { Reason } from "./Reason.ts"
 
@@ -88,6 +98,24 @@ export class Memberships extends Context.Service<
       origin?: Origin.Input,
     ) => Effect.Effect<void, Failure>
 
+    /** Returns a project. Fails with `ProjectNotFound`. */
+    readonly findProject: (
+      projectId: string,
+    ) => Effect.Effect<ProjectSummary, Failure | ProjectNotFound>
+
+    /**
+     * Returns projects in the order of their ids, compared as text.
+     *
+     * @param page.within - returns only projects with these ids; `"all"` by default
+     * @param page.after - returns the projects after this id; from the first one by default
+     * @param page.limit - the most projects to return, 1 to 10,000; 100 by default
+     */
+    readonly listProjects: (page?: {
+      readonly within?: ReadonlySet<string> | "all" | undefined
+      readonly after?: string | undefined
+      readonly limit?: number | undefined
+    }) => Effect.Effect<ReadonlyArray<ProjectSummary>, Failure>
+
     /**
      * Creates a membership, or sets the end date of an existing one. The end date may be in the past.
      * Fails with `InvalidEndDate` or `ProjectNotFound`.
@@ -141,7 +169,9 @@ export class Memberships extends Context.Service<
     ) => Effect.Effect<void, Failure | MembershipNotFound>
 
     /** Returns a membership. Fails with `MembershipNotFound`. */
-    readonly find: (member: Member) => Effect.Effect<Membership, Failure | MembershipNotFound>
+    readonly find: (
+      member: Member,
+    ) => Effect.Effect<CurrentMembership, Failure | MembershipNotFound>
 
     /**
      * Returns memberships of a project in the order of their user ids, compared as text. Fails with
@@ -149,12 +179,14 @@ export class Memberships extends Context.Service<
      *
      * @param page.after - returns the memberships after this user id; from the first one by default
      * @param page.limit - the most memberships to return, 1 to 10,000; 100 by default
+     * @param page.state - returns only memberships in this state
      */
     readonly list: (page: {
       readonly projectId: string
+      readonly state?: MembershipState | undefined
       readonly after?: string | undefined
       readonly limit?: number | undefined
-    }) => Effect.Effect<ReadonlyArray<Membership>, Failure | ProjectNotFound>
+    }) => Effect.Effect<ReadonlyArray<CurrentMembership>, Failure | ProjectNotFound>
 
     /**
      * Returns the newest rows of the audit trail of a project, newest first. Fails with
@@ -175,6 +207,13 @@ export class Memberships extends Context.Service<
     settings: Settings = Setting.readSync(options),
   ): Layer.Layer<Memberships, never, MembershipStore> => Layer.effect(Memberships, make(settings))
 }
+
+const membershipState = Setting.optional(Setting.oneOf(membershipStates))
+
+const current = (membership: Membership, at: number): CurrentMembership => ({
+  ...membership,
+  state: stateAt(membership, at),
+})
 
 const noReason = Effect.succeed(undefined)
 
@@ -210,6 +249,19 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
     createProject: Effect.fnUntraced(function* (projectId, origin) {
       const occasion = yield* Origin.occasionOf(origin)
       yield* store.createProject(yield* Argument.projectId(projectId), occasion)
+    }),
+
+    findProject: Effect.fnUntraced(function* (projectId) {
+      return yield* store.findProject(yield* Argument.projectId(projectId))
+    }),
+
+    listProjects: Effect.fnUntraced(function* (page = {}) {
+      const { after, limit = 100, within = "all" } = owned(page)
+      return yield* store.listProjects({
+        within,
+        after: after === undefined ? undefined : yield* Argument.decode("after", ProjectId, after),
+        limit: yield* Argument.pageSize(limit),
+      })
     }),
 
     grant: Effect.fnUntraced(function* (input, originInput = Origin.host) {
@@ -287,15 +339,20 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       const member = owned(input)
       const projectId = yield* Argument.projectId(member.projectId)
       const userId = yield* Argument.decode("userId", UserId, member.userId)
-      return yield* store.find(projectId, userId)
+      const membership = yield* store.find(projectId, userId)
+      return current(membership, yield* Clock.currentTimeMillis)
     }),
 
     list: Effect.fnUntraced(function* (page) {
-      const { after, limit = 100, projectId } = owned(page)
-      return yield* store.list(yield* Argument.projectId(projectId), {
+      const { after, limit = 100, projectId, state: asked } = owned(page)
+      const state = yield* Argument.read("state", membershipState, asked)
+      const at = yield* Clock.currentTimeMillis
+      const memberships = yield* store.list(yield* Argument.projectId(projectId), {
         after: after === undefined ? undefined : yield* Argument.decode("after", UserId, after),
         limit: yield* Argument.pageSize(limit),
+        only: state && { state, at },
       })
+      return memberships.map((membership) => current(membership, at))
     }),
 
     history: Effect.fnUntraced(function* (page) {

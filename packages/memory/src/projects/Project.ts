@@ -1,6 +1,7 @@
 /** A project: its members, its webhooks and its audit trail. */
 
-import type { AuditRow, Membership, UserId } from "@tenure/core/Membership"
+import type { EndDate } from "@tenure/core/EndDate"
+import type { AuditRow, Membership, ProjectSummary, UserId } from "@tenure/core/Membership"
 import type { ProjectId } from "@tenure/core/Project"
 import type { StoredWebhook, WebhookId } from "@tenure/core/Webhook"
 import * as Ring from "../collections/Ring.ts"
@@ -12,6 +13,8 @@ export interface Project {
   readonly members: Members.Members
   readonly webhooks: Map<WebhookId, StoredWebhook>
   readonly history: Ring.Ring<AuditRow>
+  /** The end date of the last bulk extension. */
+  lastBulkEndDate: EndDate | undefined
 }
 
 /**
@@ -24,6 +27,15 @@ export const make = (id: ProjectId, history: number): Project => ({
   members: Members.make(),
   webhooks: new Map(),
   history: Ring.make(history),
+  lastBulkEndDate: undefined,
+})
+
+/** Returns how much a project has. */
+export const summaryOf = ({ id, lastBulkEndDate, members, webhooks }: Project): ProjectSummary => ({
+  id,
+  memberships: members.size(),
+  webhooks: webhooks.size,
+  lastBulkEndDate,
 })
 
 /** Returns the membership of a user, if there is one. */

@@ -1,12 +1,19 @@
 /** Memberships in memory. */
 
 import type { EndDate } from "@tenure/core/EndDate"
-import { type Action, type Dated, MembershipNotFound, type UserId } from "@tenure/core/Membership"
+import {
+  type Action,
+  type Dated,
+  type Membership,
+  MembershipNotFound,
+  stateAt,
+  type UserId,
+} from "@tenure/core/Membership"
 import type { BulkExtension, Change, MembershipStore } from "@tenure/core/MembershipStore"
 import * as Moment from "@tenure/core/Moment"
 import type { ProjectId } from "@tenure/core/Project"
 import * as Effect from "effect/Effect"
-import { membershipOf, type Project } from "../projects/Project.ts"
+import { membershipOf, type Project, summaryOf } from "../projects/Project.ts"
 import * as State from "../State.ts"
 
 /** What a row of the audit trail says besides who made the change, and when. */
@@ -18,7 +25,9 @@ interface Entry {
 }
 
 /** Sets the end date of the members that the mode concerns. Returns their number. */
-const setAll = ({ members }: Project, { endDate, mode }: BulkExtension): number => {
+const setAll = (project: Project, { endDate, mode }: BulkExtension): number => {
+  const { members } = project
+  project.lastBulkEndDate = endDate
   if (mode === "set") {
     members.setAll(endDate)
     return members.size()
@@ -43,6 +52,14 @@ const grant = (
   project.members.set(userId, endDate)
   audit(project, changed, { action, userId, from, to: endDate })
 }
+
+const isWithin = (projectId: ProjectId, within: ReadonlySet<string> | "all"): boolean =>
+  within === "all" || within.has(projectId)
+
+type Only = Parameters<MembershipStore["Service"]["list"]>[1]["only"]
+
+const isIn = (membership: Membership, only: Only): boolean =>
+  only === undefined || stateAt(membership, only.at) === only.state
 
 /** Makes the store. Every change is one synchronous step. */
 export const make = (state: State.State): MembershipStore["Service"] => {
@@ -74,6 +91,17 @@ export const make = (state: State.State): MembershipStore["Service"] => {
     ping: Effect.void,
 
     createProject: (projectId) => Effect.sync(() => State.createProject(state, projectId)),
+
+    findProject: (projectId) => Effect.map(State.projectOf(state, projectId), summaryOf),
+
+    listProjects: ({ after, limit, within }) =>
+      Effect.sync(() =>
+        [...state.projects.values()]
+          .filter(({ id }) => (after === undefined || id > after) && isWithin(id, within))
+          .toSorted((one, other) => (one.id < other.id ? -1 : 1))
+          .slice(0, limit)
+          .map(summaryOf),
+      ),
 
     grant: (granted) =>
       Effect.map(projectAndNow(granted.projectId), ({ now, project }) => {
@@ -118,12 +146,17 @@ export const make = (state: State.State): MembershipStore["Service"] => {
           : Effect.succeed(membership)
       }),
 
-    list: (projectId, { after, limit }) =>
+    list: (projectId, { after, limit, only }) =>
       Effect.map(State.projectOf(state, projectId), (project) => {
         const userIds = project.members.sorted()
         const start = after === undefined ? 0 : userIds.findIndex((userId) => userId > after)
-        const page = start === -1 ? [] : userIds.slice(start, start + limit)
-        return page.flatMap((userId) => membershipOf(project, userId) ?? [])
+        const page: Array<Membership> = []
+        for (const userId of start === -1 ? [] : userIds.slice(start)) {
+          if (page.length === limit) break
+          const membership = membershipOf(project, userId)
+          if (membership !== undefined && isIn(membership, only)) page.push(membership)
+        }
+        return page
       }),
 
     history: (projectId, { limit, userId }) =>

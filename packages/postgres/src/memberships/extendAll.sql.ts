@@ -8,7 +8,9 @@ import { asked, auditing } from "./fragments.sql.ts"
 export const extendAll = (schema: string): string => `
   WITH ${asked},
   project AS (
-    UPDATE ${schema}.projects SET bulk_end_date = $3, bulk_seq = bulk_seq + 1 WHERE id = $1
+    UPDATE ${schema}.projects
+    SET bulk_end_date = $3, last_bulk_end_date = $3, bulk_seq = bulk_seq + 1
+    WHERE id = $1
     RETURNING members, bulk_seq
   ),
   changed AS (

@@ -3,8 +3,9 @@ import { type Membership, UserId } from "@tenure/core/Membership"
 import type { ProjectId } from "@tenure/core/Project"
 
 /**
- * Returns a page of memberships, ordered by user id and starting after `$2`. Returns one empty row if
- * the page is empty, and no row if the project does not exist.
+ * Returns a page of memberships, ordered by user id and starting after `$2`; if `$4` is not NULL, only
+ * those that are active at `$5`, or only those that are not. Returns one empty row if the page is empty,
+ * and no row if the project does not exist.
  */
 export const listMemberships = (schema: string): string => `
   SELECT m.user_id, m.end_date
@@ -12,6 +13,7 @@ export const listMemberships = (schema: string): string => `
   LEFT JOIN LATERAL (
     SELECT user_id, end_date FROM ${schema}.memberships_current
     WHERE project_id = p.id AND user_id > $2::text
+      AND ($4::boolean IS NULL OR (end_date > $5::timestamptz) = $4)
     ORDER BY user_id
     LIMIT $3::integer
   ) m ON true

@@ -5,7 +5,7 @@ import type { MembershipStore } from "@tenure/core/MembershipStore"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import * as Effect from "effect/Effect"
 import { type Executor, type Manner, readsOf } from "../connection/Executor.ts"
-import { integer, text } from "../connection/parameters.ts"
+import { flag, instant, integer, text, texts } from "../connection/parameters.ts"
 import type { Notifications } from "../outbox/Notifications.ts"
 import { createProject } from "./createProject.sql.ts"
 import { end } from "./end.sql.ts"
@@ -20,19 +20,24 @@ import { grant } from "./grant.sql.ts"
 import { type HistoryRow, projectHistory, toAuditRow, userHistory } from "./history.sql.ts"
 import { importAll, importParams } from "./import.sql.ts"
 import { listMemberships, type MembershipRow, toMembership } from "./listMemberships.sql.ts"
+import { findProject, listProjects, type ProjectRow, toSummary } from "./projects.sql.ts"
 
 /** Fails with `ProjectNotFound` if a statement returned no row, which means a missing project. */
 const rowsOfProject = <Row>(
   projectId: ProjectId,
-  rows: ReadonlyArray<Row>,
-): Effect.Effect<ReadonlyArray<Row>, ProjectNotFound> =>
-  rows.length === 0 ? Effect.fail(new ProjectNotFound({ projectId })) : Effect.succeed(rows)
+  [first, ...others]: ReadonlyArray<Row>,
+): Effect.Effect<readonly [Row, ...ReadonlyArray<Row>], ProjectNotFound> =>
+  first === undefined
+    ? Effect.fail(new ProjectNotFound({ projectId }))
+    : Effect.succeed([first, ...others])
 
 /** Makes the store. */
 export const make = Effect.fnUntraced(function* (executor: Executor, notifications: Notifications) {
   const { schema } = executor
   const sql = {
     createProject: createProject(schema),
+    findProject: findProject(schema),
+    listProjects: listProjects(schema),
     find: findMembership(schema),
     list: listMemberships(schema),
     projectHistory: projectHistory(schema),
@@ -75,6 +80,23 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
 
     createProject: (projectId) =>
       Effect.asVoid(executor.execute(sql.createProject, [text(projectId)], { owner: projectId })),
+
+    findProject: Effect.fnUntraced(function* (projectId) {
+      const manner = { owner: readsOf(projectId) }
+      const rows = yield* executor.execute<ProjectRow>(sql.findProject, [text(projectId)], manner)
+      const [row] = yield* rowsOfProject(projectId, rows)
+      return toSummary(row)
+    }),
+
+    listProjects: ({ after, limit, within }) =>
+      Effect.map(
+        executor.execute<ProjectRow>(sql.listProjects, [
+          text(after ?? ""),
+          integer(limit),
+          within === "all" ? text(undefined) : texts([...within]),
+        ]),
+        (rows) => rows.map(toSummary),
+      ),
 
     grant: Effect.fnUntraced(function* (granted) {
       const { projectId } = granted
@@ -119,8 +141,14 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
       return membership ?? (yield* new MembershipNotFound({ projectId, userId }))
     }),
 
-    list: Effect.fnUntraced(function* (projectId, { after, limit }) {
-      const params = [text(projectId), text(after ?? ""), integer(limit)]
+    list: Effect.fnUntraced(function* (projectId, { after, limit, only }) {
+      const params = [
+        text(projectId),
+        text(after ?? ""),
+        integer(limit),
+        flag(only && only.state === "active"),
+        instant(only?.at),
+      ]
       const manner = { owner: readsOf(projectId) }
       const rows = yield* executor.execute<MembershipRow>(sql.list, params, manner)
       return (yield* rowsOfProject(projectId, rows)).flatMap((row) => toMembership(projectId, row))

@@ -14,7 +14,9 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     webhooks      integer NOT NULL DEFAULT 0,
     -- The last bulk extension. It applies to every membership with a smaller seq.
     bulk_end_date timestamptz,
-    bulk_seq      bigint NOT NULL DEFAULT 0
+    bulk_seq      bigint NOT NULL DEFAULT 0,
+    -- The end date of the last bulk extension of either mode.
+    last_bulk_end_date timestamptz
   ) WITH (fillfactor = 50)
   `,
   `

@@ -15,7 +15,7 @@ export const createExtendShorter = (schema: string): string => `
   ) RETURNS TABLE (total bigint, deliveries integer) LANGUAGE plpgsql AS $$
   #variable_conflict use_column
   BEGIN
-    PERFORM FROM ${schema}.projects WHERE id = $1 FOR NO KEY UPDATE;
+    UPDATE ${schema}.projects SET last_bulk_end_date = $3 WHERE id = $1;
     RETURN QUERY
     WITH ${asked},
     ${lockedProject(schema)},

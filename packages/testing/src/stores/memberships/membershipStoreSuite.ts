@@ -8,6 +8,7 @@ import { changingTests } from "./changing.ts"
 import { eventTests } from "./events.ts"
 import { importingTests } from "./importing.ts"
 import { modelTests } from "./model.ts"
+import { projectTests } from "./projects.ts"
 import { readingTests } from "./reading.ts"
 
 /** Declares the tests. */
@@ -17,6 +18,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   importingTests(on)
   bulkTests(on)
   readingTests(on)
+  projectTests(on)
   eventTests(on)
   atomicityTests(on)
   modelTests(on)

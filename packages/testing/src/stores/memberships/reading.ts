@@ -2,7 +2,7 @@
 
 import { expect } from "@effect/vitest"
 import { ApiKeyId } from "@tenure/core/ApiKey"
-import { UserId } from "@tenure/core/Membership"
+import { type MembershipState, UserId } from "@tenure/core/Membership"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { host } from "@tenure/core/Origin"
 import { Reason } from "@tenure/core/Reason"
@@ -34,6 +34,23 @@ const listTests = ({ describe, test }: StoreTests): void => {
         yield* store.extendAll({ ...change(p1), endDate: in2028, mode: "set" })
         const all = yield* store.list(p1, { after: undefined, limit: 10 })
         expect(all.map(({ endDate }) => endDate)).toEqual([in2028, in2028])
+      }))
+
+    test("returns only memberships in one state, to the limit, by the date that holds", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        yield* store.grant({ ...change(p1), userId: UserId("9"), endDate: in2027 })
+        const users = (state: MembershipState, at: number, limit = 10) =>
+          Effect.map(store.list(p1, { after: undefined, limit, only: { state, at } }), (page) =>
+            page.map(({ userId }) => userId),
+          )
+        expect(yield* users("active", in2027 - 1)).toEqual([u1, u2, "9"])
+        expect(yield* users("active", in2027)).toEqual([u2])
+        expect(yield* users("expired", in2027)).toEqual([u1, "9"])
+        expect(yield* users("active", in2027, 1)).toEqual([u2])
+        yield* store.extendAll({ ...change(p1), endDate: in2028, mode: "set" })
+        expect(yield* users("expired", in2027)).toEqual([])
+        expect(yield* users("expired", in2028)).toEqual([u1, u2, "9"])
       }))
 
     test("fails if the project does not exist", () =>

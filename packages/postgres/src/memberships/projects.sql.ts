@@ -1,0 +1,35 @@
+import { EndDate } from "@tenure/core/EndDate"
+import type { ProjectSummary } from "@tenure/core/Membership"
+import { ProjectId } from "@tenure/core/Project"
+
+const columns = "id, members, webhooks, last_bulk_end_date"
+
+/** Returns a project, if it exists. */
+export const findProject = (schema: string): string => `
+  SELECT ${columns} FROM ${schema}.projects WHERE id = $1::text
+`
+
+/** Returns at most `$2` projects after the id `$1`, of those with the ids `$3`, which are NULL for all. */
+export const listProjects = (schema: string): string => `
+  SELECT ${columns} FROM ${schema}.projects
+  WHERE id > $1::text AND ($3::text[] IS NULL OR id = ANY ($3::text[]))
+  ORDER BY id
+  LIMIT $2::integer
+`
+
+/** A row of both statements. */
+export interface ProjectRow {
+  readonly id: string
+  readonly members: bigint
+  readonly webhooks: number
+  readonly last_bulk_end_date: Date | null
+}
+
+/** Converts a row. */
+export const toSummary = (row: ProjectRow): ProjectSummary => ({
+  id: ProjectId(row.id),
+  memberships: Number(row.members),
+  webhooks: row.webhooks,
+  lastBulkEndDate:
+    row.last_bulk_end_date === null ? undefined : EndDate(Number(row.last_bulk_end_date)),
+})
