@@ -24,7 +24,8 @@ export const freshId = (crypto: { readonly randomUUID: () => string }, at: numbe
 /** The type of an event, for example `payment.completed`: at most 128 characters. */
 export type EventType = Branded<string, "@tenure/core/EventType">
 
-const pattern = /^(?=.{1,128}$)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/
+/** What an event type looks like. */
+export const pattern = /^(?=.{1,128}$)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/
 
 /** Brands text as an event type. Throws a `TypeError` if it is invalid. */
 export const EventType = refined<string, EventType>(

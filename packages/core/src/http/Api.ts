@@ -6,8 +6,11 @@
 
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as OpenApi from "effect/http-api/OpenApi"
+import { complete } from "./api/Document.ts"
+import { notifications } from "./api/Events.ts"
 import { Memberships } from "./api/Memberships.ts"
 import { Webhooks } from "./api/Webhooks.ts"
+import type { Document } from "./docs/OpenApi.ts"
 
 export { Authorization } from "./api/Authorization.ts"
 
@@ -37,7 +40,18 @@ export { Authorization } from "./api/Authorization.ts"
  */
 export class Api extends HttpApi.make("tenure")
   .add(Memberships, Webhooks)
-  .annotateMerge(OpenApi.annotations({ title: "Tenure", version: "2" })) {}
+  .annotate(
+    HttpApi.AdditionalSchemas,
+    notifications.map(({ schema }) => schema),
+  )
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "Tenure",
+      version: "2",
+      description:
+        "Sets the end dates of memberships, and notifies webhooks of every change. Every response has the same envelope; its `request_id` is a new UUID. Objects may get further properties in the future.",
+    }),
+  ) {}
 
-/** The OpenAPI document of the API. */
-export const openApi = (): OpenApi.OpenAPISpec => OpenApi.fromApi(Api)
+/** Makes the OpenAPI document of the API, for a server that has it at its root. */
+export const openApi = (): Document => complete(OpenApi.fromApi(Api))

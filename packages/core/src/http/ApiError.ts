@@ -45,7 +45,8 @@ export type ApiError =
 /** The name of an error. */
 export type Tag = ApiError["_tag"]
 
-type ErrorOf<Of extends Tag> = {
+/** The errors of a name. */
+export type ErrorOf<Of extends Tag> = {
   readonly [Name in Of]: Extract<ApiError, { readonly _tag: Name }> & { readonly _tag: Name }
 }[Of]
 

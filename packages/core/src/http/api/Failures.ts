@@ -35,10 +35,10 @@ const { InvalidEndDate, RateLimited } = ApiError.table
 export const endDate = [
   Schema.Struct({
     ...fields("InvalidEndDate"),
-    errors: Schema.Tuple([
-      Schema.Struct(error("InvalidEndDate")),
-      Schema.Struct(error("InvalidEndDate")),
-    ]),
+    errors: Schema.Array(Schema.Struct(error("InvalidEndDate"))).check(
+      Schema.isMinLength(2),
+      Schema.isMaxLength(2),
+    ),
   })
     .annotate({ identifier: "InvalidEndDate" })
     .pipe(HttpApiSchema.status(InvalidEndDate.status)),

@@ -5,16 +5,40 @@ import * as Instant from "../../base/Instant.ts"
 import * as EndDate from "../../memberships/EndDate.ts"
 import { userIdPattern } from "../../memberships/Membership.ts"
 
-export const projectId = Schema.String.annotate({ description: "The project." })
+/** The id that examples have in the place of one that Tenure assigns. */
+export const exampleId = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
 
-export const userId = Schema.String.check(Schema.isPattern(userIdPattern)).annotate({
-  description: "The user.",
+/** The instant that examples have: far enough in the future to be sent as it is. */
+const exampleInstant = "2099-01-01T00:00:00.000Z"
+
+export const projectId = Schema.String.annotate({
+  description: "The id of the project: 1 to 255 characters, none of them a control character.",
+  examples: ["demo"],
 })
 
-export const webhookId = Schema.String.annotate({ description: "The webhook." })
+export const userId = Schema.String.check(Schema.isPattern(userIdPattern)).annotate({
+  description: "The id of the user.",
+  examples: ["1001"],
+})
+
+/** An id that Tenure assigns. */
+export const uuid = Schema.String.check(Schema.isUUID()).annotate({
+  identifier: "Uuid",
+  description: "A UUID.",
+  examples: [exampleId],
+})
+
+export const webhookId = uuid.annotateKey({ description: "The id of the webhook." })
+
+/** A time in a response. */
+export const instant = Schema.String.check(Schema.isPattern(Instant.pattern)).annotate({
+  identifier: "Instant",
+  description: "A time in UTC, with milliseconds.",
+  examples: [exampleInstant],
+})
 
 /** A date in a request, in either of its two formats. */
 export const endDate = Schema.Union([
   Schema.Int.check(Schema.isBetween(EndDate.timestamps)),
   Schema.String.check(Schema.isPattern(Instant.pattern)),
-])
+]).annotate({ examples: [exampleInstant] })

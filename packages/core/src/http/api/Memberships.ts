@@ -2,6 +2,7 @@
 
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { table } from "../Route.ts"
 import { Authorization } from "./Authorization.ts"
@@ -15,9 +16,11 @@ const extension = Schema.Struct({
   extend: Fields.endDate.annotate({
     description: "A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ.",
   }),
-})
+}).annotate({ identifier: "Extension" })
 
-const extended = counted(Schema.Struct({ new_end_date: Schema.String }))
+const extended = Schema.Struct({ new_end_date: Fields.instant }).annotate({
+  identifier: "Extended",
+})
 
 /** The operations on memberships. */
 export class Memberships extends HttpApiGroup.make("memberships")
@@ -25,14 +28,26 @@ export class Memberships extends HttpApiGroup.make("memberships")
     HttpApiEndpoint.make(extend.method)("extend", extend.pattern, {
       params: { project_id: Fields.projectId, user_id: Fields.userId },
       payload: extension,
-      success: extended,
+      success: counted(extended, "The membership was extended."),
       error: [...Failures.inProject, Failures.failure("MembershipNotFound"), ...Failures.endDate],
-    }),
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Extend a membership",
+        description: "Sets the end date of a membership, which may have expired.",
+      }),
+    ),
     HttpApiEndpoint.make(extendAll.method)("extendAll", extendAll.pattern, {
       params: { project_id: Fields.projectId },
       payload: extension,
-      success: extended,
+      success: counted(extended, "All memberships of the project were extended."),
       error: [...Failures.inProject, ...Failures.endDate],
-    }),
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Extend all memberships",
+        description:
+          "Sets the end date of all memberships of a project. `total` is the number of memberships whose end date was set.",
+      }),
+    ),
   )
-  .middleware(Authorization) {}
+  .middleware(Authorization)
+  .annotate(OpenApi.Description, "Who is a member of a project, and until when.") {}

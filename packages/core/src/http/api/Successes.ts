@@ -1,24 +1,28 @@
 /** The schemas of the envelope around results. */
 
 import * as Schema from "effect/Schema"
+import * as Fields from "./Fields.ts"
 
 /** What every response says of its request. */
 export const subject = {
-  request_id: Schema.String.check(Schema.isUUID()),
+  request_id: Fields.uuid,
   method: Schema.String,
   path: Schema.String,
 }
 
-const fields = {
+const fields = (message: string) => ({
   ok: Schema.Literal(true),
   ...subject,
   code: Schema.Literal(200),
-  message: Schema.String,
-}
+  message: Schema.String.annotate({ examples: [message] }),
+})
 
-/** The response of an operation that counts nothing. */
-export const success = <Data extends Schema.Top>(data: Data) => Schema.Struct({ ...fields, data })
+const total = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ examples: [1] })
 
-/** The response of an operation that counts items. */
-export const counted = <Data extends Schema.Top>(data: Data) =>
-  Schema.Struct({ ...fields, total: Schema.Int, data })
+/** The response of an operation that counts nothing, with the message that it has. */
+export const success = <Data extends Schema.Top>(data: Data, message = "Done.") =>
+  Schema.Struct({ ...fields(message), data })
+
+/** The response of an operation that counts items, with the message that it has. */
+export const counted = <Data extends Schema.Top>(data: Data, message = "Done.") =>
+  Schema.Struct({ ...fields(message), total, data })
