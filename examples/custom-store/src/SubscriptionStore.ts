@@ -9,6 +9,7 @@ import { EndDate } from "@tenure/core/EndDate"
 import {
   type Action,
   type AuditRow,
+  conflictOf,
   type Dated,
   type ProjectSummary,
   MembershipNotFound,
@@ -138,24 +139,28 @@ const make = Effect.gen(function* () {
     yield* audit(change, { action, userId, from, to: endDate })
   })
 
-  /** Changes an existing subscription. */
-  const changeOne = Effect.fnUntraced(
-    function* (
-      change: Ending,
-      to: EndDate | undefined,
-      statement: Effect.Effect<unknown, SqlError>,
-    ) {
-      const { projectId, userId } = change
+  /** Changes an existing subscription. `apply` gets the end date that it has, and no one changes it. */
+  const changeOne = <E>(
+    change: Ending,
+    to: EndDate | undefined,
+    apply: (from: EndDate) => Effect.Effect<unknown, SqlError | E>,
+  ) => {
+    const { projectId, userId } = change
+    const missing = new MembershipNotFound({ projectId, userId })
+    const step = Effect.gen(function* () {
       const from = yield* lockSubscription(projectId, userId)
-      if (from === undefined) return yield* new MembershipNotFound({ projectId, userId })
-      yield* statement
-      yield* record(change, { action: to === undefined ? "ended" : "extended", userId, from, to })
-    },
-    // A subscription is not a membership until its account is a project.
-    (work, { projectId, userId }) =>
-      Effect.catchTag(work, "ProjectNotFound", () => new MembershipNotFound({ projectId, userId })),
-    inOneStep,
-  )
+      if (from === undefined) return yield* missing
+      yield* apply(from)
+      const action = to === undefined ? "ended" : "extended"
+      // A subscription is not a membership until its account is a project.
+      yield* Effect.catchTag(
+        record(change, { action, userId, from, to }),
+        "ProjectNotFound",
+        () => missing,
+      )
+    })
+    return inOneStep(step)
+  }
 
   /** Fails with `ProjectNotFound` if there are no rows because the account does not exist. */
   const orMissing = Effect.fnUntraced(function* <Row>(
@@ -212,15 +217,16 @@ const make = Effect.gen(function* () {
     }, inOneStep),
 
     extend: (change) => {
-      const { endDate, projectId, userId } = change
-      return changeOne(
-        change,
-        endDate,
-        sql`
-          UPDATE subscriptions SET paid_until = ${toDate(endDate)}
-          WHERE account = ${projectId} AND customer = ${userId}
-        `,
-      )
+      const { endDate, expectedEndDate, projectId, userId } = change
+      return changeOne(change, endDate, (from) => {
+        const conflict = conflictOf({ projectId, userId, endDate: from }, expectedEndDate)
+        return conflict === undefined
+          ? sql`
+              UPDATE subscriptions SET paid_until = ${toDate(endDate)}
+              WHERE account = ${projectId} AND customer = ${userId}
+            `
+          : Effect.fail(conflict)
+      })
     },
 
     extendAll: Effect.fnUntraced(function* (change: BulkExtension) {
@@ -248,7 +254,7 @@ const make = Effect.gen(function* () {
       return changeOne(
         change,
         undefined,
-        sql`DELETE FROM subscriptions WHERE account = ${projectId} AND customer = ${userId}`,
+        () => sql`DELETE FROM subscriptions WHERE account = ${projectId} AND customer = ${userId}`,
       )
     },
 

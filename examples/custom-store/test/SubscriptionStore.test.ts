@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { PgClient } from "@effect/sql-pg"
 import { expect, it } from "@effect/vitest"
-import type { MembershipNotFound } from "@tenure/core/Membership"
+import type { EndDateConflict, MembershipNotFound } from "@tenure/core/Membership"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import type { ProjectNotFound } from "@tenure/core/Project"
 import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
@@ -75,7 +75,10 @@ const everything = Effect.gen(function* () {
   }
 })
 
-type Change = Effect.Effect<unknown, MembershipNotFound | ProjectNotFound | StoreUnavailable>
+type Change = Effect.Effect<
+  unknown,
+  MembershipNotFound | EndDateConflict | ProjectNotFound | StoreUnavailable
+>
 
 const changesOf = (store: MembershipStore["Service"]): ReadonlyArray<Change> => [
   store.grant({ ...change(p1), userId: u1, endDate: in2028 }),

@@ -13,8 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { days } from "../src/connection/parameters.ts"
 import { beginAudit, dropAudit } from "../src/memberships/auditParts.sql.ts"
-import { extend } from "../src/memberships/extend.sql.ts"
-import { paramsOfEach } from "../src/memberships/fragments.sql.ts"
+import { extend, extendParams } from "../src/memberships/extend.sql.ts"
 import { clientLayer, execute, sql } from "./harness.ts"
 
 const schema = "audit_retention"
@@ -129,7 +128,7 @@ describe("a part of the audit trail", () => {
       )
       // A statement of the store would be cancelled and repeated when it meets the lock.
       const extension = { ...Fixture.change(p1), userId, endDate: EndDate(1) }
-      const waiting = sql(extend(name), paramsOfEach([extension]))
+      const waiting = sql(extend(name), extendParams([extension]))
       const extended = yield* Deferred.make<unknown, unknown>()
       yield* client.withTransaction(
         Effect.gen(function* () {

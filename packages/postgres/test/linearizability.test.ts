@@ -21,10 +21,16 @@ const users = [UserId("1"), UserId("2")]
 
 type Operation =
   | { readonly _tag: "Extend" | "Grant"; readonly user: UserId; readonly endDate: EndDate }
+  | {
+      readonly _tag: "ExtendIf"
+      readonly user: UserId
+      readonly endDate: EndDate
+      readonly expected: EndDate
+    }
   | { readonly _tag: "End" | "Find"; readonly user: UserId }
   | { readonly _tag: "Import" | "ExtendAll" | "ExtendShorter"; readonly endDate: EndDate }
 
-/** The result of an operation: a date, a number of memberships, or whether there was a membership. */
+/** The result of an operation: the current date, a number of memberships, or whether there was a membership. */
 type Result = number | "done" | "none"
 
 /** The members and their end dates. */
@@ -41,6 +47,13 @@ const apply = (state: State, operation: Operation): readonly [State, Result] => 
       return operation.user in state
         ? [{ ...state, [operation.user]: operation.endDate }, "done"]
         : [state, "none"]
+    case "ExtendIf": {
+      const current = state[operation.user]
+      if (current === undefined) return [state, "none"]
+      return current === operation.expected
+        ? [{ ...state, [operation.user]: operation.endDate }, "done"]
+        : [state, current]
+    }
     case "End": {
       const { [operation.user]: ended, ...rest } = state
       return [rest, ended === undefined ? "none" : "done"]
@@ -104,6 +117,18 @@ const run = Effect.fnUntraced(function* (operation: Operation) {
       const extension = store.extend({ ...change(p1), userId: user, endDate })
       return yield* extension.pipe(Effect.catchTag("StoreUnavailable", Effect.die), done)
     }
+    case "ExtendIf": {
+      const { endDate, expected: expectedEndDate, user: userId } = operation
+      const extension = store.extend({ ...change(p1), userId, endDate, expectedEndDate })
+      return yield* extension.pipe(
+        Effect.catchTag("StoreUnavailable", Effect.die),
+        Effect.match({
+          onSuccess: (): Result => "done",
+          onFailure: (error): Result =>
+            error._tag === "EndDateConflict" ? error.currentEndDate : "none",
+        }),
+      )
+    }
     case "End":
       return yield* store
         .end({ ...change(p1), userId: operation.user })
@@ -136,6 +161,15 @@ const endDate = fc.constantFrom(...dates)
 
 const operation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ _tag: fc.constant("Extend" as const), user, endDate }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      _tag: fc.constant("ExtendIf" as const),
+      user,
+      endDate,
+      expected: endDate,
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ _tag: fc.constant("Grant" as const), user, endDate }) },
   { weight: 1, arbitrary: fc.record({ _tag: fc.constant("Import" as const), endDate }) },
   { weight: 1, arbitrary: fc.record({ _tag: fc.constant("End" as const), user }) },

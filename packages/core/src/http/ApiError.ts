@@ -3,8 +3,8 @@
 import type { InvalidInput } from "../base/InvalidInput.ts"
 import type { ProjectNotFound } from "../base/Project.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
-import type { EndDateNotInFuture, InvalidEndDate } from "../memberships/EndDate.ts"
-import type { MembershipNotFound } from "../memberships/Membership.ts"
+import { type EndDateNotInFuture, format, type InvalidEndDate } from "../memberships/EndDate.ts"
+import type { EndDateConflict, MembershipNotFound } from "../memberships/Membership.ts"
 import type { WebhookLimitReached, WebhookNotFound } from "../webhooks/Webhook.ts"
 import type { InvalidWebhookUrl } from "../webhooks/WebhookUrl.ts"
 
@@ -35,6 +35,7 @@ export type ApiError =
   | InvalidEndDate
   | EndDateNotInFuture
   | InvalidInput
+  | Pick<EndDateConflict, "_tag" | "currentEndDate">
   | InvalidWebhookUrl
   | WebhookLimitReached
   | Pick<ProjectNotFound, "_tag">
@@ -117,6 +118,12 @@ export const table = {
     status: 408,
     code: "REQUEST_TIMEOUT",
     messages: ["The request did not arrive in time."],
+  },
+  EndDateConflict: {
+    status: 409,
+    code: "END_DATE_CONFLICT",
+    messages: ["The membership has another end date than expected_end_date."],
+    details: ({ currentEndDate }) => ({ current_end_date: format(currentEndDate) }),
   },
   PayloadTooLarge: {
     status: 413,

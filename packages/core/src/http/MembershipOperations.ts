@@ -5,6 +5,7 @@ import { own } from "../base/Own.ts"
 import * as EndDate from "../memberships/EndDate.ts"
 import { Memberships } from "../memberships/Memberships.ts"
 import type { ApiError } from "./ApiError.ts"
+import * as ChangeBody from "./ChangeBody.ts"
 import type { Success } from "./Envelope.ts"
 import { bodyOf, idOf, type OperationsOn, originOf, projectOf } from "./Operation.ts"
 import type * as RequestBody from "./RequestBody.ts"
@@ -35,9 +36,11 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
     "memberships.extend": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
       const userId = yield* idOf(call.params.user_id)
-      const endDate = yield* endDateOf(yield* bodyOf(call, maxBodyBytes))
+      const body = yield* bodyOf(call, maxBodyBytes)
+      const endDate = yield* endDateOf(body)
+      const options = yield* Effect.fromResult(ChangeBody.extension(body))
       const membership = yield* Effect.catchTag(
-        memberships.extend({ projectId, userId, endDate }, originOf(call)),
+        memberships.extend({ projectId, userId, endDate, ...options }, originOf(call)),
         "InvalidInput",
         // An invalid user id cannot belong to a member.
         () => membershipNotFound,
@@ -47,8 +50,10 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
 
     "memberships.extendAll": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
-      const endDate = yield* endDateOf(yield* bodyOf(call, maxBodyBytes))
-      const bulk = yield* memberships.extendAll({ projectId, endDate }, originOf(call))
+      const body = yield* bodyOf(call, maxBodyBytes)
+      const endDate = yield* endDateOf(body)
+      const options = yield* Effect.fromResult(ChangeBody.bulkExtension(body))
+      const bulk = yield* memberships.extendAll({ projectId, endDate, ...options }, originOf(call))
       return extended(bulk.endDate, bulk.total, "All memberships of the project were extended.")
     }),
   } satisfies OperationsOn<"memberships">

@@ -5,7 +5,7 @@ import * as Data from "effect/Data"
 import type { Origin } from "../base/Origin.ts"
 import type { ProjectId } from "../base/Project.ts"
 import { refined } from "../base/Refined.ts"
-import type { EndDate } from "./EndDate.ts"
+import { type EndDate, format } from "./EndDate.ts"
 import type { Reason } from "./Reason.ts"
 
 /** Identifier of a user: 1 to 64 decimal digits, compared as text (`7` and `07` are two users). */
@@ -66,6 +66,26 @@ export class MembershipNotFound extends Data.TaggedError("MembershipNotFound")<{
     return `The user "${this.userId}" has no membership in the project "${this.projectId}".`
   }
 }
+
+/** The membership does not end when the client expected, so it was left as it is. */
+export class EndDateConflict extends Data.TaggedError("EndDateConflict")<{
+  readonly projectId: string
+  readonly userId: string
+  readonly currentEndDate: EndDate
+}> {
+  override get message(): string {
+    return `The membership of the user "${this.userId}" in the project "${this.projectId}" ends at ${format(this.currentEndDate)}.`
+  }
+}
+
+/** Returns the error of a change that expects a membership to have another end date than it has. */
+export const conflictOf = (
+  { endDate, projectId, userId }: Membership,
+  expected: EndDate | undefined,
+): EndDateConflict | undefined =>
+  expected === undefined || expected === endDate
+    ? undefined
+    : new EndDateConflict({ projectId, userId, currentEndDate: endDate })
 
 /** What happened to memberships, as the audit trail keeps it. */
 export type Action = "granted" | "imported" | "extended" | "bulk_extended" | "ended"

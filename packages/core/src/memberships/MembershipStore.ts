@@ -10,6 +10,7 @@ import type { EndDate } from "./EndDate.ts"
 import type {
   AuditRow,
   Dated,
+  EndDateConflict,
   Membership,
   MembershipNotFound,
   MembershipState,
@@ -31,6 +32,12 @@ export interface Change extends Occasion {
 export interface Grant extends Change {
   readonly userId: UserId
   readonly endDate: EndDate
+}
+
+/** A new end date for a membership that exists. */
+export interface Extension extends Grant {
+  /** The end date that the membership must have. By default, it may have any. */
+  readonly expectedEndDate?: EndDate | undefined
 }
 
 /** New end dates for many memberships of a project. */
@@ -101,8 +108,13 @@ export class MembershipStore extends Context.Service<
      */
     readonly import: (change: Import) => Effect.Effect<void, ProjectNotFound | StoreUnavailable>
 
-    /** Sets the end date of a membership, which may have expired. */
-    readonly extend: (change: Grant) => Effect.Effect<void, MembershipNotFound | StoreUnavailable>
+    /**
+     * Sets the end date of a membership, which may have expired. Fails with `EndDateConflict` if it has
+     * another end date than is expected.
+     */
+    readonly extend: (
+      change: Extension,
+    ) => Effect.Effect<void, MembershipNotFound | EndDateConflict | StoreUnavailable>
 
     /** Sets the end date of all memberships of a project. Returns the number that were set. */
     readonly extendAll: (

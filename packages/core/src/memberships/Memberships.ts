@@ -19,6 +19,7 @@ import * as Import from "./Import.ts"
 import {
   type AuditRow,
   type CurrentMembership,
+  type EndDateConflict,
   type Membership,
   type MembershipNotFound,
   type MembershipState,
@@ -140,14 +141,25 @@ export class Memberships extends Context.Service<
 
     /**
      * Sets the end date of a membership, which may have expired, to a future date. Fails with
-     * `InvalidEndDate`, `EndDateNotInFuture` or `MembershipNotFound`.
+     * `InvalidEndDate`, `EndDateNotInFuture`, `MembershipNotFound` or `EndDateConflict`.
+     *
+     * @param membership.expectedEndDate - if given, only a membership that has this end date is changed:
+     *   of several callers that read a date and set another, one succeeds
      */
     readonly extend: (
-      membership: Member & Reasoned & { readonly endDate: EndDate.Input },
+      membership: Member &
+        Reasoned & {
+          readonly endDate: EndDate.Input
+          readonly expectedEndDate?: EndDate.Input | undefined
+        },
       origin?: Origin.Input,
     ) => Effect.Effect<
       Membership,
-      Failure | EndDate.InvalidEndDate | EndDate.EndDateNotInFuture | MembershipNotFound
+      | Failure
+      | EndDate.InvalidEndDate
+      | EndDate.EndDateNotInFuture
+      | MembershipNotFound
+      | EndDateConflict
     >
 
     /**
@@ -215,10 +227,17 @@ const current = (membership: Membership, at: number): CurrentMembership => ({
   state: stateAt(membership, at),
 })
 
-const noReason = Effect.succeed(undefined)
+const absent = Effect.succeed(undefined)
 
 const reasonOf = ({ reason }: Reasoned): Effect.Effect<Reason | undefined, InvalidInput> =>
-  reason === undefined ? noReason : Argument.decode("reason", Reason, reason)
+  reason === undefined ? absent : Argument.decode("reason", Reason, reason)
+
+const expectedOf = (
+  given: EndDate.Input | undefined,
+): Effect.Effect<EndDate.EndDate | undefined, InvalidInput> =>
+  given === undefined
+    ? absent
+    : Effect.map(Argument.instant("expectedEndDate", given), EndDate.EndDate)
 
 const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
   const hooks = yield* Hooks
@@ -298,11 +317,12 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       const endDate = yield* Effect.fromResult(EndDate.futureFromInput(membership.endDate, at))
       const projectId = yield* Argument.projectId(membership.projectId)
       const userId = yield* Argument.decode("userId", UserId, membership.userId)
+      const expectedEndDate = yield* expectedOf(membership.expectedEndDate)
       const data = { user_id: userId, new_end_date: EndDate.format(endDate) }
       const reason = yield* reasonOf(membership)
       const origin = yield* Origin.fromInput(originInput)
       const changed = change({ projectId, origin, reason, at }, Event.types.extended, data)
-      yield* store.extend({ ...changed, userId, endDate })
+      yield* store.extend({ ...changed, userId, endDate, expectedEndDate })
       yield* hooks.event(changed.event)
       return { projectId, userId, endDate }
     }),

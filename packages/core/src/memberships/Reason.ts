@@ -6,10 +6,10 @@ import { refined } from "../base/Refined.ts"
 /** The reason for a change: 1 to 500 characters. */
 export type Reason = Branded<string, "@tenure/core/Reason">
 
-// PostgreSQL cannot store NUL, and a lone surrogate has no UTF-8 encoding.
-const pattern = /^[^\0\p{Cs}]{1,500}$/u
+/** What a reason looks like. PostgreSQL cannot store NUL, and a lone surrogate has no UTF-8 encoding. */
+export const reasonPattern = /^[^\0\p{Cs}]{1,500}$/u
 
 /** Brands text as a reason. Throws a `TypeError` if it is invalid. */
 export const Reason = refined<string, Reason>("reason", "1 to 500 characters", (text) =>
-  pattern.test(text),
+  reasonPattern.test(text),
 )

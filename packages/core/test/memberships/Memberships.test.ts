@@ -219,6 +219,40 @@ describe("the reason for a change", () => {
   )
 })
 
+describe("an extension that expects an end date", () => {
+  it.effect("is made if the membership has it, in any form, and fails otherwise", () =>
+    withMemberships((memberships, bodies) =>
+      Effect.gen(function* () {
+        yield* memberships.grant({ ...member, endDate: in2027 })
+        const extension = { ...member, endDate: in2028 }
+        for (const expectedEndDate of [new Date(in2027), "2028-01-01T00:00:00.000Z", in2028]) {
+          yield* memberships.extend({ ...extension, expectedEndDate })
+        }
+        const stale = memberships.extend({ ...member, endDate: in2027, expectedEndDate: in2027 })
+        const error = yield* Effect.flip(stale)
+        expect(error).toMatchObject({ _tag: "EndDateConflict", currentEndDate: in2028 })
+        expect(error.message).toContain("2028-01-01T00:00:00.000Z")
+        expect((yield* memberships.find(member)).endDate).toBe(in2028)
+        expect(bodies).toHaveLength(4)
+      }),
+    ),
+  )
+
+  it.effect.each([NaN, "soon", new Date(NaN), JSON.parse("null"), JSON.parse("true")])(
+    "fails if that is invalid: %s",
+    (expectedEndDate) =>
+      withMemberships((memberships) =>
+        Effect.gen(function* () {
+          yield* memberships.grant({ ...member, endDate: in2027 })
+          const extension = { ...member, endDate: in2028, expectedEndDate }
+          const error = yield* Effect.flip(memberships.extend(extension))
+          expect(error).toMatchObject({ _tag: "InvalidInput", field: "expectedEndDate" })
+          expect((yield* memberships.find(member)).endDate).toBe(in2027)
+        }),
+      ),
+  )
+})
+
 describe("an import", () => {
   const users = (count: number) =>
     Array.from({ length: count }, (_, index) => ({ userId: String(index), endDate: in2027 }))

@@ -3,6 +3,7 @@
 import type { EndDate } from "@tenure/core/EndDate"
 import {
   type Action,
+  conflictOf,
   type Dated,
   type Membership,
   MembershipNotFound,
@@ -13,6 +14,7 @@ import type { BulkExtension, Change, MembershipStore } from "@tenure/core/Member
 import * as Moment from "@tenure/core/Moment"
 import type { ProjectId } from "@tenure/core/Project"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import { membershipOf, type Project, summaryOf } from "../projects/Project.ts"
 import * as State from "../State.ts"
 
@@ -71,19 +73,21 @@ export const make = (state: State.State): MembershipStore["Service"] => {
   const projectAndNow = (projectId: ProjectId) =>
     Effect.all({ project: State.projectOf(state, projectId), now: Moment.now })
 
-  /** Changes one membership that exists. */
-  const change = (
+  /** Changes one membership that exists, if `apply` succeeds. */
+  const change = <E>(
     changed: Change & { readonly userId: UserId },
-    apply: (project: Project, from: EndDate) => Entry,
-  ): Effect.Effect<void, MembershipNotFound> =>
-    Effect.flatMap(Moment.now, (now) => {
+    apply: (project: Project, from: EndDate) => Result.Result<Entry, E>,
+  ): Effect.Effect<void, MembershipNotFound | E> =>
+    Effect.flatMap(Moment.now, (now): Effect.Effect<void, MembershipNotFound | E> => {
       const { projectId, userId } = changed
       const project = state.projects.get(projectId)
       const from = project?.members.get(userId)
       if (project === undefined || from === undefined) {
         return Effect.fail(new MembershipNotFound({ projectId, userId }))
       }
-      record(project, changed, apply(project, from), now)
+      const entry = apply(project, from)
+      if (Result.isFailure(entry)) return Effect.fail(entry.failure)
+      record(project, changed, entry.success, now)
       return Effect.void
     })
 
@@ -117,9 +121,11 @@ export const make = (state: State.State): MembershipStore["Service"] => {
 
     extend: (extension) =>
       change(extension, ({ members }, from) => {
-        const { endDate, userId } = extension
+        const { endDate, expectedEndDate, projectId, userId } = extension
+        const conflict = conflictOf({ projectId, userId, endDate: from }, expectedEndDate)
+        if (conflict !== undefined) return Result.fail(conflict)
         members.set(userId, endDate)
-        return { action: "extended", userId, from, to: endDate }
+        return Result.succeed({ action: "extended", userId, from, to: endDate })
       }),
 
     extendAll: (extension) =>
@@ -134,7 +140,8 @@ export const make = (state: State.State): MembershipStore["Service"] => {
     end: (ending) =>
       change(ending, ({ members }, from) => {
         members.delete(ending.userId)
-        return { action: "ended", userId: ending.userId, from, to: undefined }
+        const { userId } = ending
+        return Result.succeed({ action: "ended", userId, from, to: undefined })
       }),
 
     find: (projectId, userId) =>

@@ -77,6 +77,15 @@ export const make = Effect.fnUntraced(function* <Item, Value, E>(options: Option
     })
 })
 
+/** For each item, the row that has its position `n`, counted from 1, or `null`. */
+export const rowsOf = <Row extends { readonly n: number }>(
+  items: ReadonlyArray<unknown>,
+  rows: ReadonlyArray<Row>,
+): ReadonlyArray<Row | null> => {
+  const byPosition = new Map(rows.map((row) => [row.n, row]))
+  return items.map((_, index) => byPosition.get(index + 1) ?? null)
+}
+
 /** For each item, whether a row has its position `n`, counted from 1. */
 export const isAmong = (
   items: ReadonlyArray<unknown>,

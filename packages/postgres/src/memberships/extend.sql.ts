@@ -1,24 +1,52 @@
+import type { Extension } from "@tenure/core/MembershipStore"
+import { instants } from "../connection/parameters.ts"
 import { publishing } from "../outbox/fragments.sql.ts"
-import { askedOfEach, auditing, effectiveDate } from "./fragments.sql.ts"
+import {
+  askedOfEach,
+  auditing,
+  type EachRow,
+  effectiveDate,
+  paramsOfEach,
+} from "./fragments.sql.ts"
 
 /**
- * Sets the end dates of memberships. Returns the positions, from 1, of the memberships that exist, and
- * the number of deliveries.
+ * Sets the end dates of memberships that have the dates that are expected. Returns the positions, from 1,
+ * of the memberships that exist, the dates of those that were expected to have others, and the number of
+ * deliveries.
  *
  * A membership keeps its own seq if that is greater than the project's. Otherwise a statement that
  * read the project before a bulk extension could undo a later extension of the same membership.
+ *
+ * A membership that has another date than is expected is set to the date that it has. So it is locked,
+ * and its date is the current one even if other transactions have changed it since the statement began.
  */
 export const extend = (schema: string): string => `
-  WITH ${askedOfEach},
-  changed AS (
+  WITH ${askedOfEach({ types: ", $11::timestamptz[]", columns: ", expected_date" })},
+  found AS (
     UPDATE ${schema}.memberships m
-    SET end_date = a.to_date,
+    SET end_date = CASE WHEN ${effectiveDate} <> a.expected_date THEN ${effectiveDate} ELSE a.to_date END,
         seq = greatest(m.seq, p.bulk_seq),
         previous_end_date = ${effectiveDate}
     FROM asked a
     JOIN ${schema}.projects p ON p.id = a.project_id
     WHERE m.project_id = a.project_id AND m.user_id = a.user_id
     RETURNING a.*, m.seq, m.previous_end_date AS from_date
-  ),${auditing(schema, "changed", "extended")},${publishing(schema, "changed")}
-  SELECT n::integer, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
+  ),
+  changed AS (SELECT * FROM found WHERE (from_date <> expected_date) IS NOT TRUE),
+  ${auditing(schema, "changed", "extended")},${publishing(schema, "changed")}
+  SELECT n::integer, CASE WHEN from_date <> expected_date THEN from_date END AS conflicting_date,
+         (SELECT count(*) FROM delivered)::integer AS deliveries
+  FROM found
 `
+
+/** The parameters of `extend`. */
+export const extendParams = (extensions: ReadonlyArray<Extension>) => [
+  ...paramsOfEach(extensions),
+  instants(extensions.map(({ expectedEndDate }) => expectedEndDate)),
+]
+
+/** The row of each membership that exists. */
+export interface ExtendedRow extends EachRow {
+  /** The end date of the membership if another one was expected. */
+  readonly conflicting_date: Date | null
+}

@@ -37,13 +37,16 @@ export const changeParams = (
 /**
  * The common table expression `asked` for many changes of one membership each: one row for each. The
  * parameters are arrays with one element for each change.
+ *
+ * @param further - parameters that only some changes have, and the names of their columns
  */
-export const askedOfEach = `
+export const askedOfEach = (further = { types: "", columns: "" }): string => `
   asked AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[],
-                         $5::text[], $6::text[], $7::uuid[], $8::text[], $9::text[], $10::text[])
+                         $5::text[], $6::text[], $7::uuid[], $8::text[], $9::text[], $10::text[]${further.types})
     WITH ORDINALITY
-    AS a (project_id, user_id, to_date, at, request_id, key_id, event_id, event_type, body, reason, n)
+    AS a (project_id, user_id, to_date, at, request_id, key_id, event_id, event_type, body, reason
+          ${further.columns}, n)
     -- All statements lock memberships in the same order, which avoids deadlocks.
     ORDER BY project_id COLLATE "C", user_id COLLATE "C"
   )`

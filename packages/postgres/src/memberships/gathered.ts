@@ -8,17 +8,17 @@ import type { Executor, Manner } from "../connection/Executor.ts"
 import * as Gather from "../connection/Gather.ts"
 import { isLockTimeout } from "../connection/sqlErrors.ts"
 import { findUnlockedParams } from "./findUnlocked.sql.ts"
-import { type EachRow, paramsOfEach } from "./fragments.sql.ts"
+import type { EachRow } from "./fragments.sql.ts"
 
 /** How changes of one kind are made. */
-export interface Options {
+export interface Options<Change, Row> {
   /** Whose statements they are, outside of the host's transactions. */
   readonly owner: string
-  /** Runs the statement of many changes. */
+  /** Runs the statement of many changes. Returns a row for each that found what it changes. */
   readonly run: (
-    params: ReadonlyArray<unknown>,
+    changes: ReadonlyArray<Change>,
     manner: Manner,
-  ) => Effect.Effect<ReadonlyArray<EachRow>, StoreUnavailable>
+  ) => Effect.Effect<ReadonlyArray<Row>, StoreUnavailable>
   /** The statement that finds the changes that need not wait for a lock. */
   readonly findUnlocked: string
 }
@@ -30,26 +30,22 @@ const memberKey = ({ projectId, userId }: Grant): string => `${userId} ${project
 
 /**
  * Makes a function that makes a change, in one statement with others that arrive meanwhile. It returns
- * whether there is what the change needs. In a transaction of the host, the change is made there.
+ * the row of the change, or `null` if there is not what the change needs. In a transaction of the host,
+ * the change is made there.
  */
-export const make = Effect.fnUntraced(function* (
+export const make = Effect.fnUntraced(function* <Change extends Grant, Row extends EachRow>(
   executor: Executor,
-  { findUnlocked, owner, run }: Options,
+  { findUnlocked, owner, run }: Options<Change, Row>,
 ) {
   // A batch has changes of many projects, and does not wait for locks with all of them.
   const together: Manner = { owner, isBrief: true }
 
-  const changeMany = (changes: ReadonlyArray<Grant>, manner: Manner) =>
-    Effect.map(run(paramsOfEach(changes), manner), (rows) => Gather.isAmong(changes, rows))
-
-  const changeOne = (change: Grant) =>
-    Effect.map(
-      changeMany([change], { owner: change.projectId }),
-      ([hasSucceeded]) => hasSucceeded === true,
-    )
+  const changeOne = (change: Change) =>
+    Effect.map(run([change], { owner: change.projectId }), ([row = null]) => row)
 
   const gather = yield* Gather.make({
-    run: (changes: ReadonlyArray<Grant>) => changeMany(changes, together),
+    run: (changes: ReadonlyArray<Change>) =>
+      Effect.map(run(changes, together), (rows) => Gather.rowsOf(changes, rows)),
     runAlone: changeOne,
     findSound: (changes) =>
       Effect.map(
@@ -63,7 +59,7 @@ export const make = Effect.fnUntraced(function* (
     crowded: new StoreUnavailable({ cause: "crowded" }),
   })
 
-  return (change: Grant): Effect.Effect<boolean, StoreUnavailable> =>
+  return (change: Change): Effect.Effect<Row | null, StoreUnavailable> =>
     Effect.flatMap(executor.isInTransaction, (isJoined) =>
       isJoined ? changeOne(change) : gather(change),
     )

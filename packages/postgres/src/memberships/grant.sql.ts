@@ -6,7 +6,7 @@ import { askedOfEach, auditing, granting } from "./fragments.sql.ts"
  * memberships whose project exists, and the number of deliveries.
  */
 export const grant = (schema: string): string => `
-  WITH ${askedOfEach},
+  WITH ${askedOfEach()},
   project AS MATERIALIZED (
     SELECT id, bulk_seq, bulk_end_date FROM ${schema}.projects WHERE id = ANY ($1)
     -- All statements lock projects in the same order, too, and before memberships.

@@ -1,7 +1,8 @@
 /** Memberships on PostgreSQL. */
 
-import { MembershipNotFound } from "@tenure/core/Membership"
-import type { MembershipStore } from "@tenure/core/MembershipStore"
+import { EndDate } from "@tenure/core/EndDate"
+import { EndDateConflict, MembershipNotFound } from "@tenure/core/Membership"
+import type { Extension, Grant, MembershipStore } from "@tenure/core/MembershipStore"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import * as Effect from "effect/Effect"
 import { type Executor, type Manner, readsOf } from "../connection/Executor.ts"
@@ -9,12 +10,12 @@ import { flag, instant, integer, text, texts } from "../connection/parameters.ts
 import type { Notifications } from "../outbox/Notifications.ts"
 import { createProject } from "./createProject.sql.ts"
 import { end } from "./end.sql.ts"
-import { extend } from "./extend.sql.ts"
+import { extend, type ExtendedRow, extendParams } from "./extend.sql.ts"
 import { extendAll } from "./extendAll.sql.ts"
 import { extendShorter } from "./extendShorter.sql.ts"
 import { findMembership } from "./findMembership.sql.ts"
 import { findGrantable, findUnlocked } from "./findUnlocked.sql.ts"
-import { type ChangeRow, changeParams, type EachRow } from "./fragments.sql.ts"
+import { type ChangeRow, changeParams, type EachRow, paramsOfEach } from "./fragments.sql.ts"
 import * as Gathered from "./gathered.ts"
 import { grant } from "./grant.sql.ts"
 import { type HistoryRow, projectHistory, toAuditRow, userHistory } from "./history.sql.ts"
@@ -64,16 +65,19 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     return rows
   })
 
-  /** Makes a function for changes of one membership each. See `Gathered.make`. */
-  const gathered = (owner: string, statement: string, unlocked: string) =>
-    Gathered.make(executor, {
-      owner,
-      findUnlocked: unlocked,
-      run: (params, manner) => change<EachRow>(statement, params, manner),
-    })
+  const grantOne = yield* Gathered.make(executor, {
+    owner: "grants",
+    findUnlocked: sql.findGrantable,
+    run: (grants: ReadonlyArray<Grant>, manner) =>
+      change<EachRow>(sql.grant, paramsOfEach(grants), manner),
+  })
 
-  const grantOne = yield* gathered("grants", sql.grant, sql.findGrantable)
-  const extendOne = yield* gathered("extensions", sql.extend, sql.findUnlocked)
+  const extendOne = yield* Gathered.make(executor, {
+    owner: "extensions",
+    findUnlocked: sql.findUnlocked,
+    run: (extensions: ReadonlyArray<Extension>, manner) =>
+      change<ExtendedRow>(sql.extend, extendParams(extensions), manner),
+  })
 
   const store: MembershipStore["Service"] = {
     ping: executor.ping,
@@ -100,7 +104,8 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
 
     grant: Effect.fnUntraced(function* (granted) {
       const { projectId } = granted
-      if (!(yield* grantOne(granted))) return yield* new ProjectNotFound({ projectId })
+      const row = yield* grantOne(granted)
+      if (row === null) return yield* new ProjectNotFound({ projectId })
     }),
 
     import: Effect.fnUntraced(function* (imported) {
@@ -112,8 +117,12 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
 
     extend: Effect.fnUntraced(function* (extension) {
       const { projectId, userId } = extension
-      if (!(yield* extendOne(extension)))
-        return yield* new MembershipNotFound({ projectId, userId })
+      const row = yield* extendOne(extension)
+      if (row === null) return yield* new MembershipNotFound({ projectId, userId })
+      if (row.conflicting_date !== null) {
+        const currentEndDate = EndDate(Number(row.conflicting_date))
+        return yield* new EndDateConflict({ projectId, userId, currentEndDate })
+      }
     }),
 
     extendAll: Effect.fnUntraced(function* (extension) {

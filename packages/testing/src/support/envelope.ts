@@ -48,6 +48,8 @@ export const expectSuccess = (
 
 /**
  * Expects a failure: one `error` with the given code, or several `errors` with the given codes.
+ *
+ * @param details - the fields of the error besides its code and its message
  */
 export const expectFailure = (
   response: Incoming,
@@ -55,8 +57,13 @@ export const expectFailure = (
   path: string,
   status: number,
   codes: string | ReadonlyArray<string>,
+  details: Readonly<Record<string, unknown>> = {},
 ): Readonly<Record<string, unknown>> => {
-  const described = (code: string) => ({ error_code: code, message: expect.stringMatching(/./) })
+  const described = (code: string) => ({
+    error_code: code,
+    message: expect.stringMatching(/./),
+    ...details,
+  })
   expectHeaders(response)
   expect(response.status).toBe(status)
   expect(response.body).toStrictEqual({

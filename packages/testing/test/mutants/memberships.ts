@@ -2,7 +2,13 @@
 
 import type { EndDate } from "@tenure/core/EndDate"
 import { EventId } from "@tenure/core/Event"
-import { type AuditRow, MembershipNotFound, type UserId } from "@tenure/core/Membership"
+import {
+  type AuditRow,
+  conflictOf,
+  EndDateConflict,
+  MembershipNotFound,
+  type UserId,
+} from "@tenure/core/Membership"
 import { type Import, MembershipStore } from "@tenure/core/MembershipStore"
 import * as Origin from "@tenure/core/Origin"
 import { Outbox } from "@tenure/core/Outbox"
@@ -22,6 +28,12 @@ const auditing =
   })
 
 const all = { userId: undefined, limit: 1_000_000 } as const
+
+/** What an extension must say to leave the membership as it is. */
+const unchanged = ({ currentEndDate }: EndDateConflict) => ({
+  endDate: currentEndDate,
+  expectedEndDate: currentEndDate,
+})
 
 /** Makes each membership of an import an import of its own. */
 const eachOf = (imported: Import): ReadonlyArray<Import> =>
@@ -103,6 +115,88 @@ export const memberships = mutantsOf(MembershipStore, {
       const { endDate } = yield* find(extension.projectId, extension.userId)
       if (endDate !== extension.endDate) yield* extend(extension)
     }),
+  }),
+
+  "ignores the end date that an extension expects": ({ extend }) => ({
+    extend: ({ expectedEndDate: _, ...extension }) => extend(extension),
+  }),
+
+  "compares the end date that an extension expects before its turn": ({ extend, find }) => ({
+    extend: Effect.fnUntraced(function* ({ expectedEndDate, ...extension }) {
+      const conflict = conflictOf(
+        yield* find(extension.projectId, extension.userId),
+        expectedEndDate,
+      )
+      if (conflict !== undefined) return yield* conflict
+      yield* Effect.yieldNow
+      yield* extend(extension)
+    }),
+  }),
+
+  "compares the end date that an extension expects to the second": ({ extend, find }) => ({
+    extend: Effect.fnUntraced(function* (extension) {
+      const { endDate } = yield* find(extension.projectId, extension.userId)
+      const { expectedEndDate = endDate } = extension
+      const isNear = Math.abs(expectedEndDate - endDate) < 1000
+      yield* extend({ ...extension, expectedEndDate: isNear ? endDate : expectedEndDate })
+    }),
+  }),
+
+  "compares the end date that an extension expects to the one before a bulk extension": ({
+    extend,
+    extendAll,
+    find,
+    list,
+  }) => {
+    const before = new Map<UserId, EndDate>()
+    return {
+      extendAll: Effect.fnUntraced(function* (extension) {
+        const page = { after: undefined, limit: 1_000_000 }
+        for (const { endDate, userId } of yield* list(extension.projectId, page)) {
+          if (!before.has(userId)) before.set(userId, endDate)
+        }
+        return yield* extendAll(extension)
+      }),
+      extend: Effect.fnUntraced(function* ({ expectedEndDate, ...extension }) {
+        const found = yield* find(extension.projectId, extension.userId)
+        const own = { ...found, endDate: before.get(extension.userId) ?? found.endDate }
+        const conflict = conflictOf(own, expectedEndDate)
+        if (conflict !== undefined) return yield* conflict
+        yield* extend(extension)
+      }),
+    }
+  },
+
+  "says that a membership with another end date is missing": ({ extend }) => ({
+    extend: (extension) =>
+      Effect.catchTag(extend(extension), "EndDateConflict", (conflict) =>
+        Effect.fail(new MembershipNotFound(conflict)),
+      ),
+  }),
+
+  "tells the wanted date as the current one": ({ extend }) => ({
+    extend: (extension) =>
+      Effect.mapError(extend(extension), (error) =>
+        error._tag === "EndDateConflict"
+          ? new EndDateConflict({ ...extension, currentEndDate: extension.endDate })
+          : error,
+      ),
+  }),
+
+  "audits an extension that fails because of the date": ({ extend }) => ({
+    extend: (extension) =>
+      Effect.tapError(extend(extension), (error) =>
+        error._tag === "EndDateConflict"
+          ? Effect.ignore(extend({ ...extension, ...unchanged(error) }))
+          : Effect.void,
+      ),
+  }),
+
+  "publishes the event of an extension that fails because of the date": ({ extend }, context) => ({
+    extend: (extension) =>
+      Effect.tapError(extend(extension), () =>
+        Effect.ignore(Context.get(context, Outbox).publish(extension.event)),
+      ),
   }),
 
   "ignores a bulk extension of nobody": ({ extendAll, list }) => ({

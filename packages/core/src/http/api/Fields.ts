@@ -4,6 +4,7 @@ import * as Schema from "effect/Schema"
 import * as Instant from "../../base/Instant.ts"
 import * as EndDate from "../../memberships/EndDate.ts"
 import { userIdPattern } from "../../memberships/Membership.ts"
+import { reasonPattern } from "../../memberships/Reason.ts"
 
 /** The id that examples have in the place of one that Tenure assigns. */
 export const exampleId = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
@@ -42,3 +43,8 @@ export const endDate = Schema.Union([
   Schema.Int.check(Schema.isBetween(EndDate.timestamps)),
   Schema.String.check(Schema.isPattern(Instant.pattern)),
 ]).annotate({ examples: [exampleInstant] })
+
+export const reason = Schema.String.check(Schema.isPattern(reasonPattern)).annotate({
+  description: "Why, in 1 to 500 characters. The audit trail and the event keep it.",
+  examples: ["Compensation for the outage of 3 May"],
+})

@@ -12,9 +12,17 @@ import { counted } from "./Successes.ts"
 
 const { "memberships.extend": extend, "memberships.extendAll": extendAll } = table
 
-const extension = Schema.Struct({
+const bulkExtension = Schema.Struct({
   extend: Fields.endDate.annotate({
     description: "A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ.",
+  }),
+  reason: Schema.optionalKey(Fields.reason),
+}).annotate({ identifier: "BulkExtension" })
+
+const extension = Schema.Struct({
+  ...bulkExtension.fields,
+  expected_end_date: Schema.optionalKey(Fields.endDate).annotateKey({
+    description: "If given, the membership is changed only if it has this end date.",
   }),
 }).annotate({ identifier: "Extension" })
 
@@ -29,7 +37,13 @@ export class Memberships extends HttpApiGroup.make("memberships")
       params: { project_id: Fields.projectId, user_id: Fields.userId },
       payload: extension,
       success: counted(extended, "The membership was extended."),
-      error: [...Failures.inProject, Failures.failure("MembershipNotFound"), ...Failures.endDate],
+      error: [
+        ...Failures.inProject,
+        Failures.failure("MembershipNotFound"),
+        Failures.failure("EndDateConflict", { current_end_date: Fields.instant }),
+        ...Failures.endDate,
+        Failures.failure("InvalidInput"),
+      ],
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Extend a membership",
@@ -38,9 +52,9 @@ export class Memberships extends HttpApiGroup.make("memberships")
     ),
     HttpApiEndpoint.make(extendAll.method)("extendAll", extendAll.pattern, {
       params: { project_id: Fields.projectId },
-      payload: extension,
+      payload: bulkExtension,
       success: counted(extended, "All memberships of the project were extended."),
-      error: [...Failures.inProject, ...Failures.endDate],
+      error: [...Failures.inProject, ...Failures.endDate, Failures.failure("InvalidInput")],
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Extend all memberships",

@@ -1,7 +1,7 @@
 /** An example of each error, and when it is answered. */
 
 import { InvalidInput } from "../../base/InvalidInput.ts"
-import { EndDateNotInFuture, InvalidEndDate } from "../../memberships/EndDate.ts"
+import { EndDate, EndDateNotInFuture, InvalidEndDate } from "../../memberships/EndDate.ts"
 import { WebhookLimitReached } from "../../webhooks/Webhook.ts"
 import { InvalidWebhookUrl } from "../../webhooks/WebhookUrl.ts"
 import type * as ApiError from "../ApiError.ts"
@@ -48,6 +48,10 @@ export const samples: { readonly [Of in ApiError.Tag]: Sample<Of> } = {
   RequestTimeout: {
     error: { _tag: "RequestTimeout" },
     when: "The request did not arrive in time.",
+  },
+  EndDateConflict: {
+    error: { _tag: "EndDateConflict", currentEndDate: EndDate(Date.UTC(2098, 0, 1)) },
+    when: "The membership has another end date than `expected_end_date`.",
   },
   PayloadTooLarge: {
     error: { _tag: "PayloadTooLarge", limit: 65_536 },

@@ -1,6 +1,7 @@
 /** The five operations of the API. */
 
 import type { Serving } from "../AdapterHarness.ts"
+import { conditionTests } from "./conditions.ts"
 import { extendAllTests } from "./extendAll.ts"
 import { extendOneTests } from "./extendOne.ts"
 import { webhookTests } from "./webhooks.ts"
@@ -9,5 +10,6 @@ import { webhookTests } from "./webhooks.ts"
 export const operationsSuite = (serving: Serving): void => {
   extendOneTests(serving)
   extendAllTests(serving)
+  conditionTests(serving)
   webhookTests(serving)
 }

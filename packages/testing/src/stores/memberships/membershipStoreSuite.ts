@@ -6,6 +6,7 @@ import { atomicityTests } from "./atomicity.ts"
 import { bulkTests } from "./bulk.ts"
 import { changingTests } from "./changing.ts"
 import { eventTests } from "./events.ts"
+import { expectingTests } from "./expecting.ts"
 import { importingTests } from "./importing.ts"
 import { modelTests } from "./model.ts"
 import { projectTests } from "./projects.ts"
@@ -15,6 +16,7 @@ import { readingTests } from "./reading.ts"
 export const membershipStoreSuite = (on: StoreTests): void => {
   on.test("responds to a ping", () => MembershipStore.use((store) => store.ping))
   changingTests(on)
+  expectingTests(on)
   importingTests(on)
   bulkTests(on)
   readingTests(on)

@@ -49,6 +49,16 @@ const extend = (userId: UserId, endDate: EndDate): Command =>
     if (model.has(userId)) model.set(userId, endDate)
   })
 
+const extendIf = (userId: UserId, endDate: EndDate, expectedEndDate: EndDate): Command =>
+  command(`extend ${userId} ${endDate} if ${expectedEndDate}`, async (model, { run }) => {
+    const extension = { ...change(p1), userId, endDate, expectedEndDate }
+    const outcome = await run((store) => tagOf(store.extend(extension)))
+    const current = model.get(userId)
+    if (current === undefined) return expect(outcome).toBe("MembershipNotFound")
+    expect(outcome).toBe(current === expectedEndDate ? "done" : "EndDateConflict")
+    if (current === expectedEndDate) model.set(userId, endDate)
+  })
+
 const extendAll = (endDate: EndDate, mode: "set" | "neverShorten"): Command =>
   command(`extendAll ${endDate} ${mode}`, async (model, { run }) => {
     const total = await run((store) => store.extendAll({ ...change(p1), endDate, mode }))
@@ -81,6 +91,7 @@ const commands = fc.commands(
     fc.tuple(users, dates).map((args) => grant(...args)),
     fc.array(fc.tuple(users, dates)).map((entries) => importAll(new Map(entries))),
     fc.tuple(users, dates).map((args) => extend(...args)),
+    fc.tuple(users, dates, dates).map((args) => extendIf(...args)),
     fc
       .tuple(dates, fc.constantFrom("set" as const, "neverShorten" as const))
       .map((args) => extendAll(...args)),

@@ -1,0 +1,47 @@
+/** Reads what the bodies of requests say of a change of memberships. Other fields are ignored. */
+
+import * as Result from "effect/Result"
+import type { InvalidInput } from "../base/InvalidInput.ts"
+import { own } from "../base/Own.ts"
+import * as Setting from "../base/Setting.ts"
+import * as EndDate from "../memberships/EndDate.ts"
+import { Reason } from "../memberships/Reason.ts"
+import type { JsonObject } from "./RequestBody.ts"
+
+const endDate = Setting.make<EndDate.EndDate>(
+  "a Unix timestamp in milliseconds (13 digits) or text such as 2027-01-01T00:00:00.000Z",
+  EndDate.parse,
+)
+
+const reason = Setting.make<Reason>(Reason.expected, (given) =>
+  typeof given === "string" && Reason.is(given) ? given : undefined,
+)
+
+// A client that sends it hopes for a protection that it would not get.
+const absent = Setting.make<never>("left out: it is for one membership", () => undefined)
+
+const read = <O>(
+  body: JsonObject,
+  name: string,
+  setting: Setting.Setting<unknown, O>,
+): Result.Result<O, InvalidInput> => setting.read(own(body, name), name)
+
+const optional = {
+  expectedEndDate: Setting.optional(endDate),
+  noExpectedEndDate: Setting.optional(absent),
+  reason: Setting.optional(reason),
+}
+
+/** What an extension of one membership may say besides the date. */
+export const extension = (body: JsonObject) =>
+  Result.all({
+    expectedEndDate: read(body, "expected_end_date", optional.expectedEndDate),
+    reason: read(body, "reason", optional.reason),
+  })
+
+/** What an extension of all memberships may say besides the date. */
+export const bulkExtension = (body: JsonObject) =>
+  Result.all({
+    expectedEndDate: read(body, "expected_end_date", optional.noExpectedEndDate),
+    reason: read(body, "reason", optional.reason),
+  })
