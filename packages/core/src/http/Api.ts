@@ -6,6 +6,7 @@
 
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as OpenApi from "effect/http-api/OpenApi"
+import { ApiKeys } from "./api/ApiKeys.ts"
 import { complete } from "./api/Document.ts"
 import { notifications } from "./api/Events.ts"
 import { Memberships } from "./api/Memberships.ts"
@@ -39,7 +40,7 @@ export { Authorization } from "./api/Authorization.ts"
  * ```
  */
 export class Api extends HttpApi.make("tenure")
-  .add(Memberships, Webhooks)
+  .add(Memberships, Webhooks, ApiKeys)
   .annotate(
     HttpApi.AdditionalSchemas,
     notifications.map(({ schema }) => schema),

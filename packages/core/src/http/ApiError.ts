@@ -3,6 +3,7 @@
 import type { InvalidInput } from "../base/InvalidInput.ts"
 import type { ProjectNotFound } from "../base/Project.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
+import type { ApiKeyNotFound } from "../keys/ApiKey.ts"
 import { type EndDateNotInFuture, format, type InvalidEndDate } from "../memberships/EndDate.ts"
 import type { EndDateConflict, MembershipNotFound } from "../memberships/Membership.ts"
 import type { WebhookLimitReached, WebhookNotFound } from "../webhooks/Webhook.ts"
@@ -41,6 +42,7 @@ export type ApiError =
   | Pick<ProjectNotFound, "_tag">
   | Pick<MembershipNotFound, "_tag">
   | Pick<WebhookNotFound, "_tag">
+  | Pick<ApiKeyNotFound, "_tag">
   | Pick<StoreUnavailable, "_tag" | "cause">
 
 /** The name of an error. */
@@ -107,6 +109,11 @@ export const table = {
     status: 404,
     code: "WEBHOOK_NOT_FOUND",
     messages: ["The webhook was not found."],
+  },
+  ApiKeyNotFound: {
+    status: 404,
+    code: "API_KEY_NOT_FOUND",
+    messages: ["The API key was not found."],
   },
   MethodNotAllowed: {
     status: 405,

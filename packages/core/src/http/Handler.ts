@@ -18,6 +18,7 @@ import { type Decision, RateLimiter } from "../limits/RateLimiter.ts"
 import type { Memberships } from "../memberships/Memberships.ts"
 import type { Webhooks } from "../webhooks/Webhooks.ts"
 import type { ApiError } from "./ApiError.ts"
+import * as ApiKeyOperations from "./ApiKeyOperations.ts"
 import * as ApiRequest from "./ApiRequest.ts"
 import * as Authentication from "./Authentication.ts"
 import * as ClientAddress from "./ClientAddress.ts"
@@ -157,6 +158,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   const operations: Operations = {
     ...(yield* MembershipOperations.make(maxBodyBytes)),
     ...(yield* WebhookOperations.make(maxBodyBytes)),
+    ...(yield* ApiKeyOperations.make(maxBodyBytes)),
   }
 
   const perform = (

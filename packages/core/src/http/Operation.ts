@@ -49,7 +49,8 @@ export const idOf = (param: string): Effect.Effect<string, ApiError> => {
   return id === undefined ? malformedPath : Effect.succeed(id)
 }
 
-const opens = ({ projects }: Principal, id: string): boolean =>
+/** Tells whether the sender may use a project, if it exists. */
+export const opens = ({ projects }: Principal, id: string): boolean =>
   projects === "all" || projects.has(id)
 
 /**
@@ -75,6 +76,10 @@ export const bodyOf = (
         Effect.fromResult(RequestBody.read(arrived, headers, limit)),
       )
     : Effect.fromResult(RequestBody.read(body, headers, limit))
+
+/** Formats a time, in milliseconds since the epoch; `null` if there is none. */
+export const timeOf = (millis: number | undefined): string | null =>
+  millis === undefined ? null : new Date(millis).toISOString()
 
 /** The origin that the audit trail keeps of a change. */
 export const originOf = ({ principal, requestId }: Call<never>): Origin => ({

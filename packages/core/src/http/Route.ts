@@ -47,6 +47,21 @@ export const table = {
     pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id",
     role: "client",
   },
+  "apiKeys.list": {
+    method: "GET",
+    pattern: "/v2/api-keys",
+    role: "admin",
+  },
+  "apiKeys.issue": {
+    method: "POST",
+    pattern: "/v2/api-keys",
+    role: "admin",
+  },
+  "apiKeys.revoke": {
+    method: "DELETE",
+    pattern: "/v2/api-keys/:key_id",
+    role: "admin",
+  },
 } as const satisfies Readonly<Record<string, Route>>
 
 /** The name of an operation: a resource, and what the operation does with it. */
@@ -64,7 +79,7 @@ export type Parameter<Of extends Operation = Operation> = NamesIn<(typeof table)
 /** The values of path parameters, percent-encoded. */
 export type Params<Name extends Parameter = Parameter> = Readonly<Record<Name, string>>
 
-const noParams: Params = { project_id: "", user_id: "", webhook_id: "" }
+const noParams: Params = { project_id: "", user_id: "", webhook_id: "", key_id: "" }
 
 /** The operations of a path, by method. */
 type Methods = ReadonlyMap<string, Operation>

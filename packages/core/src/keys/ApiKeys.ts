@@ -127,8 +127,8 @@ export class ApiKeys extends Context.Service<
      */
     readonly revoke: (
       keyId: string,
-      within?: Within,
       origin?: Origin.Input,
+      within?: Within,
     ) => Effect.Effect<void, InvalidInput | ApiKey.ApiKeyNotFound | StoreUnavailable>
 
     /**
@@ -238,7 +238,7 @@ const make = Effect.fnUntraced(function* ({ keyCacheLife }: Settings) {
       return { id, token }
     }),
 
-    revoke: Effect.fnUntraced(function* (keyId, within = "all", origin) {
+    revoke: Effect.fnUntraced(function* (keyId, origin, within = "all") {
       if (!ApiKey.ApiKeyId.is(keyId)) return yield* new ApiKey.ApiKeyNotFound({ keyId })
       yield* Effect.ensuring(
         store.revoke({ ...(yield* Origin.occasionOf(origin)), keyId, within }),

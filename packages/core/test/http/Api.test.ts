@@ -51,7 +51,7 @@ describe("the OpenAPI document", () => {
   it("has a bearer token and the common errors in each operation", () => {
     for (const { responses, security } of operations) {
       expect(security).toEqual([{ bearer: [] }])
-      const common = [200, 400, 401, 403, 404, 405, 408, 413, 415, 429, 431, 500, 503]
+      const common = [200, 400, 401, 403, 405, 408, 413, 415, 429, 431, 500, 503]
       expect(Object.keys(responses)).toEqual(expect.arrayContaining(common.map(String)))
     }
   })

@@ -56,8 +56,8 @@ describe("a path of the API", () => {
     ],
   ])("is %s", (path, methods, params) => {
     expect(allowedAt(path)).toEqual(methods)
-    const none = { project_id: "", user_id: "", webhook_id: "" }
-    expect(all.match(path, "")?.params).toEqual({ ...none, ...params })
+    const found = Object.entries(all.match(path, "")?.params ?? {})
+    expect(Object.fromEntries(found.filter(([, value]) => value !== ""))).toEqual(params)
   })
 
   it.each([

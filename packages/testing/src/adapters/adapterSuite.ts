@@ -9,6 +9,7 @@ import { hostSuite } from "./hostSuite.ts"
 import { limitsSuite } from "./limitsSuite.ts"
 import { malformedSuite } from "./malformedSuite.ts"
 import { operationsSuite } from "./operations/operationsSuite.ts"
+import { rolesSuite } from "./rolesSuite.ts"
 import { standaloneSuite } from "./standaloneSuite.ts"
 
 /**
@@ -20,6 +21,7 @@ export const adapterSuite = (name: string, harness: AdapterHarness): void => {
   describe(name, () => {
     operationsSuite(serving)
     accessSuite(serving)
+    rolesSuite(serving)
     limitsSuite(serving)
     malformedSuite(serving)
     eventsSuite(serving)

@@ -59,7 +59,7 @@ const rateLimited = Schema.Struct({
   .pipe(HttpApiSchema.status(RateLimited.status))
 
 /** The errors of every operation. */
-const common = [
+export const common = [
   failure("MalformedRequest"),
   failure("Unauthorized"),
   failure("Forbidden"),

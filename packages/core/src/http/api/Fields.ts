@@ -38,6 +38,14 @@ export const instant = Schema.String.check(Schema.isPattern(Instant.pattern)).an
   examples: [exampleInstant],
 })
 
+/** The query parameters of a paged list. */
+export const page = {
+  limit: Schema.optionalKey(
+    Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 1000 })),
+  ),
+  after: Schema.optionalKey(Schema.String),
+}
+
 /** A date in a request, in either of its two formats. */
 export const endDate = Schema.Union([
   Schema.Int.check(Schema.isBetween(EndDate.timestamps)),

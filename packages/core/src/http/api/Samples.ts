@@ -41,6 +41,10 @@ export const samples: { readonly [Of in ApiError.Tag]: Sample<Of> } = {
     error: { _tag: "WebhookNotFound" },
     when: "The project has no such webhook.",
   },
+  ApiKeyNotFound: {
+    error: { _tag: "ApiKeyNotFound" },
+    when: "There is no such API key, or it opens projects that the own key does not open.",
+  },
   MethodNotAllowed: {
     error: { _tag: "MethodNotAllowed", allow: ["PATCH"] },
     when: "The path does not allow the method.",

@@ -26,3 +26,13 @@ export const success = <Data extends Schema.Top>(data: Data, message = "Done.") 
 /** The response of an operation that counts items, with the message that it has. */
 export const counted = <Data extends Schema.Top>(data: Data, message = "Done.") =>
   Schema.Struct({ ...fields(message), total, data })
+
+/** The response of an operation that lists a page, with the message that it has. */
+export const paged = <Data extends Schema.Top>(data: Data, message = "Done.") =>
+  Schema.Struct({
+    ...counted(data, message).fields,
+    next: Schema.NullOr(Schema.String).annotate({
+      description: "The cursor of the next page, for `after`; null if there is none.",
+      examples: [null],
+    }),
+  })

@@ -1,6 +1,7 @@
-/** The five operations of the API. */
+/** The operations of the API. */
 
 import type { Serving } from "../AdapterHarness.ts"
+import { apiKeyTests } from "./apiKeys.ts"
 import { conditionTests } from "./conditions.ts"
 import { extendAllTests } from "./extendAll.ts"
 import { extendOneTests } from "./extendOne.ts"
@@ -12,4 +13,5 @@ export const operationsSuite = (serving: Serving): void => {
   extendAllTests(serving)
   conditionTests(serving)
   webhookTests(serving)
+  apiKeyTests(serving)
 }
