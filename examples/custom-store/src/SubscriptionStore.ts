@@ -63,6 +63,7 @@ const toAuditRow = (projectId: ProjectId, row: ChangeRow): AuditRow => ({
   projectId,
   userId: row.customer === null ? undefined : UserId(row.customer),
   action: row.action,
+  subject: undefined,
   origin: {
     requestId: row.request_id ?? undefined,
     keyId: row.key_id === null ? undefined : ApiKeyId(row.key_id),
@@ -79,7 +80,7 @@ const make = Effect.gen(function* () {
   const outbox = yield* Outbox
   // The store of `@tenure/postgres`. It keeps the projects that webhooks and keys belong to, and its
   // ping checks the database that also holds the host's tables.
-  const { createProject, findProject, listProjects, ping } = yield* MembershipStore
+  const { createProject, findProject, history, listProjects, ping } = yield* MembershipStore
 
   /** Runs statements in one transaction, or in the host's transaction if one is open. */
   const inOneStep = <A, E, R>(work: Effect.Effect<A, E, R>) =>
@@ -284,7 +285,9 @@ const make = Effect.gen(function* () {
       }))
     }),
 
-    history: Effect.fnUntraced(function* (projectId, { limit, userId }) {
+    history: Effect.fnUntraced(function* (projectId, page) {
+      if (projectId === undefined) return yield* history(undefined, page)
+      const { limit, userId } = page
       const ofUser = userId === undefined ? sql`true` : sql`customer = ${userId}`
       const rows = yield* database.run(sql<ChangeRow>`
         SELECT customer, action, paid_from, paid_until, at, request_id, key_id, reason

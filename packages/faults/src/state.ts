@@ -50,7 +50,7 @@ export const readState = async ({ query }: Session): Promise<State> => {
   )
   const audit = await query<Audit>(
     `SELECT project_id, user_id, action, ${millis("from_date")}, ${millis("to_date")}, request_id
-     FROM tenure.audit ORDER BY seq, id`,
+     FROM tenure.audit WHERE subject IS NULL ORDER BY seq, id`,
   )
   const events = await query<Event>("SELECT id, project_id, type, body FROM tenure.events")
   const deliveries = await query<Delivery>(

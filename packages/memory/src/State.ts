@@ -1,7 +1,9 @@
 /** The state that all stores share. Each function that changes it is one synchronous step. */
 
 import type { Event, EventId } from "@tenure/core/Event"
+import type { AuditRow, OtherAction } from "@tenure/core/Membership"
 import type { Moment } from "@tenure/core/Moment"
+import * as Origin from "@tenure/core/Origin"
 import type { PublishedEvent, WebhookRef } from "@tenure/core/Outbox"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import { type StoredWebhook, WebhookDisabled, WebhookNotFound } from "@tenure/core/Webhook"
@@ -15,6 +17,8 @@ import * as Project from "./projects/Project.ts"
 /** The state behind all ports. */
 export interface State {
   readonly projects: Map<ProjectId, Project.Project>
+  /** The audit trail of what belongs to no project. */
+  readonly otherHistory: Ring.Ring<AuditRow>
   readonly deliveries: Deliveries.Deliveries
   readonly events: Ring.Ring<Event>
   /** Open when there may be deliveries to claim. */
@@ -31,15 +35,36 @@ export interface State {
  */
 export const make = (history: number): State => ({
   projects: new Map(),
+  otherHistory: Ring.make(history),
   deliveries: Deliveries.make(history),
   events: Ring.make(history),
   changed: Latch.makeUnsafe(),
   history,
 })
 
+const unchanged = { userId: undefined, from: undefined, to: undefined, reason: undefined }
+
 /** Creates a project, unless it exists. */
-export const createProject = ({ history, projects }: State, projectId: ProjectId): void => {
-  if (!projects.has(projectId)) projects.set(projectId, Project.make(projectId, history))
+export const createProject = (
+  state: State,
+  projectId: ProjectId,
+  occasion: Origin.Occasion,
+): void => {
+  if (state.projects.has(projectId)) return
+  state.projects.set(projectId, Project.make(projectId, state.history))
+  audit(state, undefined, "project_created", projectId, occasion)
+}
+
+/** Adds an audit row of something else than a membership. */
+export const audit = (
+  { otherHistory, projects }: State,
+  projectId: ProjectId | undefined,
+  action: OtherAction,
+  subject: string,
+  { at, origin }: Origin.Occasion,
+): void => {
+  const history = projectId === undefined ? otherHistory : projects.get(projectId)?.history
+  history?.push({ ...unchanged, projectId, action, subject, at, origin })
 }
 
 /** Returns a project, or fails if it does not exist. */
@@ -155,6 +180,7 @@ export const disable = (
     return false
   }
   setWebhook(state, { ...webhook, disabledAt: now.unix })
+  audit(state, projectId, "webhook_disabled", id, { at: announcement.at, origin: Origin.host })
   publish(state, project, announcement, now)
   return true
 }

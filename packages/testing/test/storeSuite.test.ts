@@ -7,6 +7,7 @@ import { TestClock } from "effect/testing"
 import type { Port, StoreHarness } from "../src/stores/StoreHarness.ts"
 import { declareSuite } from "../src/stores/suites.ts"
 import { apiKeys } from "./mutants/apiKeys.ts"
+import { auditing } from "./mutants/auditing.ts"
 import { eventsOfMemberships, memberships } from "./mutants/memberships.ts"
 import { type Mutant, stores } from "./mutants/Mutant.ts"
 import { outbox } from "./mutants/outbox.ts"
@@ -37,7 +38,7 @@ const failureOf = Effect.fnUntraced(function* (
 })
 
 const mutants: ReadonlyArray<readonly [Port, ReadonlyArray<Mutant>]> = [
-  ["MembershipStore", [...memberships, ...eventsOfMemberships, ...projects]],
+  ["MembershipStore", [...memberships, ...eventsOfMemberships, ...projects, ...auditing]],
   ["WebhookStore", webhooks],
   ["ApiKeyStore", apiKeys],
   ["Outbox", outbox],

@@ -88,14 +88,35 @@ export const conflictOf = (
     : new EndDateConflict({ projectId, userId, currentEndDate: endDate })
 
 /** What happened to memberships, as the audit trail keeps it. */
-export type Action = "granted" | "imported" | "extended" | "bulk_extended" | "ended"
+export type MembershipAction = "granted" | "imported" | "extended" | "bulk_extended" | "ended"
+
+/** What happened to other things, as the audit trail keeps it. */
+export type OtherAction =
+  | "project_created"
+  | "webhook_created"
+  | "webhook_deleted"
+  | "webhook_enabled"
+  /** By the dispatcher, because all attempts had failed for too long. */
+  | "webhook_disabled"
+  | "secret_rotated"
+  | "signing_key_added"
+  | "key_issued"
+  /** A key that existed opens more projects. */
+  | "key_opened"
+  | "key_revoked"
+
+/** What happened, as the audit trail keeps it. */
+export type Action = MembershipAction | OtherAction
 
 /** A row of the audit trail: who changed what, in which request and why, from and to which end date. */
 export interface AuditRow {
-  readonly projectId: ProjectId
-  /** `undefined` if all memberships of the project were changed. */
+  /** `undefined` for what belongs to no project: API keys, and projects themselves. */
+  readonly projectId: ProjectId | undefined
+  /** `undefined` if all memberships of the project were changed, or something else. */
   readonly userId: UserId | undefined
   readonly action: Action
+  /** The id of the webhook, the API key or the project that was changed; `undefined` for memberships. */
+  readonly subject: string | undefined
   readonly origin: Origin
   /** Why it was changed; `undefined` if nobody said. */
   readonly reason: Reason | undefined

@@ -145,11 +145,12 @@ export class MembershipStore extends Context.Service<
     ) => Effect.Effect<ReadonlyArray<Membership>, ProjectNotFound | StoreUnavailable>
 
     /**
-     * Returns the newest `limit` rows of the audit trail of a project, newest first. With a user,
-     * returns only changes of that user's membership; bulk extensions are not among them.
+     * Returns the newest `limit` rows of the audit trail of a project, newest first; without one, of
+     * what belongs to no project. With a user, returns only changes of that user's membership; bulk
+     * extensions are not among them.
      */
     readonly history: (
-      projectId: ProjectId,
+      projectId: ProjectId | undefined,
       page: { readonly userId: UserId | undefined; readonly limit: number },
     ) => Effect.Effect<ReadonlyArray<AuditRow>, ProjectNotFound | StoreUnavailable>
   }

@@ -201,15 +201,16 @@ export class Memberships extends Context.Service<
     }) => Effect.Effect<ReadonlyArray<CurrentMembership>, Failure | ProjectNotFound>
 
     /**
-     * Returns the newest rows of the audit trail of a project, newest first. Fails with
-     * `ProjectNotFound`.
+     * Returns the newest rows of the audit trail, newest first. Fails with `ProjectNotFound`.
      *
+     * @param page.projectId - the project; by default, returns the rows of what belongs to no project: of
+     *   API keys, and of projects that were created
      * @param page.userId - returns only changes of this user's membership; bulk extensions are not
      *   among them
      * @param page.limit - the most rows to return, 1 to 10,000; 100 by default
      */
     readonly history: (page: {
-      readonly projectId: string
+      readonly projectId?: string | undefined
       readonly userId?: string | undefined
       readonly limit?: number | undefined
     }) => Effect.Effect<ReadonlyArray<AuditRow>, Failure | ProjectNotFound>
@@ -377,7 +378,8 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
 
     history: Effect.fnUntraced(function* (page) {
       const { limit = 100, projectId, userId } = owned(page)
-      return yield* store.history(yield* Argument.projectId(projectId), {
+      const id = projectId === undefined ? undefined : yield* Argument.projectId(projectId)
+      return yield* store.history(id, {
         userId: userId === undefined ? undefined : yield* Argument.decode("userId", UserId, userId),
         limit: yield* Argument.pageSize(limit),
       })

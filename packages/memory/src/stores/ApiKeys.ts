@@ -20,6 +20,9 @@ const isWithin = ({ projects }: ApiKey, within: Within): boolean =>
 const union = (one: ApiKey["projects"], other: ApiKey["projects"]): ApiKey["projects"] =>
   one === "all" || other === "all" ? "all" : new Set([...one, ...other])
 
+const sizeOf = (projects: ApiKey["projects"]): number =>
+  projects === "all" ? Infinity : projects.size
+
 /** Makes the store. */
 export const make = (state: State.State): ApiKeyStore["Service"] => {
   // Oldest first.
@@ -40,26 +43,35 @@ export const make = (state: State.State): ApiKeyStore["Service"] => {
   return {
     ping: Effect.void,
 
-    add: Effect.fnUntraced(function* (key) {
+    add: Effect.fnUntraced(function* (key, occasion) {
       const projects = key.projects === "all" ? [] : key.projects
       yield* Effect.forEach(projects, (id) => State.projectOf(state, id), { discard: true })
       const known = find(key.digest)
-      if (known === undefined) return put(key)
+      if (known === undefined) {
+        State.audit(state, undefined, "key_issued", key.id, occasion)
+        return put(key)
+      }
       const { id, revokedAt, role } = known
       if (revokedAt !== undefined) return yield* new ApiKeyRevoked({ keyId: id })
       if (role !== key.role) return yield* new ApiKeyConflict({ keyId: id, role })
-      return put({ ...known, projects: union(known.projects, key.projects) })
+      const opened = union(known.projects, key.projects)
+      if (sizeOf(opened) > sizeOf(known.projects)) {
+        State.audit(state, undefined, "key_opened", id, occasion)
+      }
+      return put({ ...known, projects: opened })
     }),
 
     find: (digest) => Effect.sync(() => find(digest)),
 
-    revoke: ({ at, keyId, within }) =>
+    revoke: ({ keyId, within, ...occasion }) =>
       Effect.suspend(() => {
         const key = keys.get(keyId)
         if (key === undefined || !isWithin(key, within)) {
           return Effect.fail(new ApiKeyNotFound({ keyId }))
         }
-        put({ ...key, revokedAt: key.revokedAt ?? at })
+        if (key.revokedAt !== undefined) return Effect.void
+        put({ ...key, revokedAt: occasion.at })
+        State.audit(state, undefined, "key_revoked", keyId, occasion)
         return Effect.void
       }),
 

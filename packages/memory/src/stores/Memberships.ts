@@ -40,7 +40,7 @@ const setAll = (project: Project, { endDate, mode }: BulkExtension): number => {
 }
 
 const audit = (project: Project, { at, origin, reason }: Change, entry: Entry): void => {
-  project.history.push({ projectId: project.id, origin, reason, at, ...entry })
+  project.history.push({ projectId: project.id, origin, reason, at, subject: undefined, ...entry })
 }
 
 /** Sets the end date of a member, who may be new. */
@@ -91,10 +91,16 @@ export const make = (state: State.State): MembershipStore["Service"] => {
       return Effect.void
     })
 
+  const historyOf = (projectId: ProjectId | undefined) =>
+    projectId === undefined
+      ? Effect.succeed(state.otherHistory)
+      : Effect.map(State.projectOf(state, projectId), ({ history }) => history)
+
   return {
     ping: Effect.void,
 
-    createProject: (projectId) => Effect.sync(() => State.createProject(state, projectId)),
+    createProject: (projectId, occasion) =>
+      Effect.sync(() => State.createProject(state, projectId, occasion)),
 
     findProject: (projectId) => Effect.map(State.projectOf(state, projectId), summaryOf),
 
@@ -167,7 +173,7 @@ export const make = (state: State.State): MembershipStore["Service"] => {
       }),
 
     history: (projectId, { limit, userId }) =>
-      Effect.map(State.projectOf(state, projectId), ({ history }) =>
+      Effect.map(historyOf(projectId), (history) =>
         [...history.newestFirst()]
           .filter((row) => userId === undefined || row.userId === userId)
           .slice(0, limit),

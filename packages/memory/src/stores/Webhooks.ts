@@ -1,5 +1,7 @@
 /** Webhooks in memory. */
 
+import type { OtherAction } from "@tenure/core/Membership"
+import type { Occasion } from "@tenure/core/Origin"
 import type { WebhookRef } from "@tenure/core/Outbox"
 import { type StoredWebhook, WebhookLimitReached, WebhookNotFound } from "@tenure/core/Webhook"
 import type { WebhookStore } from "@tenure/core/WebhookStore"
@@ -7,15 +9,19 @@ import * as Effect from "effect/Effect"
 import * as Deliveries from "../deliveries/Deliveries.ts"
 import * as State from "../State.ts"
 
-/** Changes a webhook that exists. */
+/** Changes a webhook that exists. It is the same object if nothing changes. */
 const change = (
   state: State.State,
   ref: WebhookRef,
   update: (webhook: StoredWebhook) => StoredWebhook,
+  action: OtherAction,
+  occasion: Occasion,
 ): Effect.Effect<StoredWebhook, WebhookNotFound> =>
   Effect.map(State.webhookOf(state, ref), (webhook) => {
     const changed = update(webhook)
+    if (changed === webhook) return webhook
     State.setWebhook(state, changed)
+    State.audit(state, ref.projectId, action, ref.webhookId, occasion)
     return changed
   })
 
@@ -23,10 +29,11 @@ const change = (
 export const make = (state: State.State): WebhookStore["Service"] => ({
   ping: Effect.void,
 
-  add: (webhook, limit) =>
+  add: (webhook, limit, occasion) =>
     Effect.flatMap(State.projectOf(state, webhook.projectId), ({ webhooks }) => {
       if (webhooks.size >= limit) return Effect.fail(new WebhookLimitReached({ limit }))
       webhooks.set(webhook.id, webhook)
+      State.audit(state, webhook.projectId, "webhook_created", webhook.id, occasion)
       return Effect.void
     }),
 
@@ -39,33 +46,51 @@ export const make = (state: State.State): WebhookStore["Service"] => ({
       ...Deliveries.healthOf(state.deliveries, webhookId),
     })),
 
-  rotateSecret: (projectId, webhookId, { previousUntil, secret }) =>
+  rotateSecret: (projectId, webhookId, { previousUntil, secret }, occasion) =>
     Effect.asVoid(
-      change(state, { projectId, webhookId }, (webhook) => ({
-        ...webhook,
-        secret,
-        previous: { secret: webhook.secret, until: previousUntil },
-      })),
+      change(
+        state,
+        { projectId, webhookId },
+        (webhook) => ({
+          ...webhook,
+          secret,
+          previous: { secret: webhook.secret, until: previousUntil },
+        }),
+        "secret_rotated",
+        occasion,
+      ),
     ),
 
-  addSigningKey: (projectId, webhookId, key) =>
+  addSigningKey: (projectId, webhookId, key, occasion) =>
     Effect.map(
-      change(state, { projectId, webhookId }, (webhook) => ({
-        ...webhook,
-        signingKey: webhook.signingKey ?? key,
-      })),
+      change(
+        state,
+        { projectId, webhookId },
+        (webhook) => (webhook.signingKey === undefined ? { ...webhook, signingKey: key } : webhook),
+        "signing_key_added",
+        occasion,
+      ),
       ({ signingKey }) => signingKey ?? key,
     ),
 
-  enable: (projectId, webhookId) =>
+  enable: (projectId, webhookId, occasion) =>
     Effect.asVoid(
-      change(state, { projectId, webhookId }, (webhook) => ({ ...webhook, disabledAt: undefined })),
+      change(
+        state,
+        { projectId, webhookId },
+        (webhook) =>
+          webhook.disabledAt === undefined ? webhook : { ...webhook, disabledAt: undefined },
+        "webhook_enabled",
+        occasion,
+      ),
     ),
 
-  remove: (projectId, webhookId) =>
-    Effect.suspend(() =>
-      State.removeWebhook(state, { projectId, webhookId })
-        ? Effect.void
-        : Effect.fail(new WebhookNotFound({ webhookId })),
-    ),
+  remove: (projectId, webhookId, occasion) =>
+    Effect.suspend(() => {
+      if (!State.removeWebhook(state, { projectId, webhookId })) {
+        return Effect.fail(new WebhookNotFound({ webhookId }))
+      }
+      State.audit(state, projectId, "webhook_deleted", webhookId, occasion)
+      return Effect.void
+    }),
 })

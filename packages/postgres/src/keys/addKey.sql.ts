@@ -1,4 +1,6 @@
 import type { ApiKey } from "@tenure/core/ApiKey"
+import type { Occasion } from "@tenure/core/Origin"
+import { noProject, occasionParams, recording } from "../audit/fragments.sql.ts"
 import { flag, instant, text, texts } from "../connection/parameters.ts"
 import { columns, type KeyRow, projectsOf } from "./fragments.sql.ts"
 
@@ -28,14 +30,21 @@ export const addKey = (schema: string): string => `
     SELECT k.id, p.id FROM key k, unnest($9::text[]) AS p (id)
     WHERE k.role = $3::text AND k.revoked_at IS NULL
     ON CONFLICT DO NOTHING
-  )
+    RETURNING key_id
+  ),
+  changed AS (
+    SELECT '${noProject}' AS project_id, k.id AS subject FROM key k
+    -- What was there before the statement tells whether the key opens all projects only now.
+    LEFT JOIN ${schema}.api_keys b ON b.id = k.id
+    WHERE b.id IS NULL OR k.opens_all AND NOT b.opens_all OR EXISTS (SELECT FROM opened)
+  ),${recording(schema, "changed", 10, "CASE s.subject WHEN $1 THEN 'key_issued' ELSE 'key_opened' END")}
   SELECT m.id AS missing, ${columns},
          ARRAY(${projectsOf(schema)} UNION SELECT unnest($9::text[])) AS projects
   FROM (VALUES (1)) AS one LEFT JOIN missing m ON true LEFT JOIN key k ON true
 `
 
 /** The parameters of `addKey`. */
-export const addKeyParams = (key: ApiKey) => [
+export const addKeyParams = (key: ApiKey, occasion: Occasion) => [
   text(key.id),
   text(key.digest),
   text(key.role),
@@ -45,6 +54,7 @@ export const addKeyParams = (key: ApiKey) => [
   instant(key.expiresAt),
   instant(key.revokedAt),
   texts(key.projects === "all" ? [] : [...key.projects]),
+  ...occasionParams(occasion),
 ]
 
 /** The row of `addKey`. */

@@ -11,9 +11,10 @@ import { ProjectNotFound } from "@tenure/core/Project"
 import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import { occasionParams } from "../audit/fragments.sql.ts"
 import type { Executor } from "../connection/Executor.ts"
 import * as Gather from "../connection/Gather.ts"
-import { instant, instants, integer, text, texts } from "../connection/parameters.ts"
+import { instants, integer, text, texts } from "../connection/parameters.ts"
 import { type AddedRow, addKey, addKeyParams } from "./addKey.sql.ts"
 import { findKeys } from "./findKeys.sql.ts"
 import { type KeyRow, toKey, withinParam } from "./fragments.sql.ts"
@@ -53,8 +54,8 @@ export const make = Effect.fnUntraced(function* (executor: Executor) {
   const store: ApiKeyStore["Service"] = {
     ping: executor.ping,
 
-    add: Effect.fnUntraced(function* (key) {
-      const [row] = yield* executor.execute<AddedRow>(sql.add, addKeyParams(key))
+    add: Effect.fnUntraced(function* (key, occasion) {
+      const [row] = yield* executor.execute<AddedRow>(sql.add, addKeyParams(key, occasion))
       if (row === undefined) return yield* Effect.die("adding a key returned no row")
       if (row.missing !== null) return yield* new ProjectNotFound({ projectId: row.missing })
       const added = toKey(row)
@@ -65,8 +66,8 @@ export const make = Effect.fnUntraced(function* (executor: Executor) {
 
     find: (digest) => Effect.map(findGathered(digest), Option.getOrUndefined),
 
-    revoke: Effect.fnUntraced(function* ({ at, keyId, within }) {
-      const params = [text(keyId), instant(at), withinParam(within)]
+    revoke: Effect.fnUntraced(function* ({ keyId, within, ...occasion }) {
+      const params = [text(keyId), withinParam(within), ...occasionParams(occasion)]
       const rows = yield* executor.execute(sql.revoke, params)
       if (rows.length === 0) return yield* new ApiKeyNotFound({ keyId })
     }),

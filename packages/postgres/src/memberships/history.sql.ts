@@ -2,10 +2,14 @@ import { ApiKeyId } from "@tenure/core/ApiKey"
 import { EndDate } from "@tenure/core/EndDate"
 import { type Action, type AuditRow, UserId } from "@tenure/core/Membership"
 import type { ProjectId } from "@tenure/core/Project"
+import { noProject } from "../audit/fragments.sql.ts"
+
+const columns =
+  "a.user_id, a.subject, a.action, a.from_date, a.to_date, a.at, a.request_id, a.key_id, a.reason"
 import { Reason } from "@tenure/core/Reason"
 
 const auditRows = (schema: string, condition: string, order: string): string => `
-  SELECT a.user_id, a.action, a.from_date, a.to_date, a.at, a.request_id, a.key_id, a.reason
+  SELECT ${columns}
   FROM ${schema}.projects p
   LEFT JOIN LATERAL (
     SELECT * FROM ${schema}.audit a
@@ -28,9 +32,18 @@ export const projectHistory = (schema: string): string =>
 export const userHistory = (schema: string): string =>
   auditRows(schema, "a.project_id = p.id AND a.user_id = $3::text", "a.id DESC")
 
-/** A row of both statements, which may be empty. */
+/** Returns the newest `$1` audit rows of what belongs to no project, newest first. */
+export const otherHistory = (schema: string): string => `
+  SELECT ${columns} FROM ${schema}.audit a
+  WHERE a.project_id = '${noProject}'
+  ORDER BY a.seq DESC, a.id DESC
+  LIMIT $1::integer
+`
+
+/** A row of the statements, which may be empty. */
 export interface HistoryRow {
   readonly user_id: string | null
+  readonly subject: string | null
   readonly action: Action | null
   readonly from_date: Date | null
   readonly to_date: Date | null
@@ -44,7 +57,10 @@ const endDateOf = (date: Date | null): EndDate | undefined =>
   date === null ? undefined : EndDate(Number(date))
 
 /** Converts a row to an audit row, or to nothing if it is empty. */
-export const toAuditRow = (projectId: ProjectId, row: HistoryRow): ReadonlyArray<AuditRow> =>
+export const toAuditRow = (
+  projectId: ProjectId | undefined,
+  row: HistoryRow,
+): ReadonlyArray<AuditRow> =>
   row.action === null
     ? []
     : [
@@ -52,6 +68,7 @@ export const toAuditRow = (projectId: ProjectId, row: HistoryRow): ReadonlyArray
           projectId,
           userId: row.user_id === null ? undefined : UserId(row.user_id),
           action: row.action,
+          subject: row.subject ?? undefined,
           origin: {
             requestId: row.request_id ?? undefined,
             keyId: row.key_id === null ? undefined : ApiKeyId(row.key_id),

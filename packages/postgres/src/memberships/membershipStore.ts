@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import { type Executor, type Manner, readsOf } from "../connection/Executor.ts"
 import { flag, instant, integer, text, texts } from "../connection/parameters.ts"
 import type { Notifications } from "../outbox/Notifications.ts"
-import { createProject } from "./createProject.sql.ts"
+import { createProject, createProjectParams } from "./createProject.sql.ts"
 import { end } from "./end.sql.ts"
 import { extend, type ExtendedRow, extendParams } from "./extend.sql.ts"
 import { extendAll } from "./extendAll.sql.ts"
@@ -18,7 +18,13 @@ import { findGrantable, findUnlocked } from "./findUnlocked.sql.ts"
 import { type ChangeRow, changeParams, type EachRow, paramsOfEach } from "./fragments.sql.ts"
 import * as Gathered from "./gathered.ts"
 import { grant } from "./grant.sql.ts"
-import { type HistoryRow, projectHistory, toAuditRow, userHistory } from "./history.sql.ts"
+import {
+  type HistoryRow,
+  otherHistory,
+  projectHistory,
+  toAuditRow,
+  userHistory,
+} from "./history.sql.ts"
 import { importAll, importParams } from "./import.sql.ts"
 import { listMemberships, type MembershipRow, toMembership } from "./listMemberships.sql.ts"
 import { findProject, listProjects, type ProjectRow, toSummary } from "./projects.sql.ts"
@@ -43,6 +49,7 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     list: listMemberships(schema),
     projectHistory: projectHistory(schema),
     userHistory: userHistory(schema),
+    otherHistory: otherHistory(schema),
     grant: grant(schema),
     import: importAll(schema),
     extend: extend(schema),
@@ -82,8 +89,12 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
   const store: MembershipStore["Service"] = {
     ping: executor.ping,
 
-    createProject: (projectId) =>
-      Effect.asVoid(executor.execute(sql.createProject, [text(projectId)], { owner: projectId })),
+    createProject: (projectId, occasion) =>
+      Effect.asVoid(
+        executor.execute(sql.createProject, createProjectParams(projectId, occasion), {
+          owner: projectId,
+        }),
+      ),
 
     findProject: Effect.fnUntraced(function* (projectId) {
       const manner = { owner: readsOf(projectId) }
@@ -164,6 +175,10 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     }),
 
     history: Effect.fnUntraced(function* (projectId, { limit, userId }) {
+      if (projectId === undefined) {
+        const rows = yield* executor.execute<HistoryRow>(sql.otherHistory, [integer(limit)])
+        return rows.flatMap((row) => toAuditRow(undefined, row))
+      }
       const params = [text(projectId), integer(limit)]
       const manner = { owner: readsOf(projectId) }
       const rows = yield* userId === undefined

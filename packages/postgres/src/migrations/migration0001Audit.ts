@@ -14,14 +14,20 @@ export const createAudit = (schema: string): ReadonlyArray<string> => [
   `
   CREATE TABLE ${schema}.audit (
     id         bigint NOT NULL DEFAULT nextval('${schema}.audit_ids'),
+    -- Empty for what belongs to no project.
     project_id text COLLATE "C" NOT NULL,
     -- The seq of what was changed. It puts an extension that a bulk extension overrode before that,
     -- whichever of them was recorded first.
     seq        bigint NOT NULL,
-    -- NULL for a change of all memberships of the project.
+    -- NULL for a change of all memberships of the project, or of something else: of the webhook, the API
+    -- key or the project \`subject\`.
     user_id    text COLLATE "C",
-    action     text NOT NULL
-               CHECK (action IN ('granted', 'imported', 'extended', 'bulk_extended', 'ended')),
+    subject    text,
+    action     text NOT NULL CHECK (action IN (
+                 'granted', 'imported', 'extended', 'bulk_extended', 'ended', 'project_created',
+                 'webhook_created', 'webhook_deleted', 'webhook_enabled', 'webhook_disabled',
+                 'secret_rotated', 'signing_key_added', 'key_issued', 'key_opened', 'key_revoked'
+               )),
     from_date  timestamptz,
     to_date    timestamptz,
     at         timestamptz NOT NULL,

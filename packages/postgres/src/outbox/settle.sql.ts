@@ -99,6 +99,11 @@ export const settle = (schema: string): string => `
     SELECT DISTINCT ON (webhook_id) * FROM settled
     WHERE outcome = 'disabled' AND webhook_id IN (SELECT id FROM locked WHERE is_disabled_now)
     ORDER BY webhook_id, n
+  ),
+  audited AS (
+    INSERT INTO ${schema}.audit (project_id, seq, subject, action, at)
+    SELECT a.project_id, p.bulk_seq, a.webhook_id::text, 'webhook_disabled', a.at
+    FROM announced a JOIN ${schema}.projects p ON p.id = a.project_id
   ),${publishing(schema, "announced", "w.id <> s.webhook_id")}
   SELECT n::integer, n IN (SELECT n FROM announced) AS has_disabled,
          (SELECT count(*) FROM delivered)::integer AS deliveries

@@ -1,4 +1,6 @@
+import type { Occasion } from "@tenure/core/Origin"
 import type { StoredWebhook } from "@tenure/core/Webhook"
+import { occasionParams, recording } from "../audit/fragments.sql.ts"
 import { instant, integer, text, texts, uuid } from "../connection/parameters.ts"
 
 /**
@@ -14,8 +16,8 @@ export const addWebhook = (schema: string): string => `
   added AS (
     INSERT INTO ${schema}.webhooks (id, project_id, url, secret, created_at, event_types)
     SELECT $1::uuid, id, $3::text, $4::text, $5::timestamptz, $7::text[] FROM counted
-    RETURNING id
-  )
+    RETURNING project_id, id::text AS subject
+  ),${recording(schema, "added", 8, "'webhook_created'")}
   SELECT EXISTS (SELECT FROM added) AS added,
          EXISTS (SELECT FROM ${schema}.projects WHERE id = $2::text) AS project_exists
 `
@@ -24,6 +26,7 @@ export const addWebhook = (schema: string): string => `
 export const addWebhookParams = (
   { createdAt, eventTypes, id, projectId, secret, url }: StoredWebhook,
   limit: number,
+  occasion: Occasion,
 ) => [
   uuid(id),
   text(projectId),
@@ -32,6 +35,7 @@ export const addWebhookParams = (
   instant(createdAt),
   integer(limit),
   eventTypes === undefined ? text(undefined) : texts(eventTypes),
+  ...occasionParams(occasion),
 ]
 
 /** The row of `addWebhook`. */

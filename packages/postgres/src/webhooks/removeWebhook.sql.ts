@@ -1,3 +1,5 @@
+import { recording } from "../audit/fragments.sql.ts"
+
 /**
  * Removes a webhook, and sends its id on the channel `$3`. This cancels its deliveries, because a
  * claim takes none of a missing webhook. Returns one row if the webhook existed.
@@ -5,11 +7,11 @@
 export const removeWebhook = (schema: string): string => `
   WITH removed AS (
     DELETE FROM ${schema}.webhooks WHERE id = $2::uuid AND project_id = $1::text
-    RETURNING id
+    RETURNING id, project_id, id::text AS subject
   ),
   counted AS (
     UPDATE ${schema}.projects SET webhooks = webhooks - 1
     WHERE id = $1::text AND EXISTS (SELECT FROM removed)
-  )
+  ),${recording(schema, "removed", 4, "'webhook_deleted'")}
   SELECT id, pg_notify($3::text, id::text) FROM removed
 `

@@ -5,6 +5,7 @@ import { StoredSecret } from "@tenure/core/StoredSecret"
 import { WebhookLimitReached, WebhookNotFound } from "@tenure/core/Webhook"
 import type { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
+import { occasionParams } from "../audit/fragments.sql.ts"
 import { type Executor, readsOf } from "../connection/Executor.ts"
 import { instant, text, uuid } from "../connection/parameters.ts"
 import type { Notifications } from "../outbox/Notifications.ts"
@@ -32,9 +33,9 @@ export const make = (executor: Executor, notifications: Notifications): WebhookS
   return {
     ping: executor.ping,
 
-    add: Effect.fnUntraced(function* (webhook, limit) {
+    add: Effect.fnUntraced(function* (webhook, limit, occasion) {
       const { projectId } = webhook
-      const params = addWebhookParams(webhook, limit)
+      const params = addWebhookParams(webhook, limit, occasion)
       const [row] = yield* executor.execute<AddedRow>(sql.add, params, { owner: projectId })
       if (row?.added === true) return
       return yield* row?.project_exists === true
@@ -58,14 +59,20 @@ export const make = (executor: Executor, notifications: Notifications): WebhookS
       return row === undefined ? yield* new WebhookNotFound({ webhookId }) : toFound(projectId, row)
     }),
 
-    rotateSecret: Effect.fnUntraced(function* (projectId, webhookId, { previousUntil, secret }) {
-      const params = [text(projectId), uuid(webhookId), text(secret), instant(previousUntil)]
+    rotateSecret: Effect.fnUntraced(function* (projectId, webhookId, rotation, occasion) {
+      const params = [
+        text(projectId),
+        uuid(webhookId),
+        text(rotation.secret),
+        instant(rotation.previousUntil),
+        ...occasionParams(occasion),
+      ]
       const rows = yield* executor.execute(sql.rotateSecret, params, { owner: projectId })
       if (rows.length === 0) return yield* new WebhookNotFound({ webhookId })
     }),
 
-    addSigningKey: Effect.fnUntraced(function* (projectId, webhookId, key) {
-      const params = [text(projectId), uuid(webhookId), text(key)]
+    addSigningKey: Effect.fnUntraced(function* (projectId, webhookId, key, occasion) {
+      const params = [text(projectId), uuid(webhookId), text(key), ...occasionParams(occasion)]
       const [row] = yield* executor.execute<{ readonly signing_key: string }>(
         sql.addSigningKey,
         params,
@@ -76,15 +83,19 @@ export const make = (executor: Executor, notifications: Notifications): WebhookS
         : StoredSecret(row.signing_key)
     }),
 
-    enable: Effect.fnUntraced(function* (projectId, webhookId) {
-      const rows = yield* executor.execute(sql.enable, [text(projectId), uuid(webhookId)], {
-        owner: projectId,
-      })
+    enable: Effect.fnUntraced(function* (projectId, webhookId, occasion) {
+      const params = [text(projectId), uuid(webhookId), ...occasionParams(occasion)]
+      const rows = yield* executor.execute(sql.enable, params, { owner: projectId })
       if (rows.length === 0) return yield* new WebhookNotFound({ webhookId })
     }),
 
-    remove: Effect.fnUntraced(function* (projectId, webhookId) {
-      const params = [text(projectId), uuid(webhookId), text(notifications.channel)]
+    remove: Effect.fnUntraced(function* (projectId, webhookId, occasion) {
+      const params = [
+        text(projectId),
+        uuid(webhookId),
+        text(notifications.channel),
+        ...occasionParams(occasion),
+      ]
       const rows = yield* executor.execute(sql.remove, params, { owner: projectId })
       if (rows.length === 0) return yield* new WebhookNotFound({ webhookId })
     }),

@@ -3,6 +3,7 @@
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import type { StoreTests } from "../storeTests.ts"
 import { atomicityTests } from "./atomicity.ts"
+import { auditingTests } from "./auditing.ts"
 import { bulkTests } from "./bulk.ts"
 import { changingTests } from "./changing.ts"
 import { eventTests } from "./events.ts"
@@ -21,6 +22,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   bulkTests(on)
   readingTests(on)
   projectTests(on)
+  auditingTests(on)
   eventTests(on)
   atomicityTests(on)
   modelTests(on)

@@ -1,0 +1,35 @@
+/** What the statements share that change something else than memberships. */
+
+import type { OtherAction } from "@tenure/core/Membership"
+import type { Occasion } from "@tenure/core/Origin"
+import { instant, text } from "../connection/parameters.ts"
+
+/** The project of what belongs to none. */
+export const noProject = ""
+
+/**
+ * The common table expression `audited`, which adds an audit row for each row of `source`. That has the
+ * columns `project_id` and `subject`.
+ *
+ * @param first - the number of the first of the three parameters, which `occasionParams` returns
+ * @param action - what happened, as an expression in SQL
+ */
+export const recording = (
+  schema: string,
+  source: string,
+  first: number,
+  action: `'${OtherAction}'` | `CASE ${string} END`,
+): string => `
+  audited AS (
+    INSERT INTO ${schema}.audit (project_id, seq, subject, action, at, request_id, key_id)
+    SELECT s.project_id, coalesce((SELECT p.bulk_seq FROM ${schema}.projects p WHERE p.id = s.project_id), 0),
+           s.subject, ${action}, $${first}::timestamptz, $${first + 1}::text, $${first + 2}::text
+    FROM ${source} s
+  )`
+
+/** The parameters of `recording`. */
+export const occasionParams = ({ at, origin }: Occasion) => [
+  instant(at),
+  text(origin.requestId),
+  text(origin.keyId),
+]

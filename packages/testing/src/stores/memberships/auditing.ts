@@ -1,0 +1,107 @@
+/** The audit trail of what is not a membership. */
+
+import { expect } from "@effect/vitest"
+import { ApiKeyId } from "@tenure/core/ApiKey"
+import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { StoredSecret } from "@tenure/core/StoredSecret"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Effect from "effect/Effect"
+import { apiKey, p1, p2, webhook } from "../../support/fixtures.ts"
+import { undone } from "../HostTransaction.ts"
+import type { StoreTests } from "../storeTests.ts"
+
+const page = { userId: undefined, limit: 100 }
+
+/** Returns an occasion that can be told from others by its time. */
+const occasion = (at: number) => ({
+  at,
+  origin: { requestId: `request ${at}`, keyId: ApiKeyId(`key ${at}`) },
+})
+
+/** What the rows of the trail say, oldest first. */
+const trailOf = (projectId: typeof p1 | undefined) =>
+  Effect.flatMap(MembershipStore, (store) =>
+    Effect.map(store.history(projectId, page), (rows) =>
+      rows.toReversed().map(({ action, at, origin, subject, ...row }) => {
+        expect(origin).toEqual(occasion(at).origin)
+        expect(row.projectId).toBe(projectId)
+        expect([row.userId, row.from, row.to]).toEqual([undefined, undefined, undefined])
+        return [at, action, subject]
+      }),
+    ),
+  )
+
+/** Declares the tests. */
+export const auditingTests = ({ describe, test, transactional }: StoreTests): void => {
+  describe("the audit trail", () => {
+    test("has who changed webhooks, and only of changes", () =>
+      Effect.gen(function* () {
+        const store = yield* WebhookStore
+        const memberships = yield* MembershipStore
+        yield* memberships.createProject(p1, occasion(1))
+        yield* memberships.createProject(p2, occasion(2))
+        const { id, ...rest } = webhook(p1)
+        const rotation = { secret: webhook(p1).secret, previousUntil: 0 }
+        yield* store.add({ id, ...rest, disabledAt: 0 }, 1, occasion(3))
+        yield* Effect.flip(store.add(webhook(p1), 1, occasion(4)))
+        yield* store.rotateSecret(p1, id, rotation, occasion(5))
+        yield* Effect.flip(store.rotateSecret(p2, id, rotation, occasion(6)))
+        yield* store.addSigningKey(p1, id, StoredSecret("whsk_1"), occasion(7))
+        yield* store.addSigningKey(p1, id, StoredSecret("whsk_2"), occasion(8))
+        yield* store.enable(p1, id, occasion(9))
+        yield* store.remove(p1, id, occasion(10))
+        yield* Effect.flip(store.remove(p1, id, occasion(11)))
+        const rows = yield* trailOf(p1)
+        expect(rows.filter(([, action]) => action !== "webhook_enabled")).toEqual([
+          [3, "webhook_created", id],
+          [5, "secret_rotated", id],
+          [7, "signing_key_added", id],
+          [10, "webhook_deleted", id],
+        ])
+        expect(yield* trailOf(p2)).toEqual([])
+      }))
+
+    test("has who changed keys and projects, and only of changes", () =>
+      Effect.gen(function* () {
+        const store = yield* ApiKeyStore
+        const memberships = yield* MembershipStore
+        yield* memberships.createProject(p1, occasion(1))
+        yield* memberships.createProject(p1, occasion(2))
+        yield* memberships.createProject(p2, occasion(3))
+        const { id: keyId, ...rest } = apiKey("a token", p1)
+        const key = { id: keyId, ...rest }
+        yield* store.add(key, occasion(4))
+        yield* store.add(apiKey("a token", p1), occasion(5))
+        yield* store.add(apiKey("a token", p2), occasion(6))
+        yield* store.add({ ...apiKey("a token"), projects: "all" }, occasion(7))
+        yield* store.add({ ...apiKey("a token"), projects: "all" }, occasion(8))
+        yield* Effect.flip(store.add({ ...key, role: "admin" }, occasion(9)))
+        yield* store.revoke({ keyId, within: "all", ...occasion(10) })
+        yield* store.revoke({ keyId, within: "all", ...occasion(11) })
+        yield* Effect.flip(store.add(key, occasion(12)))
+        expect(yield* trailOf(undefined)).toEqual([
+          [1, "project_created", p1],
+          [3, "project_created", p2],
+          [4, "key_issued", keyId],
+          [6, "key_opened", keyId],
+          [7, "key_opened", keyId],
+          [10, "key_revoked", keyId],
+        ])
+      }))
+
+    transactional("is undone with a transaction of the host that fails", () =>
+      Effect.gen(function* () {
+        const memberships = yield* MembershipStore
+        const webhooks = yield* WebhookStore
+        const keys = yield* ApiKeyStore
+        yield* memberships.createProject(p1, occasion(1))
+        yield* undone(webhooks.add(webhook(p1), 50, occasion(2)))
+        yield* undone(keys.add(apiKey("a token", p1), occasion(3)))
+        yield* undone(memberships.createProject(p2, occasion(4)))
+        expect(yield* trailOf(p1)).toEqual([])
+        expect(yield* trailOf(undefined)).toEqual([[1, "project_created", p1]])
+      }),
+    )
+  })
+}

@@ -1,0 +1,59 @@
+/** Stores whose audit trail is wrong. */
+
+import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { host } from "@tenure/core/Origin"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Effect from "effect/Effect"
+import { mutantsOf } from "./Mutant.ts"
+
+/** Stores whose audit trail is wrong. */
+export const auditing = [
+  ...mutantsOf(MembershipStore, {
+    "has the rows of webhooks in no project": ({ history }) => ({
+      history: (projectId, page) =>
+        Effect.map(history(projectId, page), (rows) =>
+          rows.map((row) => (row.subject === undefined ? row : { ...row, projectId: undefined })),
+        ),
+    }),
+
+    "forgets what was changed": ({ history }) => ({
+      history: (projectId, page) =>
+        Effect.map(history(projectId, page), (rows) =>
+          rows.map((row) => ({ ...row, subject: undefined })),
+        ),
+    }),
+
+    "keeps no rows of keys and projects": ({ history }) => ({
+      history: (projectId, page) =>
+        projectId === undefined ? Effect.succeed([]) : history(projectId, page),
+    }),
+  }),
+  ...mutantsOf(WebhookStore, {
+    "forgets who rotated a secret": ({ rotateSecret }) => ({
+      rotateSecret: (projectId, webhookId, rotation, { at }) =>
+        rotateSecret(projectId, webhookId, rotation, { at, origin: host }),
+    }),
+
+    "audits a key pair that is there already": ({ addSigningKey, list, rotateSecret }) => ({
+      addSigningKey: Effect.fnUntraced(function* (projectId, webhookId, key, occasion) {
+        const [known] = yield* Effect.orDie(list(projectId))
+        const stored = yield* addSigningKey(projectId, webhookId, key, occasion)
+        if (known?.signingKey !== undefined) {
+          const rotation = { secret: known.secret, previousUntil: 0 }
+          yield* rotateSecret(projectId, webhookId, rotation, occasion)
+        }
+        return stored
+      }),
+    }),
+  }),
+  ...mutantsOf(ApiKeyStore, {
+    "forgets who issued a key": ({ add }) => ({
+      add: (key, { at }) => add(key, { at, origin: host }),
+    }),
+
+    "forgets when a key was revoked": ({ revoke }) => ({
+      revoke: (revocation) => revoke({ ...revocation, at: 0 }),
+    }),
+  }),
+]
