@@ -10,6 +10,8 @@ export interface Target {
   readonly atMost?: number
   /** Whether it holds on any scale, because it does not depend on time. */
   readonly always?: boolean
+  /** What a profile has shown: why it is missed, where it is. */
+  readonly profile?: string
 }
 
 /** Whether a row keeps its target. A row without a target has none to keep. */

@@ -25,6 +25,20 @@ const tableOf = (rows: ReadonlyArray<Judged>): string => {
   return [head, rule, ...body].map((cells) => `| ${cells.join(" | ")} |`).join("\n")
 }
 
+/** Prints why targets are missed: each profile once, with all rows that it explains. */
+const missesOf = (rows: ReadonlyArray<Judged>): ReadonlyArray<string> => {
+  const measuredBy = new Map<string, ReadonlyArray<string>>()
+  for (const { measured, target, verdict } of rows) {
+    if (verdict !== "missed" || target?.profile === undefined) continue
+    measuredBy.set(target.profile, [...(measuredBy.get(target.profile) ?? []), measured])
+  }
+  const lines = Array.from(
+    measuredBy,
+    ([profile, measured]) => `- **${[...new Set(measured)].join("; ")}.** ${profile}`,
+  )
+  return lines.length === 0 ? [] : ["Profiles show why targets are missed:", lines.join("\n")]
+}
+
 const [begin, end] = ["<!-- from results.json -->", "<!-- until here -->"]
 
 /** Replaces the part of the page that is decided by results. */
@@ -38,6 +52,7 @@ export const withTargets = (page: string, results: Results): string => {
     `${before}${begin}`,
     `${circumstancesOf(results)} ${summaryOf(rows)}.`,
     tableOf(aimed),
+    ...missesOf(rows),
     "<details>",
     "<summary>All figures, those without a target too</summary>",
     tableOf(rows),

@@ -36,6 +36,9 @@ type Name = keyof typeof cases
 
 const names = ["one", "oneLate", "many", "manyByThree", "manyLate", "manyLateByThree"] as const
 
+const profile =
+  "One process keeps both processors busy, with 370 µs for a delivery in sender, receiver and PostgreSQL. With three it takes 600: none claims ahead for a webhook of which another has claims, so 37 deliveries are claimed at once rather than 138, and 22 settled at once rather than 45. The clock runs from the first arrival, so starting them is not counted."
+
 const rowsOf = (rateOf: (name: Name) => number): ReadonlyArray<Row> => {
   const row = (measured: string, name: Name, atLeast?: number): Row => ({
     measured: `deliveries to ${measured}`,
@@ -46,7 +49,7 @@ const rowsOf = (rateOf: (name: Name) => number): ReadonlyArray<Row> => {
   const beside = (measured: string, name: Name, one: Name): Row => ({
     ...row(`${measured}, by three processes`, name),
     yardstick: { name: "by one process", figure: rateOf(one) },
-    target: { of: "ratio", atLeast: 1 },
+    target: { of: "ratio", atLeast: 1, profile },
   })
   return [
     row("one webhook", "one", 1800),

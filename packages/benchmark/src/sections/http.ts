@@ -10,9 +10,13 @@ const fastify = "Fastify + @fastify/rate-limit + JSON schema"
 const express = "Express + express-rate-limit + zod"
 const logged = "Tenure, access log on"
 
-const cpuTargets: Record<string, Target> = { [raw]: { of: "ratio", atMost: 1.3 } }
+// The rest of the processor time is spent in the kernel and in the virtual machine.
+const profile =
+  "Writing responses takes 25 % of the processor time, and reading and keeping the books of requests in Node 7 %; the yardsticks do so too. The steps of a request take 38 %, of which Effect, which runs them, has 15; no function has more than 2 %. The collection of garbage takes 8 %, and the order of requests on each connection 6 %."
+
+const cpuTargets: Record<string, Target> = { [raw]: { of: "ratio", atMost: 1.3, profile } }
 const rateTargets: Record<string, Target> = {
-  [fastify]: { of: "ratio", atLeast: 1.1 },
+  [fastify]: { of: "ratio", atLeast: 1.1, profile },
   [express]: { of: "ratio", atLeast: 1.6 },
 }
 

@@ -9,7 +9,14 @@ import type { Target } from "../target.ts"
 const schema = "benchmark_http"
 
 const one = "Tenure, from one key"
-const targets: Record<string, Target> = { [one]: { of: "ratio", atLeast: 0.8 } }
+const targets: Record<string, Target> = {
+  [one]: {
+    of: "ratio",
+    atLeast: 0.8,
+    profile:
+      "Every key has two buckets of its own. A statement that takes for 32 keys locks and writes 65 rows rather than 3, which costs PostgreSQL 1.0 ms of processor time rather than 0.33.",
+  },
+}
 
 /** Throughput of one process. All requests come from one address. */
 export const httpPostgres: Section = {

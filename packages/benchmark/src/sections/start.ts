@@ -7,6 +7,7 @@ import { promisify } from "node:util"
 import { schema } from "../database.ts"
 import type { Row, Section } from "../measurement.ts"
 import { median } from "../rounds.ts"
+import type { Target } from "../target.ts"
 
 const root = fileURLToPath(new URL("../../../..", import.meta.url))
 const run = promisify(execFile)
@@ -65,25 +66,28 @@ const startServer = async (environment: Readonly<Record<string, string>>): Promi
   return { millis, megabytes }
 }
 
+const profile =
+  "Half of the time Node resolves 745 imports, a quarter it compiles 160 modules, and a seventh it collects garbage; what modules do when they are loaded takes 5 %. Effect alone takes 46 %. With the core in one file the import would take 40 % less, but bundlers could leave out less of it. `npm start` bundles the server."
+
 const rowOf = (
   measured: string,
   unit: string,
   figures: ReadonlyArray<number>,
-  atMost: number,
-): Row => ({ measured, unit, figure: median(figures), target: { of: "figure", atMost } })
+  target: Pick<Target, "atMost" | "profile">,
+): Row => ({ measured, unit, figure: median(figures), target: { of: "figure", ...target } })
 
 const serverRows = (where: string, starts: ReadonlyArray<Started>): ReadonlyArray<Row> => [
   rowOf(
     `start of the bundled server, ${where}`,
     "ms",
     starts.map(({ millis }) => millis),
-    500,
+    { atMost: 500 },
   ),
   rowOf(
     `memory of the idle server, ${where}`,
     "MB",
     starts.map(({ megabytes }) => megabytes),
-    100,
+    { atMost: 100 },
   ),
 ]
 
@@ -106,7 +110,7 @@ export const start: Section = {
     }
     return {
       rows: [
-        rowOf("import of the core, cold", "ms", imports, 100),
+        rowOf("import of the core, cold", "ms", imports, { atMost: 100, profile }),
         ...serverRows("in memory", inMemory),
         ...serverRows("on PostgreSQL", onDatabase),
       ],
