@@ -7,6 +7,7 @@
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as OpenApi from "effect/http-api/OpenApi"
 import { ApiKeys } from "./api/ApiKeys.ts"
+import { Docs } from "./api/Docs.ts"
 import { complete } from "./api/Document.ts"
 import { notifications } from "./api/Events.ts"
 import { Memberships } from "./api/Memberships.ts"
@@ -40,7 +41,7 @@ export { Authorization } from "./api/Authorization.ts"
  * ```
  */
 export class Api extends HttpApi.make("tenure")
-  .add(Memberships, Webhooks, ApiKeys)
+  .add(Memberships, Webhooks, ApiKeys, Docs)
   .annotate(
     HttpApi.AdditionalSchemas,
     notifications.map(({ schema }) => schema),

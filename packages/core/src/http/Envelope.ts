@@ -32,6 +32,19 @@ export interface Success {
   readonly data: object | null
 }
 
+/** A result that is sent as it is, without an envelope. */
+export interface Verbatim {
+  readonly _tag: "Verbatim"
+  /** The header fields besides those of every response; the content type is among them. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+/** What an operation answers. */
+export type Reply = Success | Verbatim
+
+const isVerbatim = (reply: Reply): reply is Verbatim => Object.hasOwn(reply, "_tag")
+
 const successBody = (subject: Subject, success: Success): string =>
   JSON.stringify({
     ok: true,
@@ -87,14 +100,14 @@ const headersOf = ({ limit, remaining, reset }: Report) => ({
 })
 
 /** Makes the response to a request. */
-export const respond = (
-  subject: Subject,
-  report: Report,
-  outcome: Outcome<Success>,
-): ApiResponse => {
+export const respond = (subject: Subject, report: Report, outcome: Outcome<Reply>): ApiResponse => {
   const headers = headersOf(report)
   if (Result.isSuccess(outcome)) {
-    return { status: 200, headers, body: successBody(subject, outcome.success) }
+    const { success } = outcome
+    if (isVerbatim(success)) {
+      return { status: 200, headers: { ...headers, ...success.headers }, body: success.body }
+    }
+    return { status: 200, headers, body: successBody(subject, success) }
   }
   const failure = ApiError.describe(outcome.failure)
   return {

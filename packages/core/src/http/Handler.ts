@@ -22,6 +22,7 @@ import * as ApiKeyOperations from "./ApiKeyOperations.ts"
 import * as ApiRequest from "./ApiRequest.ts"
 import * as Authentication from "./Authentication.ts"
 import * as ClientAddress from "./ClientAddress.ts"
+import * as DocsOperations from "./DocsOperations.ts"
 import * as Envelope from "./Envelope.ts"
 import * as MembershipOperations from "./MembershipOperations.ts"
 import type { Operations } from "./Operation.ts"
@@ -66,6 +67,11 @@ export const options = Setting.struct({
    * and deleting webhooks; `"all"` also for everything else. Default: `"all"`.
    */
   api: Setting.withDefault(Setting.oneOf(Route.parts), "all"),
+  /**
+   * Whether the whole API has its OpenAPI document at `/v2/openapi.json` and a page to read at
+   * `/v2/docs`, both without a key. Default: `true`.
+   */
+  docs: Setting.withDefault(Setting.flag, true),
   /** The longest request body, in bytes. Default: `65536`. */
   maxBodyBytes: Setting.withDefault(Setting.count(), 65_536),
   /**
@@ -134,7 +140,7 @@ const refusalOf = (decision: Decision): ApiError | undefined => {
 /** What a request is answered. */
 interface Answer extends Pick<AccessRecord, "address" | "keyId"> {
   readonly report: Decision["report"]
-  readonly outcome: Outcome<Envelope.Success>
+  readonly outcome: Outcome<Envelope.Reply>
 }
 
 // What is reported of the limits of a client when nothing is known of them.
@@ -149,7 +155,7 @@ const closed = (address: string): Answer => ({
 
 const make = Effect.fnUntraced(function* (settings: Settings) {
   const { basePath, maxBodyBytes, maxRefusals, onResponse } = settings
-  const routes = Route.make(settings.api)
+  const routes = Route.make(settings.api, settings.docs)
   const faults = yield* Faults
   const crypto = yield* WebCrypto
   const limiter = yield* RateLimiter
@@ -159,12 +165,13 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     ...(yield* MembershipOperations.make(maxBodyBytes)),
     ...(yield* WebhookOperations.make(maxBodyBytes)),
     ...(yield* ApiKeyOperations.make(maxBodyBytes)),
+    ...(yield* DocsOperations.make(basePath)),
   }
 
   const perform = (
     requestId: string,
     routed: Outcome<Routed>,
-  ): Effect.Effect<Outcome<Envelope.Success>> =>
+  ): Effect.Effect<Outcome<Envelope.Reply>> =>
     Result.isSuccess(routed)
       ? settle(faults, requestId, operations[routed.success.operation](routed.success))
       : Effect.succeed(Result.fail(routed.failure))

@@ -70,7 +70,7 @@ const rawHeadersOf = ({ source }: HttpServerRequest.HttpServerRequest): Readonly
     : []
 
 const toResponse = ({ body, headers, status }: ApiResponse) =>
-  HttpServerResponse.text(body, { status, headers, contentType: "application/json" })
+  HttpServerResponse.text(body, { status, headers, contentType: headers["Content-Type"] })
 
 const notFound = (request: HttpServerRequest.HttpServerRequest) =>
   Effect.fail(new HttpServerError({ reason: new RouteNotFound({ request }) }))

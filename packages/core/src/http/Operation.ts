@@ -6,7 +6,7 @@ import { ProjectId } from "../base/Project.ts"
 import type { Principal } from "../keys/Identity.ts"
 import type { ApiError } from "./ApiError.ts"
 import type { ApiRequest } from "./ApiRequest.ts"
-import type { Success } from "./Envelope.ts"
+import type { Reply } from "./Envelope.ts"
 import * as RequestBody from "./RequestBody.ts"
 import type * as Route from "./Route.ts"
 
@@ -20,7 +20,7 @@ export interface Call<Name extends Route.Parameter = Route.Parameter> {
 
 /** How operations are performed. A call has the parameters that the operation's path has. */
 export type Operations<Of extends Route.Operation = Route.Operation> = {
-  readonly [Name in Of]: (call: Call<Route.Parameter<Name>>) => Effect.Effect<Success, ApiError>
+  readonly [Name in Of]: (call: Call<Route.Parameter<Name>>) => Effect.Effect<Reply, ApiError>
 }
 
 /** The operations on one kind of resource. */

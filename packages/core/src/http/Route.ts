@@ -62,6 +62,8 @@ export const table = {
     pattern: "/v2/api-keys/:key_id",
     role: "admin",
   },
+  "docs.document": { method: "GET", pattern: "/v2/openapi.json", role: "none" },
+  "docs.page": { method: "GET", pattern: "/v2/docs", role: "none" },
 } as const satisfies Readonly<Record<string, Route>>
 
 /** The name of an operation: a resource, and what the operation does with it. */
@@ -131,9 +133,21 @@ const methodsByPattern = (operations: ReadonlyArray<Operation>) =>
     return paths.set(pattern, new Map(paths.get(pattern)).set(method, operation))
   }, new Map<Pattern, Methods>())
 
-/** Makes the routes of a part of the API. */
-export const make = (part: Part): Routes => {
-  const methods = methodsByPattern(part === "all" ? Struct.keys(table) : contract)
+const docs: ReadonlySet<Operation> = new Set(["docs.document", "docs.page"])
+
+/** The operations of a part of the API. */
+const operationsOf = (part: Part, hasDocs: boolean): ReadonlyArray<Operation> =>
+  part === "contract"
+    ? contract
+    : Struct.keys(table).filter((operation) => hasDocs || !docs.has(operation))
+
+/**
+ * Makes the routes of a part of the API.
+ *
+ * @param hasDocs - whether the whole API has those of its documentation, too
+ */
+export const make = (part: Part, hasDocs = true): Routes => {
+  const methods = methodsByPattern(operationsOf(part, hasDocs))
   const find = PathTree.make(methods, noParams)
   return {
     patterns: [...methods.keys()].toSorted((a, b) => (rank(a) < rank(b) ? -1 : 1)),

@@ -4,6 +4,7 @@ import { describe } from "vitest"
 import { accessSuite } from "./accessSuite.ts"
 import { type AdapterHarness, servingOn } from "./AdapterHarness.ts"
 import { connectionsSuite } from "./connectionsSuite.ts"
+import { docsSuite } from "./docsSuite.ts"
 import { eventsSuite } from "./eventsSuite.ts"
 import { hostSuite } from "./hostSuite.ts"
 import { limitsSuite } from "./limitsSuite.ts"
@@ -26,6 +27,7 @@ export const adapterSuite = (name: string, harness: AdapterHarness): void => {
     malformedSuite(serving)
     eventsSuite(serving)
     connectionsSuite(serving)
+    docsSuite(serving)
     if (harness.isStandalone === true) standaloneSuite(serving)
     else hostSuite(serving)
   })

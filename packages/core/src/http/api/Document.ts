@@ -232,6 +232,13 @@ const roleNote = (operationId: string): string => {
   return role === "client" ? "" : ` Needs the role \`${role}\`.`
 }
 
+/** The errors of operations that have a body. */
+const ofBodies = new Set(
+  [ApiError.table.PayloadTooLarge, ApiError.table.UnsupportedMediaType].map(({ status }) =>
+    String(status),
+  ),
+)
+
 const operationOf = (
   { description = "", operationId, summary = "", ...given }: OpenApi.OpenAPISpecOperation,
   context: Context,
@@ -252,10 +259,9 @@ const operationOf = (
       },
     }),
     responses: Object.fromEntries(
-      Object.entries(given.responses).map(([status, response]) => [
-        status,
-        responseOf(status, response, inPlace),
-      ]),
+      Object.entries(given.responses)
+        .filter(([status]) => given.requestBody !== undefined || !ofBodies.has(status))
+        .map(([status, response]) => [status, responseOf(status, response, inPlace)]),
     ),
   }
 }

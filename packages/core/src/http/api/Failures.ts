@@ -58,19 +58,24 @@ const rateLimited = Schema.Struct({
   .annotate({ identifier: "RateLimited" })
   .pipe(HttpApiSchema.status(RateLimited.status))
 
-/** The errors of every operation. */
-export const common = [
+/** The errors of every operation, also of those that need no key. */
+export const withoutKey = [
   failure("MalformedRequest"),
-  failure("Unauthorized"),
-  failure("Forbidden"),
   failure("MethodNotAllowed"),
   failure("RequestTimeout"),
   failure("PayloadTooLarge"),
-  failure("UnsupportedMediaType"),
   rateLimited,
   failure("RequestHeadersTooLarge"),
   failure("InternalError"),
   failure("StoreUnavailable"),
+] as const
+
+/** The errors of every operation that needs a key. */
+export const common = [
+  ...withoutKey,
+  failure("Unauthorized"),
+  failure("Forbidden"),
+  failure("UnsupportedMediaType"),
 ] as const
 
 /** The errors of every operation in a project. */

@@ -1,0 +1,37 @@
+/** The operations that show how the API is called. */
+
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as Schema from "effect/Schema"
+import { table } from "../Route.ts"
+import * as Failures from "./Failures.ts"
+
+const { "docs.document": document, "docs.page": page } = table
+
+/** The operations that show how the API is called. */
+export class Docs extends HttpApiGroup.make("docs")
+  .add(
+    HttpApiEndpoint.make(document.method)("document", document.pattern, {
+      success: Schema.Record(Schema.String, Schema.Unknown).annotate({
+        description: "An OpenAPI 3.1 document.",
+      }),
+      error: Failures.withoutKey,
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Get the OpenAPI document",
+        description: "Returns this document, without an envelope.",
+      }),
+    ),
+    HttpApiEndpoint.make(page.method)("page", page.pattern, {
+      success: Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/html" })),
+      error: Failures.withoutKey,
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Read the documentation",
+        description: "Returns this document as a page to read.",
+      }),
+    ),
+  )
+  .annotate(OpenApi.Description, "How the API is called.") {}

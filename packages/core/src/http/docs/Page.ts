@@ -1,0 +1,228 @@
+/** Prints the OpenAPI document as a page to read: static HTML, without scripts. */
+
+import * as Predicate from "effect/Predicate"
+import * as Base64 from "../../base/Base64.ts"
+import { sha256 } from "../../base/Sha256.ts"
+import type { Document, MediaType, Operation, Parameter, Reference, Schema } from "./OpenApi.ts"
+
+const style = `
+:root{color-scheme:light dark;--ink:light-dark(#1d2129,#e4e6ea);--dim:light-dark(#5b6472,#9aa4b2);--line:light-dark(#dfe3e8,#333a45);--code:light-dark(#f5f6f8,#1b2028);--link:light-dark(#0b5cad,#7cb8ff)}
+*{box-sizing:border-box}
+body{margin:0 auto;max-width:82rem;padding:1rem;color:var(--ink);background:light-dark(#fff,#12161c);font:1rem/1.5 system-ui,sans-serif}
+a{color:var(--link);text-decoration:none}a:hover{text-decoration:underline}
+h1{margin:0;font-size:1.75rem}h2{margin:2.5rem 0 .5rem;font-size:1.35rem}h3{margin:0;font-size:1.05rem}
+code,pre{font:.875em/1.5 ui-monospace,Menlo,Consolas,monospace;overflow-wrap:anywhere}
+pre{margin:.25rem 0 .75rem;padding:.6rem .75rem;border-radius:.4rem;background:var(--code);white-space:pre-wrap}
+section>section{padding:1rem 0;border-top:1px solid var(--line)}
+p{margin:.25rem 0 .75rem;max-width:46rem}small{color:var(--dim)}
+dl{margin:.25rem 0 .75rem;display:grid;grid-template-columns:minmax(7rem,max-content) 1fr;gap:.15rem 1rem}dd{margin:0}
+nav ul{margin:0 0 .75rem;padding:0;list-style:none}nav b{display:block}
+.m{display:inline-block;min-width:4rem;font-weight:600;color:light-dark(#0a6640,#6fd6a4)}
+.m.post,.m.put{color:light-dark(#0b5cad,#7cb8ff)}.m.patch{color:light-dark(#8a4b00,#f0b35e)}.m.delete{color:light-dark(#b3261e,#ff9b93)}
+@media(min-width:60rem){body{display:grid;grid-template-columns:15rem minmax(0,1fr);gap:0 3rem;padding:2rem}nav{position:sticky;top:2rem;align-self:start;max-height:calc(100vh - 4rem);overflow:auto;font-size:.9rem}.two{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);gap:2rem}}
+`
+
+const digest = Base64.encode(sha256(new TextEncoder().encode(style)))
+
+/** The policy of the page: nothing but its own style. */
+export const contentSecurityPolicy = `default-src 'none'; style-src 'sha256-${digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+
+const entities: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+}
+
+const escape = (text: string): string => text.replaceAll(/[&<>"]/g, (one) => entities[one] ?? "")
+
+/** Prints a sentence, with what is in backticks as code. */
+const prose = (text: string): string => escape(text).replaceAll(/`([^`]*)`/g, "<code>$1</code>")
+
+const code = (text: string): string => `<code>${escape(text)}</code>`
+
+const pre = (value: unknown): string =>
+  `<pre>${escape(typeof value === "string" ? value : JSON.stringify(value, null, 1))}</pre>`
+
+const nameOf = ({ $ref }: { readonly $ref: string }): string =>
+  $ref.slice($ref.lastIndexOf("/") + 1)
+
+const isReference = (value: object): value is Reference =>
+  "$ref" in value && typeof value.$ref === "string"
+
+const isSchema = (value: unknown): value is Schema => Predicate.isObject(value)
+
+const link = (name: string): string => `<a href="#${escape(name)}">${escape(name)}</a>`
+
+/** The schemas that have fields of their own, and so a place on the page. */
+const hasFields = (schema: Schema | undefined): boolean => isSchema(schema?.["properties"])
+
+const heading = ({ operationId, summary }: Operation, method: string, path: string): string =>
+  `<h3><a href="#${operationId}">${escape(summary)}</a></h3><p><span class="m ${method}">${method.toUpperCase()}</span> ${code(path)}</p>`
+
+const event = (type: string, given: Operation): string =>
+  `<section id="${given.operationId}"><h3><a href="#${given.operationId}">${escape(type)}</a></h3><p>${prose(given.summary)}</p>${Object.values(
+    given.requestBody?.content ?? {},
+  )
+    .map(({ example }) => pre(example))
+    .join("")}</section>`
+
+/** Prints the parts of the page that need the rest of the document. */
+const printer = ({ components, paths, webhooks }: Document) => {
+  const { responses, schemas } = components
+
+  /** Names a type in a few words. */
+  const typeOf = (schema: Schema): string => {
+    if (isReference(schema)) {
+      const name = nameOf(schema)
+      const target = schemas[name]
+      return target === undefined || hasFields(target) ? link(name) : typeOf(target)
+    }
+    const alternatives: ReadonlyArray<unknown> = Array.isArray(schema["anyOf"])
+      ? schema["anyOf"]
+      : []
+    if (alternatives.length > 0) return alternatives.filter(isSchema).map(typeOf).join(" or ")
+    const values: ReadonlyArray<unknown> = Array.isArray(schema["enum"]) ? schema["enum"] : []
+    if (values.length > 0) return values.map((value) => code(JSON.stringify(value))).join(" or ")
+    if (schema["type"] === "array") {
+      return `array of ${isSchema(schema["items"]) ? typeOf(schema["items"]) : "anything"}`
+    }
+    const { format, type = "any" } = schema
+    return escape(String(format ?? type))
+  }
+
+  const descriptionOf = (schema: Schema): string => {
+    const { description } = schema
+    if (typeof description === "string") return prose(description)
+    return isReference(schema) ? descriptionOf(schemas[nameOf(schema)] ?? {}) : ""
+  }
+
+  const field = (name: string, schema: Schema, required: boolean): string =>
+    `<dt>${code(name)}${required ? "" : " <small>optional</small>"}<dd><small>${typeOf(schema)}</small> ${descriptionOf(schema)}`
+
+  const fieldsOf = ({ properties, required }: Schema): string => {
+    const needed: ReadonlyArray<unknown> = Array.isArray(required) ? required : []
+    const fields = Object.entries(isSchema(properties) ? properties : {}).map(([name, schema]) =>
+      isSchema(schema) ? field(name, schema, needed.includes(name)) : "",
+    )
+    return fields.length === 0 ? "" : `<dl>${fields.join("")}</dl>`
+  }
+
+  const parameters = (all: ReadonlyArray<Parameter>): string =>
+    all.length === 0
+      ? ""
+      : `<h4>Parameters</h4><dl>${all
+          .map(
+            ({ description, in: place, name, required, schema }) =>
+              `<dt>${code(name)}${required ? "" : " <small>optional</small>"}<dd><small>${place}, ${typeOf(schema)}</small> ${prose(description)}`,
+          )
+          .join("")}</dl>`
+
+  const body = (title: string, content: Readonly<Record<string, MediaType>>): string =>
+    Object.entries(content)
+      .map(([type, { example, schema }]) => {
+        const resolved = isReference(schema) ? (schemas[nameOf(schema)] ?? {}) : schema
+        return `<h4>${title} <small>${escape(type)}</small></h4>${fieldsOf(resolved)}${example === undefined ? "" : pre(example)}`
+      })
+      .join("")
+
+  /** What a result is, without its envelope. */
+  const result = (content: Readonly<Record<string, MediaType>>): string =>
+    Object.entries(content)
+      .map(([type, { example, schema }]) => {
+        const { properties } = schema
+        const data = isSchema(properties) ? properties["data"] : undefined
+        const shown = Predicate.hasProperty(example, "data") ? pre(example.data) : ""
+        return isSchema(data)
+          ? `<h4>Data <small>${typeOf(data)}</small></h4>${shown}`
+          : `<h4>Response <small>${escape(type)}</small></h4>`
+      })
+      .join("")
+
+  const common = new Set(
+    Object.values(paths)
+      .flatMap((methods) => Object.values(methods))
+      .filter(({ security }) => security.length > 0)
+      .map(({ responses: all }) => Object.values(all).filter(isReference).map(nameOf))
+      .reduce((shared, names) => shared.filter((name) => names.includes(name))),
+  )
+
+  const errors = (operation: Operation): string => {
+    const own = Object.entries(operation.responses).flatMap(([status, response]) =>
+      isReference(response) && !common.has(nameOf(response))
+        ? [`${status} ${prose(responses[nameOf(response)]?.description ?? "")}`]
+        : [],
+    )
+    return own.length === 0 ? "" : `<h4>Errors of its own</h4><p>${own.join("<br>")}</p>`
+  }
+
+  const operation = (path: string, method: string, given: Operation): string => {
+    const success = given.responses["200"]
+    const answer =
+      success !== undefined && !isReference(success) ? result(success.content ?? {}) : ""
+    return `<section id="${given.operationId}">${heading(given, method, path)}<p>${prose(given.description)}</p><div class=two><div>${parameters(given.parameters)}${errors(given)}</div><div>${given.requestBody === undefined ? "" : body("Body", given.requestBody.content)}${answer}</div></div></section>`
+  }
+
+  return {
+    operations: (tag: string): string =>
+      Object.entries(paths)
+        .flatMap(([path, methods]) =>
+          Object.entries(methods).map(([method, given]) =>
+            given.tags.includes(tag) ? operation(path, method, given) : "",
+          ),
+        )
+        .join(""),
+    events: (): string => {
+      const posts = Object.entries(webhooks).flatMap(([type, { post }]) =>
+        post === undefined ? [] : [[type, post] as const],
+      )
+      const [first] = posts
+      return `${first === undefined ? "" : parameters(first[1].parameters)}${posts.map(([type, post]) => event(type, post)).join("")}`
+    },
+    errors: (): string =>
+      Object.entries(responses)
+        .filter(([name]) => common.has(name))
+        .map(([, { content = {}, description }]) => {
+          const [example] = Object.values(content["application/json"]?.examples ?? {})
+          const status = Predicate.hasProperty(example?.value, "code") ? example.value.code : ""
+          return `<dt>${String(status)}<dd>${prose(description)}`
+        })
+        .join(""),
+    schemas: (): string =>
+      Object.entries(schemas)
+        .filter(([name, schema]) => hasFields(schema) && !Object.hasOwn(responses, name))
+        .map(
+          ([name, schema]) => `<section id="${name}"><h3>${name}</h3>${fieldsOf(schema)}</section>`,
+        )
+        .join(""),
+  }
+}
+
+const index = ({ paths, tags }: Document): string =>
+  tags
+    .map(({ name }) => {
+      const entries = Object.values(paths)
+        .flatMap((methods) => Object.values(methods))
+        .filter(({ tags: own }) => own.includes(name))
+        .map(({ operationId, summary }) => `<li><a href="#${operationId}">${escape(summary)}</a>`)
+      return `<b><a href="#${name}">${escape(name)}</a></b><ul>${entries.join("")}</ul>`
+    })
+    .join("")
+
+/** Prints the page. */
+export const print = (document: Document): string => {
+  const { info, servers, tags } = document
+  const printed = printer(document)
+  const base = servers.map(({ url }) => url).join()
+  const sections = tags.map(
+    ({ description, name }) =>
+      `<section id="${name}"><h2>${escape(name)}</h2><p>${prose(description)}</p>${printed.operations(name)}${name === "events" ? printed.events() : ""}</section>`,
+  )
+  return `<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width,initial-scale=1"><title>${escape(info.title)}</title><style>${style}</style>
+<nav>${index(document)}<a href="#errors">errors</a><br><a href="#objects">objects</a></nav>
+<main><h1>${escape(info.title)}</h1><p>${prose(info.description)}</p><p>Version ${escape(info.version)}, at ${code(base)}. <a href="openapi.json">OpenAPI document</a></p>
+${sections.join("\n")}
+<section id=errors><h2>errors</h2><p>Every operation that needs a key can also be answered with these.</p><dl>${printed.errors()}</dl></section>
+<section id=objects><h2>objects</h2>${printed.schemas()}</section></main></html>
+`
+}

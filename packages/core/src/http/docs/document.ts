@@ -1,0 +1,3771 @@
+/**
+ * The OpenAPI document, printed so that servers need not load schemas to show it. This module is
+ * generated: `npx vitest run --config vitest.workspace.ts --project core docs/document --update`.
+ */
+
+import type { Document } from "./OpenApi.ts"
+
+/** The OpenAPI document of the whole API, for a server that has it at its root. */
+export const document: Document = {
+  "openapi": "3.1.0",
+  "info": {
+    "title": "Tenure",
+    "version": "2",
+    "description": "Sets the end dates of memberships, and notifies webhooks of every change. Every response has the same envelope; its `request_id` is a new UUID. Objects may get further properties in the future.",
+    "license": {
+      "name": "MIT",
+      "identifier": "MIT"
+    },
+    "contact": {
+      "name": "Tenure",
+      "url": "https://github.com/tenure/tenure/issues"
+    }
+  },
+  "servers": [
+    {
+      "url": "/",
+      "description": "This server."
+    }
+  ],
+  "tags": [
+    {
+      "name": "memberships",
+      "description": "Who is a member of a project, and until when."
+    },
+    {
+      "name": "webhooks",
+      "description": "Who is notified of the events of a project."
+    },
+    {
+      "name": "docs",
+      "description": "How the API is called."
+    },
+    {
+      "name": "events",
+      "description": "What webhooks are notified of."
+    }
+  ],
+  "paths": {
+    "/v2/projects/{project_id}/memberships/{user_id}/extend": {
+      "patch": {
+        "operationId": "memberships.extend",
+        "summary": "Extend a membership",
+        "description": "Sets the end date of a membership, which may have expired.",
+        "tags": [
+          "memberships"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          },
+          {
+            "name": "user_id",
+            "in": "path",
+            "description": "The id of the user.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "pattern": "^[0-9]{1,64}$",
+              "examples": [
+                "1001"
+              ]
+            },
+            "example": "1001"
+          }
+        ],
+        "requestBody": {
+          "required": true,
+          "content": {
+            "application/json": {
+              "schema": {
+                "$ref": "#/components/schemas/Extension"
+              },
+              "example": {
+                "extend": "2099-01-01T00:00:00.000Z"
+              }
+            }
+          }
+        },
+        "responses": {
+          "200": {
+            "description": "The membership was extended.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The membership was extended."
+                      ]
+                    },
+                    "total": {
+                      "type": "integer",
+                      "minimum": 0,
+                      "maximum": 9007199254740991,
+                      "examples": [
+                        1
+                      ]
+                    },
+                    "data": {
+                      "$ref": "#/components/schemas/Extended"
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "total",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 200,
+                  "message": "The membership was extended.",
+                  "total": 1,
+                  "data": {
+                    "new_end_date": "2099-01-01T00:00:00.000Z"
+                  }
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFoundOrMembershipNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "413": {
+            "$ref": "#/components/responses/PayloadTooLarge"
+          },
+          "415": {
+            "$ref": "#/components/responses/UnsupportedMediaType"
+          },
+          "422": {
+            "$ref": "#/components/responses/InvalidEndDateOrEndDateNotInFuture"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
+    "/v2/projects/{project_id}/memberships/extend": {
+      "patch": {
+        "operationId": "memberships.extendAll",
+        "summary": "Extend all memberships",
+        "description": "Sets the end date of all memberships of a project. `total` is the number of memberships whose end date was set.",
+        "tags": [
+          "memberships"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          }
+        ],
+        "requestBody": {
+          "required": true,
+          "content": {
+            "application/json": {
+              "schema": {
+                "$ref": "#/components/schemas/Extension"
+              },
+              "example": {
+                "extend": "2099-01-01T00:00:00.000Z"
+              }
+            }
+          }
+        },
+        "responses": {
+          "200": {
+            "description": "All memberships of the project were extended.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "All memberships of the project were extended."
+                      ]
+                    },
+                    "total": {
+                      "type": "integer",
+                      "minimum": 0,
+                      "maximum": 9007199254740991,
+                      "examples": [
+                        1
+                      ]
+                    },
+                    "data": {
+                      "$ref": "#/components/schemas/Extended"
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "total",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/extend",
+                  "code": 200,
+                  "message": "All memberships of the project were extended.",
+                  "total": 1,
+                  "data": {
+                    "new_end_date": "2099-01-01T00:00:00.000Z"
+                  }
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "413": {
+            "$ref": "#/components/responses/PayloadTooLarge"
+          },
+          "415": {
+            "$ref": "#/components/responses/UnsupportedMediaType"
+          },
+          "422": {
+            "$ref": "#/components/responses/InvalidEndDateOrEndDateNotInFuture"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
+    "/v2/projects/{project_id}/integrations/webhooks": {
+      "post": {
+        "operationId": "webhooks.create",
+        "summary": "Register a webhook",
+        "description": "Registers a URL, which is notified of the events of the project from now on.",
+        "tags": [
+          "webhooks"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          }
+        ],
+        "requestBody": {
+          "required": true,
+          "content": {
+            "application/json": {
+              "schema": {
+                "$ref": "#/components/schemas/NewWebhook"
+              },
+              "example": {
+                "url": "https://receiver.example/hooks"
+              }
+            }
+          }
+        },
+        "responses": {
+          "200": {
+            "description": "The webhook was created.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The webhook was created."
+                      ]
+                    },
+                    "data": {
+                      "$ref": "#/components/schemas/Webhook"
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "POST",
+                  "path": "/v2/projects/demo/integrations/webhooks",
+                  "code": 200,
+                  "message": "The webhook was created.",
+                  "data": {
+                    "url": "https://receiver.example/hooks",
+                    "id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                    "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+                  }
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "413": {
+            "$ref": "#/components/responses/PayloadTooLarge"
+          },
+          "415": {
+            "$ref": "#/components/responses/UnsupportedMediaType"
+          },
+          "422": {
+            "$ref": "#/components/responses/InvalidWebhookUrlOrWebhookLimitReached"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      },
+      "get": {
+        "operationId": "webhooks.list",
+        "summary": "List webhooks",
+        "description": "Returns the webhooks of a project, oldest first.",
+        "tags": [
+          "webhooks"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          }
+        ],
+        "responses": {
+          "200": {
+            "description": "The webhooks of the project.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The webhooks of the project."
+                      ]
+                    },
+                    "total": {
+                      "type": "integer",
+                      "minimum": 0,
+                      "maximum": 9007199254740991,
+                      "examples": [
+                        1
+                      ]
+                    },
+                    "data": {
+                      "type": "array",
+                      "items": {
+                        "$ref": "#/components/schemas/Webhook"
+                      }
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "total",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "GET",
+                  "path": "/v2/projects/demo/integrations/webhooks",
+                  "code": 200,
+                  "message": "The webhooks of the project.",
+                  "total": 1,
+                  "data": [
+                    {
+                      "url": "https://receiver.example/hooks",
+                      "id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                      "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+                    }
+                  ]
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
+    "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}": {
+      "delete": {
+        "operationId": "webhooks.delete",
+        "summary": "Delete a webhook",
+        "description": "Deletes a webhook. No further attempt to notify it starts.",
+        "tags": [
+          "webhooks"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          },
+          {
+            "name": "webhook_id",
+            "in": "path",
+            "description": "The id of the webhook.",
+            "required": true,
+            "schema": {
+              "$ref": "#/components/schemas/Uuid"
+            },
+            "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          }
+        ],
+        "responses": {
+          "200": {
+            "description": "The webhook was deleted.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The webhook was deleted."
+                      ]
+                    },
+                    "data": {
+                      "type": "null"
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "DELETE",
+                  "path": "/v2/projects/demo/integrations/webhooks/6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "code": 200,
+                  "message": "The webhook was deleted.",
+                  "data": null
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFoundOrWebhookNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
+    "/v2/openapi.json": {
+      "get": {
+        "operationId": "docs.document",
+        "summary": "Get the OpenAPI document",
+        "description": "Returns this document, without an envelope. Needs no key.",
+        "tags": [
+          "docs"
+        ],
+        "security": [],
+        "parameters": [],
+        "responses": {
+          "200": {
+            "description": "Success.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "description": "An OpenAPI 3.1 document."
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
+    "/v2/docs": {
+      "get": {
+        "operationId": "docs.page",
+        "summary": "Read the documentation",
+        "description": "Returns this document as a page to read. Needs no key.",
+        "tags": [
+          "docs"
+        ],
+        "security": [],
+        "parameters": [],
+        "responses": {
+          "200": {
+            "description": "Success.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "text/html": {
+                "schema": {
+                  "type": "string"
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    }
+  },
+  "webhooks": {
+    "membership.granted": {
+      "post": {
+        "operationId": "on.membership.granted",
+        "summary": "A membership was created, or its end date set to any date.",
+        "description": "A membership was created, or its end date set to any date. The request is repeated until it is answered with a 2xx status within 15 seconds.",
+        "tags": [
+          "events"
+        ],
+        "security": [],
+        "parameters": [
+          {
+            "name": "webhook-id",
+            "in": "header",
+            "description": "The id of the event, the same in every attempt to deliver it.",
+            "required": true,
+            "schema": {
+              "$ref": "#/components/schemas/Uuid"
+            },
+            "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          },
+          {
+            "name": "webhook-timestamp",
+            "in": "header",
+            "description": "The time of the attempt, in seconds since 1970.",
+            "required": true,
+            "schema": {
+              "type": "integer",
+              "minimum": 0
+            },
+            "example": 4070908800
+          },
+          {
+            "name": "webhook-signature",
+            "in": "header",
+            "description": "The signatures of `id.timestamp.body`, separated by spaces: `v1,` and the base64 of an HMAC-SHA-256 by a secret of the webhook, `v1a,` and that of an Ed25519 signature.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "pattern": "^v1a?,[A-Za-z0-9+/=]+( v1a?,[A-Za-z0-9+/=]+)*$"
+            },
+            "example": "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="
+          }
+        ],
+        "requestBody": {
+          "required": true,
+          "content": {
+            "application/json": {
+              "schema": {
+                "$ref": "#/components/schemas/MembershipGrantedEvent"
+              },
+              "example": {
+                "type": "membership.granted",
+                "timestamp": "2099-01-01T00:00:00.000Z",
+                "data": {
+                  "project_id": "demo",
+                  "user_id": "1001",
+                  "new_end_date": "2099-01-01T00:00:00.000Z",
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "reason": "prepaid for two years"
+                }
+              }
+            }
+          }
+        },
+        "responses": {
+          "410": {
+            "description": "The webhook is disabled, and gets no further events."
+          },
+          "2XX": {
+            "description": "The event was received."
+          },
+          "default": {
+            "description": "The event is sent again later."
+          }
+        }
+      }
+    },
+    "memberships.imported": {
+      "post": {
+        "operationId": "on.memberships.imported",
+        "summary": "Memberships were created or set by an import.",
+        "description": "Memberships were created or set by an import. The request is repeated until it is answered with a 2xx status within 15 seconds.",
+        "tags": [
+          "events"
+        ],
+        "security": [],
+        "parameters": [
+          {
+            "name": "webhook-id",
+            "in": "header",
+            "description": "The id of the event, the same in every attempt to deliver it.",
+            "required": true,
+            "schema": {
+              "$ref": "#/components/schemas/Uuid"
+            },
+            "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          },
+          {
+            "name": "webhook-timestamp",
+            "in": "header",
+            "description": "The time of the attempt, in seconds since 1970.",
+            "required": true,
+            "schema": {
+              "type": "integer",
+              "minimum": 0
+            },
+            "example": 4070908800
+          },
+          {
+            "name": "webhook-signature",
+            "in": "header",
+            "description": "The signatures of `id.timestamp.body`, separated by spaces: `v1,` and the base64 of an HMAC-SHA-256 by a secret of the webhook, `v1a,` and that of an Ed25519 signature.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "pattern": "^v1a?,[A-Za-z0-9+/=]+( v1a?,[A-Za-z0-9+/=]+)*$"
+            },
+            "example": "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="
+          }
+        ],
+        "requestBody": {
+          "required": true,
+          "content": {
+            "application/json": {
+              "schema": {
+                "$ref": "#/components/schemas/MembershipsImportedEvent"
+              },
+              "example": {
+                "type": "memberships.imported",
+                "timestamp": "2099-01-01T00:00:00.000Z",
+                "data": {
+                  "project_id": "demo",
+                  "total": 1,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "reason": "prepaid for two years"
+                }
+              }
+            }
+          }
+        },
+        "responses": {
+          "410": {
+            "description": "The webhook is disabled, and gets no further events."
+          },
+          "2XX": {
+            "description": "The event was received."
+          },
+          "default": {
+            "description": "The event is sent again later."
+          }
+        }
+      }
+    },
+    "membership.extended": {
+      "post": {
+        "operationId": "on.membership.extended",
+        "summary": "A membership was extended.",
+        "description": "A membership was extended. The request is repeated until it is answered with a 2xx status within 15 seconds.",
+        "tags": [
+          "events"
+        ],
+        "security": [],
+        "parameters": [
+          {
+            "name": "webhook-id",
+            "in": "header",
+            "description": "The id of the event, the same in every attempt to deliver it.",
+            "required": true,
+            "schema": {
+              "$ref": "#/components/schemas/Uuid"
+            },
+            "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          },
+          {
+            "name": "webhook-timestamp",
+            "in": "header",
+            "description": "The time of the attempt, in seconds since 1970.",
+            "required": true,
+            "schema": {
+              "type": "integer",
+              "minimum": 0
+            },
+            "example": 4070908800
+          },
+          {
+            "name": "webhook-signature",
+            "in": "header",
+            "description": "The signatures of `id.timestamp.body`, separated by spaces: `v1,` and the base64 of an HMAC-SHA-256 by a secret of the webhook, `v1a,` and that of an Ed25519 signature.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "pattern": "^v1a?,[A-Za-z0-9+/=]+( v1a?,[A-Za-z0-9+/=]+)*$"
+            },
+            "example": "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="
+          }
+        ],
+        "requestBody": {
+          "required": true,
+          "content": {
+            "application/json": {
+              "schema": {
+                "$ref": "#/components/schemas/MembershipExtendedEvent"
+              },
+              "example": {
+                "type": "membership.extended",
+                "timestamp": "2099-01-01T00:00:00.000Z",
+                "data": {
+                  "project_id": "demo",
+                  "user_id": "1001",
+                  "new_end_date": "2099-01-01T00:00:00.000Z",
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "reason": "prepaid for two years"
+                }
+              }
+            }
+          }
+        },
+        "responses": {
+          "410": {
+            "description": "The webhook is disabled, and gets no further events."
+          },
+          "2XX": {
+            "description": "The event was received."
+          },
+          "default": {
+            "description": "The event is sent again later."
+          }
+        }
+      }
+    },
+    "memberships.extended": {
+      "post": {
+        "operationId": "on.memberships.extended",
+        "summary": "All memberships of the project were extended.",
+        "description": "All memberships of the project were extended. The request is repeated until it is answered with a 2xx status within 15 seconds.",
+        "tags": [
+          "events"
+        ],
+        "security": [],
+        "parameters": [
+          {
+            "name": "webhook-id",
+            "in": "header",
+            "description": "The id of the event, the same in every attempt to deliver it.",
+            "required": true,
+            "schema": {
+              "$ref": "#/components/schemas/Uuid"
+            },
+            "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          },
+          {
+            "name": "webhook-timestamp",
+            "in": "header",
+            "description": "The time of the attempt, in seconds since 1970.",
+            "required": true,
+            "schema": {
+              "type": "integer",
+              "minimum": 0
+            },
+            "example": 4070908800
+          },
+          {
+            "name": "webhook-signature",
+            "in": "header",
+            "description": "The signatures of `id.timestamp.body`, separated by spaces: `v1,` and the base64 of an HMAC-SHA-256 by a secret of the webhook, `v1a,` and that of an Ed25519 signature.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "pattern": "^v1a?,[A-Za-z0-9+/=]+( v1a?,[A-Za-z0-9+/=]+)*$"
+            },
+            "example": "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="
+          }
+        ],
+        "requestBody": {
+          "required": true,
+          "content": {
+            "application/json": {
+              "schema": {
+                "$ref": "#/components/schemas/MembershipsExtendedEvent"
+              },
+              "example": {
+                "type": "memberships.extended",
+                "timestamp": "2099-01-01T00:00:00.000Z",
+                "data": {
+                  "project_id": "demo",
+                  "new_end_date": "2099-01-01T00:00:00.000Z",
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "reason": "prepaid for two years"
+                }
+              }
+            }
+          }
+        },
+        "responses": {
+          "410": {
+            "description": "The webhook is disabled, and gets no further events."
+          },
+          "2XX": {
+            "description": "The event was received."
+          },
+          "default": {
+            "description": "The event is sent again later."
+          }
+        }
+      }
+    },
+    "membership.ended": {
+      "post": {
+        "operationId": "on.membership.ended",
+        "summary": "A membership was removed.",
+        "description": "A membership was removed. The request is repeated until it is answered with a 2xx status within 15 seconds.",
+        "tags": [
+          "events"
+        ],
+        "security": [],
+        "parameters": [
+          {
+            "name": "webhook-id",
+            "in": "header",
+            "description": "The id of the event, the same in every attempt to deliver it.",
+            "required": true,
+            "schema": {
+              "$ref": "#/components/schemas/Uuid"
+            },
+            "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          },
+          {
+            "name": "webhook-timestamp",
+            "in": "header",
+            "description": "The time of the attempt, in seconds since 1970.",
+            "required": true,
+            "schema": {
+              "type": "integer",
+              "minimum": 0
+            },
+            "example": 4070908800
+          },
+          {
+            "name": "webhook-signature",
+            "in": "header",
+            "description": "The signatures of `id.timestamp.body`, separated by spaces: `v1,` and the base64 of an HMAC-SHA-256 by a secret of the webhook, `v1a,` and that of an Ed25519 signature.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "pattern": "^v1a?,[A-Za-z0-9+/=]+( v1a?,[A-Za-z0-9+/=]+)*$"
+            },
+            "example": "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="
+          }
+        ],
+        "requestBody": {
+          "required": true,
+          "content": {
+            "application/json": {
+              "schema": {
+                "$ref": "#/components/schemas/MembershipEndedEvent"
+              },
+              "example": {
+                "type": "membership.ended",
+                "timestamp": "2099-01-01T00:00:00.000Z",
+                "data": {
+                  "project_id": "demo",
+                  "user_id": "1001",
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "reason": "prepaid for two years"
+                }
+              }
+            }
+          }
+        },
+        "responses": {
+          "410": {
+            "description": "The webhook is disabled, and gets no further events."
+          },
+          "2XX": {
+            "description": "The event was received."
+          },
+          "default": {
+            "description": "The event is sent again later."
+          }
+        }
+      }
+    },
+    "webhook.ping": {
+      "post": {
+        "operationId": "on.webhook.ping",
+        "summary": "The webhook is tried out.",
+        "description": "The webhook is tried out. The request is repeated until it is answered with a 2xx status within 15 seconds.",
+        "tags": [
+          "events"
+        ],
+        "security": [],
+        "parameters": [
+          {
+            "name": "webhook-id",
+            "in": "header",
+            "description": "The id of the event, the same in every attempt to deliver it.",
+            "required": true,
+            "schema": {
+              "$ref": "#/components/schemas/Uuid"
+            },
+            "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          },
+          {
+            "name": "webhook-timestamp",
+            "in": "header",
+            "description": "The time of the attempt, in seconds since 1970.",
+            "required": true,
+            "schema": {
+              "type": "integer",
+              "minimum": 0
+            },
+            "example": 4070908800
+          },
+          {
+            "name": "webhook-signature",
+            "in": "header",
+            "description": "The signatures of `id.timestamp.body`, separated by spaces: `v1,` and the base64 of an HMAC-SHA-256 by a secret of the webhook, `v1a,` and that of an Ed25519 signature.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "pattern": "^v1a?,[A-Za-z0-9+/=]+( v1a?,[A-Za-z0-9+/=]+)*$"
+            },
+            "example": "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="
+          }
+        ],
+        "requestBody": {
+          "required": true,
+          "content": {
+            "application/json": {
+              "schema": {
+                "$ref": "#/components/schemas/WebhookPingEvent"
+              },
+              "example": {
+                "type": "webhook.ping",
+                "timestamp": "2099-01-01T00:00:00.000Z",
+                "data": {
+                  "project_id": "demo",
+                  "webhook_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+                }
+              }
+            }
+          }
+        },
+        "responses": {
+          "410": {
+            "description": "The webhook is disabled, and gets no further events."
+          },
+          "2XX": {
+            "description": "The event was received."
+          },
+          "default": {
+            "description": "The event is sent again later."
+          }
+        }
+      }
+    },
+    "webhook.disabled": {
+      "post": {
+        "operationId": "on.webhook.disabled",
+        "summary": "Another webhook of the project was disabled.",
+        "description": "Another webhook of the project was disabled. The request is repeated until it is answered with a 2xx status within 15 seconds.",
+        "tags": [
+          "events"
+        ],
+        "security": [],
+        "parameters": [
+          {
+            "name": "webhook-id",
+            "in": "header",
+            "description": "The id of the event, the same in every attempt to deliver it.",
+            "required": true,
+            "schema": {
+              "$ref": "#/components/schemas/Uuid"
+            },
+            "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          },
+          {
+            "name": "webhook-timestamp",
+            "in": "header",
+            "description": "The time of the attempt, in seconds since 1970.",
+            "required": true,
+            "schema": {
+              "type": "integer",
+              "minimum": 0
+            },
+            "example": 4070908800
+          },
+          {
+            "name": "webhook-signature",
+            "in": "header",
+            "description": "The signatures of `id.timestamp.body`, separated by spaces: `v1,` and the base64 of an HMAC-SHA-256 by a secret of the webhook, `v1a,` and that of an Ed25519 signature.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "pattern": "^v1a?,[A-Za-z0-9+/=]+( v1a?,[A-Za-z0-9+/=]+)*$"
+            },
+            "example": "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="
+          }
+        ],
+        "requestBody": {
+          "required": true,
+          "content": {
+            "application/json": {
+              "schema": {
+                "$ref": "#/components/schemas/WebhookDisabledEvent"
+              },
+              "example": {
+                "type": "webhook.disabled",
+                "timestamp": "2099-01-01T00:00:00.000Z",
+                "data": {
+                  "project_id": "demo",
+                  "webhook_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "reason": "gone"
+                }
+              }
+            }
+          }
+        },
+        "responses": {
+          "410": {
+            "description": "The webhook is disabled, and gets no further events."
+          },
+          "2XX": {
+            "description": "The event was received."
+          },
+          "default": {
+            "description": "The event is sent again later."
+          }
+        }
+      }
+    },
+    "custom": {
+      "post": {
+        "operationId": "on.custom",
+        "summary": "The host published an event of its own.",
+        "description": "The host published an event of its own. The request is repeated until it is answered with a 2xx status within 15 seconds.",
+        "tags": [
+          "events"
+        ],
+        "security": [],
+        "parameters": [
+          {
+            "name": "webhook-id",
+            "in": "header",
+            "description": "The id of the event, the same in every attempt to deliver it.",
+            "required": true,
+            "schema": {
+              "$ref": "#/components/schemas/Uuid"
+            },
+            "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          },
+          {
+            "name": "webhook-timestamp",
+            "in": "header",
+            "description": "The time of the attempt, in seconds since 1970.",
+            "required": true,
+            "schema": {
+              "type": "integer",
+              "minimum": 0
+            },
+            "example": 4070908800
+          },
+          {
+            "name": "webhook-signature",
+            "in": "header",
+            "description": "The signatures of `id.timestamp.body`, separated by spaces: `v1,` and the base64 of an HMAC-SHA-256 by a secret of the webhook, `v1a,` and that of an Ed25519 signature.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "pattern": "^v1a?,[A-Za-z0-9+/=]+( v1a?,[A-Za-z0-9+/=]+)*$"
+            },
+            "example": "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="
+          }
+        ],
+        "requestBody": {
+          "required": true,
+          "content": {
+            "application/json": {
+              "schema": {
+                "$ref": "#/components/schemas/CustomEvent"
+              },
+              "example": {
+                "type": "payment.completed",
+                "timestamp": "2099-01-01T00:00:00.000Z",
+                "data": null
+              }
+            }
+          }
+        },
+        "responses": {
+          "410": {
+            "description": "The webhook is disabled, and gets no further events."
+          },
+          "2XX": {
+            "description": "The event was received."
+          },
+          "default": {
+            "description": "The event is sent again later."
+          }
+        }
+      }
+    }
+  },
+  "components": {
+    "headers": {
+      "X-RateLimit-Limit": {
+        "description": "The most requests in the current window.",
+        "schema": {
+          "type": "integer",
+          "minimum": 0,
+          "examples": [
+            100
+          ]
+        }
+      },
+      "X-RateLimit-Remaining": {
+        "description": "How many requests are left in the current window.",
+        "schema": {
+          "type": "integer",
+          "minimum": 0,
+          "examples": [
+            99
+          ]
+        }
+      },
+      "X-RateLimit-Reset": {
+        "description": "When the window ends, in seconds since 1970.",
+        "schema": {
+          "type": "integer",
+          "minimum": 0,
+          "examples": [
+            4070908800
+          ]
+        }
+      },
+      "Allow": {
+        "description": "The methods that the path allows.",
+        "schema": {
+          "type": "string",
+          "examples": [
+            "GET, POST"
+          ]
+        }
+      },
+      "Retry-After": {
+        "description": "How long to wait, in seconds.",
+        "schema": {
+          "type": "integer",
+          "minimum": 1,
+          "examples": [
+            3
+          ]
+        }
+      },
+      "WWW-Authenticate": {
+        "description": "The scheme of authentication.",
+        "schema": {
+          "type": "string",
+          "examples": [
+            "Bearer"
+          ]
+        }
+      }
+    },
+    "responses": {
+      "MalformedRequest": {
+        "description": "The request is not valid HTTP, or its body is not a JSON object in UTF-8.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "$ref": "#/components/schemas/MalformedRequest"
+            },
+            "examples": {
+              "MalformedRequest": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 400,
+                  "error": {
+                    "error_code": "MALFORMED_REQUEST",
+                    "message": "The body is not valid JSON."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "Unauthorized": {
+        "description": "The bearer token is missing or invalid.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          },
+          "WWW-Authenticate": {
+            "$ref": "#/components/headers/WWW-Authenticate"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "$ref": "#/components/schemas/Unauthorized"
+            },
+            "examples": {
+              "Unauthorized": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 401,
+                  "error": {
+                    "error_code": "UNAUTHORIZED",
+                    "message": "A valid bearer token is required."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "Forbidden": {
+        "description": "The role of the key does not allow the operation.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "$ref": "#/components/schemas/Forbidden"
+            },
+            "examples": {
+              "Forbidden": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 403,
+                  "error": {
+                    "error_code": "FORBIDDEN",
+                    "message": "The role of this key does not allow this."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "ProjectNotFoundOrMembershipNotFound": {
+        "description": "The key does not open the project, or there is no such project. Or: The user has no membership in the project.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "anyOf": [
+                {
+                  "$ref": "#/components/schemas/ProjectNotFound"
+                },
+                {
+                  "$ref": "#/components/schemas/MembershipNotFound"
+                }
+              ]
+            },
+            "examples": {
+              "ProjectNotFound": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 404,
+                  "error": {
+                    "error_code": "PROJECT_NOT_FOUND",
+                    "message": "The project was not found."
+                  }
+                }
+              },
+              "MembershipNotFound": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 404,
+                  "error": {
+                    "error_code": "MEMBERSHIP_NOT_FOUND",
+                    "message": "The membership was not found."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "MethodNotAllowed": {
+        "description": "The path does not allow the method.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          },
+          "Allow": {
+            "$ref": "#/components/headers/Allow"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "$ref": "#/components/schemas/MethodNotAllowed"
+            },
+            "examples": {
+              "MethodNotAllowed": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 405,
+                  "error": {
+                    "error_code": "METHOD_NOT_ALLOWED",
+                    "message": "This path takes PATCH only."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "RequestTimeout": {
+        "description": "The request did not arrive in time.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "$ref": "#/components/schemas/RequestTimeout"
+            },
+            "examples": {
+              "RequestTimeout": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 408,
+                  "error": {
+                    "error_code": "REQUEST_TIMEOUT",
+                    "message": "The request did not arrive in time."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "PayloadTooLarge": {
+        "description": "The body is too long.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "$ref": "#/components/schemas/PayloadTooLarge"
+            },
+            "examples": {
+              "PayloadTooLarge": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 413,
+                  "error": {
+                    "error_code": "PAYLOAD_TOO_LARGE",
+                    "message": "The body is longer than 65536 bytes."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "UnsupportedMediaType": {
+        "description": "The body has another content type, or a content encoding.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "$ref": "#/components/schemas/UnsupportedMediaType"
+            },
+            "examples": {
+              "UnsupportedMediaType": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 415,
+                  "error": {
+                    "error_code": "UNSUPPORTED_MEDIA_TYPE",
+                    "message": "The content type must be application/json."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "InvalidEndDateOrEndDateNotInFuture": {
+        "description": "The date is in neither of the two formats. Or: The date is over.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "anyOf": [
+                {
+                  "$ref": "#/components/schemas/InvalidEndDate"
+                },
+                {
+                  "$ref": "#/components/schemas/EndDateNotInFuture"
+                }
+              ]
+            },
+            "examples": {
+              "InvalidEndDate": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "errors": [
+                    {
+                      "message": "extend must be a Unix timestamp in milliseconds (13 digits)",
+                      "error_code": "VALIDATION_ERROR"
+                    },
+                    {
+                      "message": "extend must be a UTC ISO 8601 date with three millisecond digits (YYYY-MM-DDTHH:mm:ss.sssZ)",
+                      "error_code": "VALIDATION_ERROR"
+                    }
+                  ]
+                }
+              },
+              "EndDateNotInFuture": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "error": {
+                    "error_code": "VALIDATION_ERROR",
+                    "message": "extend must be a future timestamp"
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "RateLimited": {
+        "description": "A rate limit is exceeded, or the key is suspended.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          },
+          "Retry-After": {
+            "$ref": "#/components/headers/Retry-After"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "$ref": "#/components/schemas/RateLimited"
+            },
+            "examples": {
+              "RateLimited": {
+                "value": {
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 429,
+                  "error": {
+                    "message": "Try again in 3 s.",
+                    "code": "RATE_LIMIT_EXCEEDED",
+                    "retry_after": 3
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "RequestHeadersTooLarge": {
+        "description": "The header fields are too large.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "$ref": "#/components/schemas/RequestHeadersTooLarge"
+            },
+            "examples": {
+              "RequestHeadersTooLarge": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 431,
+                  "error": {
+                    "error_code": "REQUEST_HEADERS_TOO_LARGE",
+                    "message": "The header fields are too large."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "InternalError": {
+        "description": "The server has a defect.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "$ref": "#/components/schemas/InternalError"
+            },
+            "examples": {
+              "InternalError": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 500,
+                  "error": {
+                    "error_code": "INTERNAL_ERROR",
+                    "message": "Something went wrong on our side."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "StoreUnavailable": {
+        "description": "The service is unavailable for the moment. It is unknown whether a change was made.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          },
+          "Retry-After": {
+            "$ref": "#/components/headers/Retry-After"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "$ref": "#/components/schemas/StoreUnavailable"
+            },
+            "examples": {
+              "StoreUnavailable": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 503,
+                  "error": {
+                    "error_code": "SERVICE_UNAVAILABLE",
+                    "message": "The service is unavailable for the moment."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "ProjectNotFound": {
+        "description": "The key does not open the project, or there is no such project.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "$ref": "#/components/schemas/ProjectNotFound"
+            },
+            "examples": {
+              "ProjectNotFound": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 404,
+                  "error": {
+                    "error_code": "PROJECT_NOT_FOUND",
+                    "message": "The project was not found."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "InvalidWebhookUrlOrWebhookLimitReached": {
+        "description": "The URL of the webhook is invalid, or may not be reached. Or: The project has the most webhooks that it may have.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "anyOf": [
+                {
+                  "$ref": "#/components/schemas/InvalidWebhookUrl"
+                },
+                {
+                  "$ref": "#/components/schemas/WebhookLimitReached"
+                }
+              ]
+            },
+            "examples": {
+              "InvalidWebhookUrl": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "error": {
+                    "error_code": "VALIDATION_ERROR",
+                    "message": "url must not point to a private address"
+                  }
+                }
+              },
+              "WebhookLimitReached": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "error": {
+                    "error_code": "VALIDATION_ERROR",
+                    "message": "A project has 50 webhooks at most."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "ProjectNotFoundOrWebhookNotFound": {
+        "description": "The key does not open the project, or there is no such project. Or: The project has no such webhook.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "anyOf": [
+                {
+                  "$ref": "#/components/schemas/ProjectNotFound"
+                },
+                {
+                  "$ref": "#/components/schemas/WebhookNotFound"
+                }
+              ]
+            },
+            "examples": {
+              "ProjectNotFound": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 404,
+                  "error": {
+                    "error_code": "PROJECT_NOT_FOUND",
+                    "message": "The project was not found."
+                  }
+                }
+              },
+              "WebhookNotFound": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 404,
+                  "error": {
+                    "error_code": "WEBHOOK_NOT_FOUND",
+                    "message": "The webhook was not found."
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    },
+    "schemas": {
+      "MembershipGrantedEvent": {
+        "type": "object",
+        "properties": {
+          "type": {
+            "type": "string",
+            "enum": [
+              "membership.granted"
+            ]
+          },
+          "timestamp": {
+            "$ref": "#/components/schemas/Instant"
+          },
+          "data": {
+            "type": "object",
+            "properties": {
+              "project_id": {
+                "type": "string",
+                "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+                "examples": [
+                  "demo"
+                ]
+              },
+              "user_id": {
+                "type": "string",
+                "pattern": "^[0-9]{1,64}$",
+                "description": "The id of the user.",
+                "examples": [
+                  "1001"
+                ]
+              },
+              "new_end_date": {
+                "$ref": "#/components/schemas/Instant"
+              },
+              "request_id": {
+                "anyOf": [
+                  {
+                    "$ref": "#/components/schemas/Uuid"
+                  },
+                  {
+                    "type": "null"
+                  }
+                ],
+                "description": "The request that asked for the change; null for a change by the host."
+              },
+              "reason": {
+                "type": "string",
+                "description": "Why, in the words of whoever asked for the change.",
+                "examples": [
+                  "prepaid for two years"
+                ]
+              }
+            },
+            "required": [
+              "project_id",
+              "user_id",
+              "new_end_date",
+              "request_id"
+            ]
+          }
+        },
+        "required": [
+          "type",
+          "timestamp",
+          "data"
+        ]
+      },
+      "MembershipsImportedEvent": {
+        "type": "object",
+        "properties": {
+          "type": {
+            "type": "string",
+            "enum": [
+              "memberships.imported"
+            ]
+          },
+          "timestamp": {
+            "$ref": "#/components/schemas/Instant"
+          },
+          "data": {
+            "type": "object",
+            "properties": {
+              "project_id": {
+                "type": "string",
+                "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+                "examples": [
+                  "demo"
+                ]
+              },
+              "total": {
+                "type": "integer",
+                "minimum": -9007199254740991,
+                "maximum": 9007199254740991,
+                "description": "The number of memberships."
+              },
+              "request_id": {
+                "anyOf": [
+                  {
+                    "$ref": "#/components/schemas/Uuid"
+                  },
+                  {
+                    "type": "null"
+                  }
+                ],
+                "description": "The request that asked for the change; null for a change by the host."
+              },
+              "reason": {
+                "type": "string",
+                "description": "Why, in the words of whoever asked for the change.",
+                "examples": [
+                  "prepaid for two years"
+                ]
+              }
+            },
+            "required": [
+              "project_id",
+              "total",
+              "request_id"
+            ]
+          }
+        },
+        "required": [
+          "type",
+          "timestamp",
+          "data"
+        ]
+      },
+      "MembershipExtendedEvent": {
+        "type": "object",
+        "properties": {
+          "type": {
+            "type": "string",
+            "enum": [
+              "membership.extended"
+            ]
+          },
+          "timestamp": {
+            "$ref": "#/components/schemas/Instant"
+          },
+          "data": {
+            "type": "object",
+            "properties": {
+              "project_id": {
+                "type": "string",
+                "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+                "examples": [
+                  "demo"
+                ]
+              },
+              "user_id": {
+                "type": "string",
+                "pattern": "^[0-9]{1,64}$",
+                "description": "The id of the user.",
+                "examples": [
+                  "1001"
+                ]
+              },
+              "new_end_date": {
+                "$ref": "#/components/schemas/Instant"
+              },
+              "request_id": {
+                "anyOf": [
+                  {
+                    "$ref": "#/components/schemas/Uuid"
+                  },
+                  {
+                    "type": "null"
+                  }
+                ],
+                "description": "The request that asked for the change; null for a change by the host."
+              },
+              "reason": {
+                "type": "string",
+                "description": "Why, in the words of whoever asked for the change.",
+                "examples": [
+                  "prepaid for two years"
+                ]
+              }
+            },
+            "required": [
+              "project_id",
+              "user_id",
+              "new_end_date",
+              "request_id"
+            ]
+          }
+        },
+        "required": [
+          "type",
+          "timestamp",
+          "data"
+        ]
+      },
+      "MembershipsExtendedEvent": {
+        "type": "object",
+        "properties": {
+          "type": {
+            "type": "string",
+            "enum": [
+              "memberships.extended"
+            ]
+          },
+          "timestamp": {
+            "$ref": "#/components/schemas/Instant"
+          },
+          "data": {
+            "type": "object",
+            "properties": {
+              "project_id": {
+                "type": "string",
+                "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+                "examples": [
+                  "demo"
+                ]
+              },
+              "new_end_date": {
+                "$ref": "#/components/schemas/Instant"
+              },
+              "request_id": {
+                "anyOf": [
+                  {
+                    "$ref": "#/components/schemas/Uuid"
+                  },
+                  {
+                    "type": "null"
+                  }
+                ],
+                "description": "The request that asked for the change; null for a change by the host."
+              },
+              "reason": {
+                "type": "string",
+                "description": "Why, in the words of whoever asked for the change.",
+                "examples": [
+                  "prepaid for two years"
+                ]
+              }
+            },
+            "required": [
+              "project_id",
+              "new_end_date",
+              "request_id"
+            ]
+          }
+        },
+        "required": [
+          "type",
+          "timestamp",
+          "data"
+        ]
+      },
+      "MembershipEndedEvent": {
+        "type": "object",
+        "properties": {
+          "type": {
+            "type": "string",
+            "enum": [
+              "membership.ended"
+            ]
+          },
+          "timestamp": {
+            "$ref": "#/components/schemas/Instant"
+          },
+          "data": {
+            "type": "object",
+            "properties": {
+              "project_id": {
+                "type": "string",
+                "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+                "examples": [
+                  "demo"
+                ]
+              },
+              "user_id": {
+                "type": "string",
+                "pattern": "^[0-9]{1,64}$",
+                "description": "The id of the user.",
+                "examples": [
+                  "1001"
+                ]
+              },
+              "request_id": {
+                "anyOf": [
+                  {
+                    "$ref": "#/components/schemas/Uuid"
+                  },
+                  {
+                    "type": "null"
+                  }
+                ],
+                "description": "The request that asked for the change; null for a change by the host."
+              },
+              "reason": {
+                "type": "string",
+                "description": "Why, in the words of whoever asked for the change.",
+                "examples": [
+                  "prepaid for two years"
+                ]
+              }
+            },
+            "required": [
+              "project_id",
+              "user_id",
+              "request_id"
+            ]
+          }
+        },
+        "required": [
+          "type",
+          "timestamp",
+          "data"
+        ]
+      },
+      "WebhookPingEvent": {
+        "type": "object",
+        "properties": {
+          "type": {
+            "type": "string",
+            "enum": [
+              "webhook.ping"
+            ]
+          },
+          "timestamp": {
+            "$ref": "#/components/schemas/Instant"
+          },
+          "data": {
+            "type": "object",
+            "properties": {
+              "project_id": {
+                "type": "string",
+                "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+                "examples": [
+                  "demo"
+                ]
+              },
+              "webhook_id": {
+                "$ref": "#/components/schemas/Uuid",
+                "description": "The id of the webhook."
+              }
+            },
+            "required": [
+              "project_id",
+              "webhook_id"
+            ]
+          }
+        },
+        "required": [
+          "type",
+          "timestamp",
+          "data"
+        ]
+      },
+      "WebhookDisabledEvent": {
+        "type": "object",
+        "properties": {
+          "type": {
+            "type": "string",
+            "enum": [
+              "webhook.disabled"
+            ]
+          },
+          "timestamp": {
+            "$ref": "#/components/schemas/Instant"
+          },
+          "data": {
+            "type": "object",
+            "properties": {
+              "project_id": {
+                "type": "string",
+                "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+                "examples": [
+                  "demo"
+                ]
+              },
+              "webhook_id": {
+                "$ref": "#/components/schemas/Uuid",
+                "description": "The id of the webhook."
+              },
+              "reason": {
+                "type": "string",
+                "enum": [
+                  "gone",
+                  "failing"
+                ],
+                "description": "Why: it answered 410, or every attempt has failed for days."
+              }
+            },
+            "required": [
+              "project_id",
+              "webhook_id",
+              "reason"
+            ]
+          }
+        },
+        "required": [
+          "type",
+          "timestamp",
+          "data"
+        ]
+      },
+      "CustomEvent": {
+        "type": "object",
+        "properties": {
+          "type": {
+            "type": "string",
+            "description": "Any type that Tenure does not publish itself.",
+            "examples": [
+              "payment.completed"
+            ]
+          },
+          "timestamp": {
+            "$ref": "#/components/schemas/Instant"
+          },
+          "data": {}
+        },
+        "required": [
+          "type",
+          "timestamp",
+          "data"
+        ]
+      },
+      "Instant": {
+        "type": "string",
+        "pattern": "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z$",
+        "description": "A time in UTC, with milliseconds.",
+        "examples": [
+          "2099-01-01T00:00:00.000Z"
+        ]
+      },
+      "Uuid": {
+        "type": "string",
+        "pattern": "^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}|00000000-0000-0000-0000-000000000000|[fF]{8}-[fF]{4}-[fF]{4}-[fF]{4}-[fF]{12})$",
+        "format": "uuid",
+        "description": "A UUID.",
+        "examples": [
+          "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+        ]
+      },
+      "StoreUnavailable": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              503
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "SERVICE_UNAVAILABLE"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "InternalError": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              500
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "INTERNAL_ERROR"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "RequestHeadersTooLarge": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              431
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "REQUEST_HEADERS_TOO_LARGE"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "RateLimited": {
+        "type": "object",
+        "properties": {
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              429
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "message": {
+                "type": "string"
+              },
+              "code": {
+                "type": "string",
+                "enum": [
+                  "RATE_LIMIT_EXCEEDED"
+                ]
+              },
+              "retry_after": {
+                "type": "integer",
+                "minimum": -9007199254740991,
+                "maximum": 9007199254740991
+              }
+            },
+            "required": [
+              "message",
+              "code",
+              "retry_after"
+            ]
+          }
+        },
+        "required": [
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "PayloadTooLarge": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              413
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "PAYLOAD_TOO_LARGE"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "RequestTimeout": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              408
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "REQUEST_TIMEOUT"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "MethodNotAllowed": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              405
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "METHOD_NOT_ALLOWED"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "MalformedRequest": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              400
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "MALFORMED_REQUEST"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "WebhookNotFound": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              404
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "WEBHOOK_NOT_FOUND"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "ProjectNotFound": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              404
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "PROJECT_NOT_FOUND"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "UnsupportedMediaType": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              415
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "UNSUPPORTED_MEDIA_TYPE"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "Forbidden": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              403
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "FORBIDDEN"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "Unauthorized": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              401
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "UNAUTHORIZED"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "Webhook": {
+        "type": "object",
+        "properties": {
+          "url": {
+            "type": "string",
+            "maxLength": 2048,
+            "description": "Where events are sent: a public http or https URL without credentials.",
+            "examples": [
+              "https://receiver.example/hooks"
+            ]
+          },
+          "id": {
+            "$ref": "#/components/schemas/Uuid",
+            "description": "The id of the webhook."
+          },
+          "secret": {
+            "type": "string",
+            "description": "The secret that signs notifications: `whsec_` and base64.",
+            "examples": [
+              "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+            ]
+          }
+        },
+        "required": [
+          "url",
+          "id",
+          "secret"
+        ]
+      },
+      "WebhookLimitReached": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              422
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "VALIDATION_ERROR"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "InvalidWebhookUrl": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              422
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "VALIDATION_ERROR"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "NewWebhook": {
+        "type": "object",
+        "properties": {
+          "url": {
+            "type": "string",
+            "maxLength": 2048,
+            "description": "Where events are sent: a public http or https URL without credentials.",
+            "examples": [
+              "https://receiver.example/hooks"
+            ]
+          }
+        },
+        "required": [
+          "url"
+        ]
+      },
+      "EndDateNotInFuture": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              422
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "VALIDATION_ERROR"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "InvalidEndDate": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              422
+            ]
+          },
+          "errors": {
+            "type": "array",
+            "items": {
+              "type": "object",
+              "properties": {
+                "error_code": {
+                  "type": "string",
+                  "enum": [
+                    "VALIDATION_ERROR"
+                  ]
+                },
+                "message": {
+                  "type": "string"
+                }
+              },
+              "required": [
+                "error_code",
+                "message"
+              ]
+            },
+            "minItems": 2,
+            "maxItems": 2
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "errors"
+        ]
+      },
+      "Extended": {
+        "type": "object",
+        "properties": {
+          "new_end_date": {
+            "$ref": "#/components/schemas/Instant"
+          }
+        },
+        "required": [
+          "new_end_date"
+        ]
+      },
+      "Extension": {
+        "type": "object",
+        "properties": {
+          "extend": {
+            "anyOf": [
+              {
+                "type": "integer",
+                "minimum": 1000000000000,
+                "maximum": 9999999999999
+              },
+              {
+                "type": "string",
+                "pattern": "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z$"
+              }
+            ],
+            "description": "A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ.",
+            "examples": [
+              "2099-01-01T00:00:00.000Z"
+            ]
+          }
+        },
+        "required": [
+          "extend"
+        ]
+      },
+      "MembershipNotFound": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              404
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "MEMBERSHIP_NOT_FOUND"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      }
+    },
+    "securitySchemes": {
+      "bearer": {
+        "type": "http",
+        "scheme": "Bearer",
+        "description": "The token of an API key."
+      }
+    }
+  }
+}

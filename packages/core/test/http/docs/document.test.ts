@@ -1,0 +1,21 @@
+import { fileURLToPath } from "node:url"
+import * as Api from "@tenure/core/Api"
+import { expect, it } from "vitest"
+
+const path = fileURLToPath(new URL("../../../src/http/docs/document.ts", import.meta.url))
+
+const command = "npx vitest run --config vitest.workspace.ts --project core docs/document --update"
+
+it("the document that servers show is the one of the schemas", async () => {
+  const text = `/**
+ * The OpenAPI document, printed so that servers need not load schemas to show it. This module is
+ * generated: \`${command}\`.
+ */
+
+import type { Document } from "./OpenApi.ts"
+
+/** The OpenAPI document of the whole API, for a server that has it at its root. */
+export const document: Document = ${JSON.stringify(Api.openApi(), null, 2)}
+`
+  await expect(text).toMatchFileSnapshot(path)
+})
