@@ -37,6 +37,10 @@ export const document: Document = {
       "description": "Who is notified of the events of a project."
     },
     {
+      "name": "apiKeys",
+      "description": "Who may call the API, and what they may do."
+    },
+    {
       "name": "docs",
       "description": "How the API is called."
     },
@@ -203,6 +207,9 @@ export const document: Document = {
           "408": {
             "$ref": "#/components/responses/RequestTimeout"
           },
+          "409": {
+            "$ref": "#/components/responses/EndDateConflict"
+          },
           "413": {
             "$ref": "#/components/responses/PayloadTooLarge"
           },
@@ -210,7 +217,7 @@ export const document: Document = {
             "$ref": "#/components/responses/UnsupportedMediaType"
           },
           "422": {
-            "$ref": "#/components/responses/InvalidEndDateOrEndDateNotInFuture"
+            "$ref": "#/components/responses/InvalidEndDateOrEndDateNotInFutureOrInvalidInput"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -260,7 +267,7 @@ export const document: Document = {
           "content": {
             "application/json": {
               "schema": {
-                "$ref": "#/components/schemas/Extension"
+                "$ref": "#/components/schemas/BulkExtension"
               },
               "example": {
                 "extend": "2099-01-01T00:00:00.000Z"
@@ -824,6 +831,467 @@ export const document: Document = {
           },
           "404": {
             "$ref": "#/components/responses/ProjectNotFoundOrWebhookNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
+    "/v2/api-keys": {
+      "get": {
+        "operationId": "apiKeys.list",
+        "summary": "List API keys",
+        "description": "Returns API keys, also revoked and expired ones, oldest first: those that open no project that the own key does not open. Needs the role `admin`.",
+        "tags": [
+          "apiKeys"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "limit",
+            "in": "query",
+            "description": "The most items to return.",
+            "required": false,
+            "schema": {
+              "type": "integer",
+              "minimum": 1,
+              "maximum": 1000,
+              "default": 100,
+              "examples": [
+                100
+              ]
+            }
+          },
+          {
+            "name": "after",
+            "in": "query",
+            "description": "The cursor that the page before has as `next`; without it, the first page.",
+            "required": false,
+            "schema": {
+              "type": "string"
+            }
+          }
+        ],
+        "responses": {
+          "200": {
+            "description": "The API keys.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The API keys."
+                      ]
+                    },
+                    "total": {
+                      "type": "integer",
+                      "minimum": 0,
+                      "maximum": 9007199254740991,
+                      "examples": [
+                        1
+                      ]
+                    },
+                    "data": {
+                      "type": "array",
+                      "items": {
+                        "$ref": "#/components/schemas/ApiKey"
+                      }
+                    },
+                    "next": {
+                      "anyOf": [
+                        {
+                          "type": "string"
+                        },
+                        {
+                          "type": "null"
+                        }
+                      ],
+                      "description": "The cursor of the next page, for `after`; null if there is none.",
+                      "examples": [
+                        null
+                      ]
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "total",
+                    "data",
+                    "next"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "GET",
+                  "path": "/v2/api-keys",
+                  "code": 200,
+                  "message": "The API keys.",
+                  "total": 1,
+                  "data": [
+                    {
+                      "id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                      "name": "nightly import",
+                      "role": "client",
+                      "projects": [
+                        "demo"
+                      ],
+                      "created_at": "2099-01-01T00:00:00.000Z",
+                      "expires_at": "2099-01-01T00:00:00.000Z",
+                      "revoked_at": "2099-01-01T00:00:00.000Z",
+                      "last_used_at": "2099-01-01T00:00:00.000Z"
+                    }
+                  ],
+                  "next": null
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "422": {
+            "$ref": "#/components/responses/"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      },
+      "post": {
+        "operationId": "apiKeys.issue",
+        "summary": "Issue an API key",
+        "description": "Issues a key, which may open no project that the own key does not open. Needs the role `admin`.",
+        "tags": [
+          "apiKeys"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [],
+        "requestBody": {
+          "required": true,
+          "content": {
+            "application/json": {
+              "schema": {
+                "$ref": "#/components/schemas/NewApiKey"
+              },
+              "example": {
+                "projects": [
+                  "demo"
+                ],
+                "role": "client"
+              }
+            }
+          }
+        },
+        "responses": {
+          "200": {
+            "description": "The API key was issued. Its token will not be shown again.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The API key was issued. Its token will not be shown again."
+                      ]
+                    },
+                    "data": {
+                      "$ref": "#/components/schemas/IssuedApiKey"
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "POST",
+                  "path": "/v2/api-keys",
+                  "code": 200,
+                  "message": "The API key was issued. Its token will not be shown again.",
+                  "data": {
+                    "id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                    "token": "tnr_jVQ0dYqN0zv2mXxq0T5yq3yq9mGmQXoVxKf3mS1b7aE"
+                  }
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "413": {
+            "$ref": "#/components/responses/PayloadTooLarge"
+          },
+          "415": {
+            "$ref": "#/components/responses/UnsupportedMediaType"
+          },
+          "422": {
+            "$ref": "#/components/responses/"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
+    "/v2/api-keys/{key_id}": {
+      "delete": {
+        "operationId": "apiKeys.revoke",
+        "summary": "Revoke an API key",
+        "description": "Revokes a key for good. Revoking it again changes nothing. Needs the role `admin`.",
+        "tags": [
+          "apiKeys"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "key_id",
+            "in": "path",
+            "description": "The id of the key.",
+            "required": true,
+            "schema": {
+              "$ref": "#/components/schemas/Uuid"
+            },
+            "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          }
+        ],
+        "responses": {
+          "200": {
+            "description": "The API key was revoked.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The API key was revoked."
+                      ]
+                    },
+                    "data": {
+                      "type": "null"
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "DELETE",
+                  "path": "/v2/api-keys/6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "code": 200,
+                  "message": "The API key was revoked.",
+                  "data": null
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ApiKeyNotFound"
           },
           "405": {
             "$ref": "#/components/responses/MethodNotAllowed"
@@ -1868,6 +2336,43 @@ export const document: Document = {
           }
         }
       },
+      "EndDateConflict": {
+        "description": "The membership has another end date than `expected_end_date`.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "$ref": "#/components/schemas/EndDateConflict"
+            },
+            "examples": {
+              "EndDateConflict": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 409,
+                  "error": {
+                    "error_code": "END_DATE_CONFLICT",
+                    "message": "The membership has another end date than expected_end_date.",
+                    "current_end_date": "2098-01-01T00:00:00.000Z"
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
       "PayloadTooLarge": {
         "description": "The body is too long.",
         "headers": {
@@ -1940,8 +2445,8 @@ export const document: Document = {
           }
         }
       },
-      "InvalidEndDateOrEndDateNotInFuture": {
-        "description": "The date is in neither of the two formats. Or: The date is over.",
+      "InvalidEndDateOrEndDateNotInFutureOrInvalidInput": {
+        "description": "The date is in neither of the two formats. Or: The date is over. Or: A parameter or a field of the body is invalid.",
         "headers": {
           "X-RateLimit-Limit": {
             "$ref": "#/components/headers/X-RateLimit-Limit"
@@ -1962,6 +2467,9 @@ export const document: Document = {
                 },
                 {
                   "$ref": "#/components/schemas/EndDateNotInFuture"
+                },
+                {
+                  "$ref": "#/components/schemas/InvalidInput"
                 }
               ]
             },
@@ -1995,6 +2503,19 @@ export const document: Document = {
                   "error": {
                     "error_code": "VALIDATION_ERROR",
                     "message": "extend must be a future timestamp"
+                  }
+                }
+              },
+              "InvalidInput": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "error": {
+                    "error_code": "VALIDATION_ERROR",
+                    "message": "limit must be a whole number from 1 to 1,000"
                   }
                 }
               }
@@ -2188,6 +2709,71 @@ export const document: Document = {
           }
         }
       },
+      "InvalidEndDateOrEndDateNotInFuture": {
+        "description": "The date is in neither of the two formats. Or: The date is over.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "anyOf": [
+                {
+                  "$ref": "#/components/schemas/InvalidEndDate"
+                },
+                {
+                  "$ref": "#/components/schemas/EndDateNotInFuture"
+                },
+                {
+                  "$ref": "#/components/schemas/InvalidInput_1"
+                }
+              ]
+            },
+            "examples": {
+              "InvalidEndDate": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "errors": [
+                    {
+                      "message": "extend must be a Unix timestamp in milliseconds (13 digits)",
+                      "error_code": "VALIDATION_ERROR"
+                    },
+                    {
+                      "message": "extend must be a UTC ISO 8601 date with three millisecond digits (YYYY-MM-DDTHH:mm:ss.sssZ)",
+                      "error_code": "VALIDATION_ERROR"
+                    }
+                  ]
+                }
+              },
+              "EndDateNotInFuture": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "error": {
+                    "error_code": "VALIDATION_ERROR",
+                    "message": "extend must be a future timestamp"
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
       "InvalidWebhookUrlOrWebhookLimitReached": {
         "description": "The URL of the webhook is invalid, or may not be reached. Or: The project has the most webhooks that it may have.",
         "headers": {
@@ -2293,6 +2879,64 @@ export const document: Document = {
                   "error": {
                     "error_code": "WEBHOOK_NOT_FOUND",
                     "message": "The webhook was not found."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "": {
+        "description": "",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "$ref": "#/components/schemas/InvalidInput_3"
+            },
+            "examples": {}
+          }
+        }
+      },
+      "ApiKeyNotFound": {
+        "description": "There is no such API key, or it opens projects that the own key does not open.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "$ref": "#/components/schemas/ApiKeyNotFound"
+            },
+            "examples": {
+              "ApiKeyNotFound": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 404,
+                  "error": {
+                    "error_code": "API_KEY_NOT_FOUND",
+                    "message": "The API key was not found."
                   }
                 }
               }
@@ -3153,7 +3797,7 @@ export const document: Document = {
           "error"
         ]
       },
-      "WebhookNotFound": {
+      "ApiKeyNotFound": {
         "type": "object",
         "properties": {
           "ok": {
@@ -3183,59 +3827,7 @@ export const document: Document = {
               "error_code": {
                 "type": "string",
                 "enum": [
-                  "WEBHOOK_NOT_FOUND"
-                ]
-              },
-              "message": {
-                "type": "string"
-              }
-            },
-            "required": [
-              "error_code",
-              "message"
-            ]
-          }
-        },
-        "required": [
-          "ok",
-          "request_id",
-          "method",
-          "path",
-          "code",
-          "error"
-        ]
-      },
-      "ProjectNotFound": {
-        "type": "object",
-        "properties": {
-          "ok": {
-            "type": "boolean",
-            "enum": [
-              false
-            ]
-          },
-          "request_id": {
-            "$ref": "#/components/schemas/Uuid"
-          },
-          "method": {
-            "type": "string"
-          },
-          "path": {
-            "type": "string"
-          },
-          "code": {
-            "type": "number",
-            "enum": [
-              404
-            ]
-          },
-          "error": {
-            "type": "object",
-            "properties": {
-              "error_code": {
-                "type": "string",
-                "enum": [
-                  "PROJECT_NOT_FOUND"
+                  "API_KEY_NOT_FOUND"
                 ]
               },
               "message": {
@@ -3413,6 +4005,400 @@ export const document: Document = {
           "error"
         ]
       },
+      "InvalidInput_3": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              422
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "VALIDATION_ERROR"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "ProjectNotFound": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              404
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "PROJECT_NOT_FOUND"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "IssuedApiKey": {
+        "type": "object",
+        "properties": {
+          "id": {
+            "$ref": "#/components/schemas/Uuid",
+            "description": "The id of the key."
+          },
+          "token": {
+            "type": "string",
+            "description": "The bearer token, which is shown this once.",
+            "examples": [
+              "tnr_jVQ0dYqN0zv2mXxq0T5yq3yq9mGmQXoVxKf3mS1b7aE"
+            ]
+          }
+        },
+        "required": [
+          "id",
+          "token"
+        ]
+      },
+      "NewApiKey": {
+        "type": "object",
+        "properties": {
+          "projects": {
+            "anyOf": [
+              {
+                "type": "string",
+                "enum": [
+                  "all"
+                ]
+              },
+              {
+                "type": "array",
+                "items": {
+                  "type": "string"
+                }
+              }
+            ],
+            "description": "Ids of the projects that the key opens; `all` for those there are and will be.",
+            "examples": [
+              [
+                "demo"
+              ]
+            ]
+          },
+          "role": {
+            "$ref": "#/components/schemas/Role"
+          },
+          "name": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 255,
+            "description": "What people call the key.",
+            "examples": [
+              "nightly import"
+            ]
+          },
+          "expires_at": {
+            "description": "A future date. By default, the key never expires.",
+            "anyOf": [
+              {
+                "type": "integer",
+                "minimum": 1000000000000,
+                "maximum": 9999999999999
+              },
+              {
+                "type": "string",
+                "pattern": "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z$"
+              }
+            ],
+            "examples": [
+              "2099-01-01T00:00:00.000Z"
+            ]
+          }
+        },
+        "required": [
+          "projects",
+          "role"
+        ]
+      },
+      "Role": {
+        "type": "string",
+        "enum": [
+          "client",
+          "operator",
+          "admin"
+        ],
+        "description": "What the holder of a key may do; each role may also do what those before it may.",
+        "examples": [
+          "client"
+        ]
+      },
+      "InvalidInput_2": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              422
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "VALIDATION_ERROR"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "ApiKey": {
+        "type": "object",
+        "properties": {
+          "id": {
+            "$ref": "#/components/schemas/Uuid",
+            "description": "The id of the key."
+          },
+          "name": {
+            "anyOf": [
+              {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 255,
+                "description": "What people call the key.",
+                "examples": [
+                  "nightly import"
+                ]
+              },
+              {
+                "type": "null"
+              }
+            ]
+          },
+          "role": {
+            "$ref": "#/components/schemas/Role"
+          },
+          "projects": {
+            "anyOf": [
+              {
+                "type": "string",
+                "enum": [
+                  "all"
+                ]
+              },
+              {
+                "type": "array",
+                "items": {
+                  "type": "string"
+                }
+              }
+            ],
+            "description": "Ids of the projects that the key opens; `all` for those there are and will be.",
+            "examples": [
+              [
+                "demo"
+              ]
+            ]
+          },
+          "created_at": {
+            "$ref": "#/components/schemas/Instant"
+          },
+          "expires_at": {
+            "anyOf": [
+              {
+                "$ref": "#/components/schemas/Instant"
+              },
+              {
+                "type": "null"
+              }
+            ]
+          },
+          "revoked_at": {
+            "anyOf": [
+              {
+                "$ref": "#/components/schemas/Instant"
+              },
+              {
+                "type": "null"
+              }
+            ]
+          },
+          "last_used_at": {
+            "description": "When the key was last used, to about a minute.",
+            "anyOf": [
+              {
+                "$ref": "#/components/schemas/Instant"
+              },
+              {
+                "type": "null"
+              }
+            ]
+          }
+        },
+        "required": [
+          "id",
+          "name",
+          "role",
+          "projects",
+          "created_at",
+          "expires_at",
+          "revoked_at",
+          "last_used_at"
+        ]
+      },
+      "WebhookNotFound": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              404
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "WEBHOOK_NOT_FOUND"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
       "Webhook": {
         "type": "object",
         "properties": {
@@ -3562,6 +4548,58 @@ export const document: Document = {
           "url"
         ]
       },
+      "InvalidInput_1": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              422
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "VALIDATION_ERROR"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
       "EndDateNotInFuture": {
         "type": "object",
         "properties": {
@@ -3682,7 +4720,7 @@ export const document: Document = {
           "new_end_date"
         ]
       },
-      "Extension": {
+      "BulkExtension": {
         "type": "object",
         "properties": {
           "extend": {
@@ -3701,10 +4739,126 @@ export const document: Document = {
             "examples": [
               "2099-01-01T00:00:00.000Z"
             ]
+          },
+          "reason": {
+            "type": "string",
+            "pattern": "^[^\\0\\p{Cs}]{1,500}$",
+            "description": "Why, in 1 to 500 characters. The audit trail and the event keep it.",
+            "examples": [
+              "Compensation for the outage of 3 May"
+            ]
           }
         },
         "required": [
           "extend"
+        ]
+      },
+      "InvalidInput": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              422
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "VALIDATION_ERROR"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "EndDateConflict": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              409
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "END_DATE_CONFLICT"
+                ]
+              },
+              "message": {
+                "type": "string"
+              },
+              "current_end_date": {
+                "$ref": "#/components/schemas/Instant"
+              }
+            },
+            "required": [
+              "error_code",
+              "message",
+              "current_end_date"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
         ]
       },
       "MembershipNotFound": {
@@ -3757,6 +4911,56 @@ export const document: Document = {
           "path",
           "code",
           "error"
+        ]
+      },
+      "Extension": {
+        "type": "object",
+        "properties": {
+          "extend": {
+            "anyOf": [
+              {
+                "type": "integer",
+                "minimum": 1000000000000,
+                "maximum": 9999999999999
+              },
+              {
+                "type": "string",
+                "pattern": "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z$"
+              }
+            ],
+            "description": "A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ.",
+            "examples": [
+              "2099-01-01T00:00:00.000Z"
+            ]
+          },
+          "reason": {
+            "type": "string",
+            "pattern": "^[^\\0\\p{Cs}]{1,500}$",
+            "description": "Why, in 1 to 500 characters. The audit trail and the event keep it.",
+            "examples": [
+              "Compensation for the outage of 3 May"
+            ]
+          },
+          "expected_end_date": {
+            "description": "If given, the membership is changed only if it has this end date.",
+            "anyOf": [
+              {
+                "type": "integer",
+                "minimum": 1000000000000,
+                "maximum": 9999999999999
+              },
+              {
+                "type": "string",
+                "pattern": "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z$"
+              }
+            ],
+            "examples": [
+              "2099-01-01T00:00:00.000Z"
+            ]
+          }
+        },
+        "required": [
+          "extend"
         ]
       }
     },
