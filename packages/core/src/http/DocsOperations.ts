@@ -21,7 +21,7 @@ const load = async (basePath: string): Promise<Document> => {
 
 const printPage = async (basePath: string): Promise<Verbatim> => {
   const [{ contentSecurityPolicy, print }, document] = await Promise.all([
-    import("./docs/Page.ts"),
+    import("./docs/Html.ts"),
     load(basePath),
   ])
   return verbatim(print(document), {

@@ -39,6 +39,8 @@ const expectations: { readonly [Of in Route.Operation]: Expectation } = {
   "apiKeys.list": { least: "admin" },
   "apiKeys.issue": { least: "admin", body: { projects: ["p2"], role: "client" } },
   "apiKeys.revoke": { least: "admin", answer: "API_KEY_NOT_FOUND" },
+  "docs.document": { least: "none" },
+  "docs.page": { least: "none" },
 }
 
 /** Somebody who sends requests, and the project that they may use. */
