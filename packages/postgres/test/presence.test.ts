@@ -15,6 +15,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest"
+import * as HeldClaims from "../src/outbox/HeldClaims.ts"
 import { clientLayer, execute } from "./harness.ts"
 
 const schema = "presence"
@@ -152,16 +153,37 @@ describe("the claims of another dispatcher", () => {
 })
 
 describe("the removal of a webhook", () => {
+  const nextRemoval = Effect.flatMap(Outbox, (outbox) =>
+    Effect.repeat(outbox.nextChange, { until: ({ _tag }) => _tag === "Removed" }),
+  )
+  const removed = { _tag: "Removed", webhookId: webhook.id }
+
   it("is told again for as long as its deliveries are claimed", async () => {
     await publish()
     expect(await here.claim()).toHaveLength(1)
     await here.sql(`DELETE FROM ${schema}.webhooks`)
-    const nextRemoval = Effect.flatMap(Outbox, (outbox) =>
-      Effect.repeat(outbox.nextChange, { until: ({ _tag }) => _tag === "Removed" }),
-    )
-    for (let count = 0; count < 2; count++) {
-      expect(await here.run(nextRemoval)).toEqual({ _tag: "Removed", webhookId: webhook.id })
-    }
+    for (let count = 0; count < 2; count++) expect(await here.run(nextRemoval)).toEqual(removed)
+  })
+
+  it("is told to a process whose claims others have taken over: its attempts are in flight", async () => {
+    const there = startStores()
+    await publish()
+    expect(await there.claim()).toHaveLength(1)
+    await here.sql(`UPDATE ${schema}.deliveries SET state = 'ready', dispatcher = NULL`)
+    await here.sql(`DELETE FROM ${schema}.webhooks`)
+    expect(await there.run(nextRemoval)).toEqual(removed)
+  })
+
+  it("concerns the claims that are neither settled nor have lapsed", async () => {
+    await publish()
+    const claims = await here.claim()
+    const held = HeldClaims.make()
+    held.add(claims, 1000)
+    expect(held.webhooks(999)).toEqual([webhook.id])
+    expect(held.webhooks(1000)).toEqual([])
+    held.add(claims, 1000)
+    for (const claim of claims) held.delete(claim)
+    expect(held.webhooks(0)).toEqual([])
   })
 })
 

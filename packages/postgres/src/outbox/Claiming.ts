@@ -1,7 +1,8 @@
 /** The claims of this process. */
 
 import * as LastAttempt from "@tenure/core/LastAttempt"
-import type { Outbox } from "@tenure/core/Outbox"
+import * as Moment from "@tenure/core/Moment"
+import type { Claim, Outbox } from "@tenure/core/Outbox"
 import type { WebhookId } from "@tenure/core/Webhook"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -20,6 +21,7 @@ import {
   toClaimedAll,
 } from "./claim.sql.ts"
 import { giveUp, giveUpParams, unreadable } from "./giveUp.sql.ts"
+import * as HeldClaims from "./HeldClaims.ts"
 import type { Notifications } from "./Notifications.ts"
 import * as Presence from "./Presence.ts"
 
@@ -28,6 +30,8 @@ interface Claiming {
   readonly claim: Outbox["Service"]["claim"]
   /** Has the next claim look first at a webhook that has just received something. */
   readonly served: (webhookId: WebhookId) => void
+  /** Forgets a claim that was settled, or that has lapsed. */
+  readonly settled: (claim: Claim) => void
 }
 
 const maxServed = 256
@@ -36,7 +40,9 @@ const maxServed = 256
 export const make = Effect.fnUntraced(function* (executor: Executor, notifications: Notifications) {
   const { schema } = executor
   const sql = { claim: claimSql(schema), giveUp: giveUp(schema) }
-  const presence = yield* Presence.make(executor, notifications)
+  const clock = yield* Clock.Clock
+  const held = HeldClaims.make()
+  const presence = yield* Presence.make(executor, notifications, held)
   // One claim at a time: an answer is lost only if the next claim does not know of its leases.
   const turn = yield* Semaphore.make(1)
   const served = new Set<WebhookId>()
@@ -66,8 +72,10 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     position = nextPosition(position, rows)
     const claimed = toClaimedAll(rows)
     yield* giveUpOn(claimed.flatMap((one) => (one.claim === undefined ? [one.lease] : [])))
+    const claims = claimed.flatMap((one) => one.claim ?? [])
+    held.add(claims, Moment.tick(clock) + options.leaseMillis)
     return {
-      claims: claimed.flatMap((one) => one.claim ?? []),
+      claims,
       nextDueMillis: nextDueMillis(rows, options),
       keptBack: keptBack(rows),
     }
@@ -78,6 +86,7 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     served: (webhookId) => {
       if (served.size < maxServed) served.add(webhookId)
     },
+    settled: held.delete,
   }
   return claiming
 })

@@ -1,11 +1,14 @@
 /** The presence of this process among those that dispatch deliveries. */
 
+import * as Moment from "@tenure/core/Moment"
 import { WebhookId } from "@tenure/core/Webhook"
+import * as Clock from "effect/Clock"
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type { Executor } from "../connection/Executor.ts"
-import { uuid } from "../connection/parameters.ts"
+import { uuid, uuids } from "../connection/parameters.ts"
+import type { HeldClaims } from "./HeldClaims.ts"
 import type { Notifications } from "./Notifications.ts"
 import { report, type ReportRow } from "./report.sql.ts"
 
@@ -23,15 +26,21 @@ interface Presence {
 /**
  * Makes a dispatcher that reports for as long as the scope is open. If another one is gone, it wakes those
  * that claim: the next claim takes over what that one had claimed. It also tells of the removal of
- * webhooks with attempts in flight: the notification of it may have been lost.
+ * webhooks whose claims this process holds: the notification of it may have been lost.
  */
-export const make = Effect.fnUntraced(function* (executor: Executor, notifications: Notifications) {
+export const make = Effect.fnUntraced(function* (
+  executor: Executor,
+  notifications: Notifications,
+  held: HeldClaims,
+) {
+  const clock = yield* Clock.Clock
   const id = (yield* WebCrypto).randomUUID()
   const begun = yield* Latch.make()
   const sql = report(executor.schema)
 
   const reportOnce = Effect.gen(function* () {
-    const [row] = yield* executor.executeApart<ReportRow>(sql, [uuid(id)])
+    const webhooks = uuids(held.webhooks(Moment.tick(clock)))
+    const [row] = yield* executor.executeApart<ReportRow>(sql, [uuid(id), webhooks])
     if (row === undefined) return
     if (row.is_any_gone) yield* notifications.notify
     yield* notifications.removed(row.removed.map(WebhookId))

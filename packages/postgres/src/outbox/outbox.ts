@@ -102,6 +102,7 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
 
     settle: Effect.fnUntraced(function* (claimed, settlement) {
       const settled = yield* settleGathered({ claim: claimed, settlement })
+      claiming.settled(claimed)
       if (settled !== "Lapsed" && settlement._tag === "Released") yield* notifications.notify
       if (settlement._tag === "Delivered") claiming.served(claimed.webhook.webhookId)
       return settled

@@ -1,6 +1,6 @@
 /**
  * Reports that the dispatcher `$1` is alive. Returns one row, with whether it has noticed that another
- * is gone, and with the webhooks of its claims that were removed.
+ * is gone, and with those of the webhooks `$2` that were removed.
  */
 export const report = (schema: string): string => `
   -- A report that is lost in a crash of the server is made again.
@@ -16,13 +16,9 @@ export const report = (schema: string): string => `
   SELECT EXISTS (
     SELECT FROM ${schema}.dispatchers_gone WHERE noticed_by = $1::uuid
   ) AS is_any_gone, ARRAY(
-    SELECT c.webhook_id
-    FROM (
-      SELECT DISTINCT d.webhook_id FROM ${schema}.deliveries d
-      WHERE d.state = 'leased' AND d.dispatcher = $1::uuid
-    ) c
+    SELECT held.id FROM unnest($2::uuid[]) AS held (id)
     -- Looks up each webhook by its id, however many there are.
-    WHERE (SELECT w.id FROM ${schema}.webhooks w WHERE w.id = c.webhook_id) IS NULL
+    WHERE (SELECT w.id FROM ${schema}.webhooks w WHERE w.id = held.id) IS NULL
   ) AS removed
 `
 
