@@ -18,6 +18,7 @@ import {
 import {
   type BulkExtension,
   type Change,
+  type Counts,
   type Ending,
   type Grant,
   type Import,
@@ -249,6 +250,18 @@ const make = Effect.gen(function* () {
       })
       return row?.total ?? 0
     }, inOneStep),
+
+    count: Effect.fnUntraced(function* (projectId, endDate) {
+      const [row] = yield* database.run(sql<Counts>`
+        SELECT count(s.customer)::integer AS total,
+               count(*) FILTER (WHERE s.paid_until < ${toDate(endDate)})::integer AS earlier,
+               count(*) FILTER (WHERE s.paid_until > ${toDate(endDate)})::integer AS later
+        FROM accounts a LEFT JOIN subscriptions s ON s.account = a.id
+        WHERE a.id = ${projectId}
+        GROUP BY a.id
+      `)
+      return row ?? (yield* new ProjectNotFound({ projectId }))
+    }),
 
     end: (change) => {
       const { projectId, userId } = change

@@ -29,6 +29,7 @@ const read = <O>(
 const optional = {
   expectedEndDate: Setting.optional(endDate),
   noExpectedEndDate: Setting.optional(absent),
+  dryRun: Setting.optional(Setting.flag),
   reason: Setting.optional(reason),
 }
 
@@ -36,6 +37,7 @@ const optional = {
 export const extension = (body: JsonObject) =>
   Result.all({
     expectedEndDate: read(body, "expected_end_date", optional.expectedEndDate),
+    dryRun: read(body, "dry_run", optional.dryRun),
     reason: read(body, "reason", optional.reason),
   })
 
@@ -43,5 +45,6 @@ export const extension = (body: JsonObject) =>
 export const bulkExtension = (body: JsonObject) =>
   Result.all({
     expectedEndDate: read(body, "expected_end_date", optional.noExpectedEndDate),
+    dryRun: read(body, "dry_run", optional.dryRun),
     reason: read(body, "reason", optional.reason),
   })

@@ -6,7 +6,6 @@ import * as EndDate from "../memberships/EndDate.ts"
 import { Memberships } from "../memberships/Memberships.ts"
 import type { ApiError } from "./ApiError.ts"
 import * as ChangeBody from "./ChangeBody.ts"
-import type { Success } from "./Envelope.ts"
 import { bodyOf, idOf, type OperationsOn, originOf, projectOf } from "./Operation.ts"
 import type * as RequestBody from "./RequestBody.ts"
 
@@ -18,11 +17,7 @@ const membershipNotFound: Effect.Effect<never, ApiError> = Effect.fail({
 const endDateOf = (body: RequestBody.JsonObject) =>
   Effect.fromResult(EndDate.decode(own(body, "extend")))
 
-const extended = (endDate: EndDate.EndDate, total: number, message: string): Success => ({
-  total,
-  message,
-  data: { new_end_date: EndDate.format(endDate) },
-})
+const dryRun = "This was a dry run: nothing was changed."
 
 /**
  * Makes the operations.
@@ -39,13 +34,17 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       const body = yield* bodyOf(call, maxBodyBytes)
       const endDate = yield* endDateOf(body)
       const options = yield* Effect.fromResult(ChangeBody.extension(body))
-      const membership = yield* Effect.catchTag(
+      const { endDate: newEndDate } = yield* Effect.catchTag(
         memberships.extend({ projectId, userId, endDate, ...options }, originOf(call)),
         "InvalidInput",
         // An invalid user id cannot belong to a member.
         () => membershipNotFound,
       )
-      return extended(membership.endDate, 1, "The membership was extended.")
+      return {
+        total: 1,
+        message: options.dryRun === true ? dryRun : "The membership was extended.",
+        data: { new_end_date: EndDate.format(newEndDate) },
+      }
     }),
 
     "memberships.extendAll": Effect.fnUntraced(function* (call) {
@@ -54,7 +53,12 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       const endDate = yield* endDateOf(body)
       const options = yield* Effect.fromResult(ChangeBody.bulkExtension(body))
       const bulk = yield* memberships.extendAll({ projectId, endDate, ...options }, originOf(call))
-      return extended(bulk.endDate, bulk.total, "All memberships of the project were extended.")
+      return {
+        total: bulk.total,
+        message: options.dryRun === true ? dryRun : "All memberships of the project were extended.",
+        // JSON leaves out what is undefined.
+        data: { new_end_date: EndDate.format(bulk.endDate), would_shorten: bulk.wouldShorten },
+      }
     }),
   } satisfies OperationsOn<"memberships">
 })

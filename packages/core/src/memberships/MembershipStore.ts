@@ -53,6 +53,13 @@ export interface BulkExtension extends Change {
   readonly mode: "set" | "neverShorten"
 }
 
+/** How many memberships a project has, and how many of them end before or after a date. */
+export interface Counts {
+  readonly total: number
+  readonly earlier: number
+  readonly later: number
+}
+
 /** The end of one membership. */
 export interface Ending extends Change {
   readonly userId: UserId
@@ -120,6 +127,12 @@ export class MembershipStore extends Context.Service<
     readonly extendAll: (
       change: BulkExtension,
     ) => Effect.Effect<number, ProjectNotFound | StoreUnavailable>
+
+    /** Counts the memberships of a project, without a lock. */
+    readonly count: (
+      projectId: ProjectId,
+      endDate: EndDate,
+    ) => Effect.Effect<Counts, ProjectNotFound | StoreUnavailable>
 
     /** Removes a membership. */
     readonly end: (change: Ending) => Effect.Effect<void, MembershipNotFound | StoreUnavailable>

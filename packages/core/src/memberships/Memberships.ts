@@ -18,6 +18,7 @@ import * as EndDate from "./EndDate.ts"
 import * as Import from "./Import.ts"
 import {
   type AuditRow,
+  conflictOf,
   type CurrentMembership,
   type EndDateConflict,
   type Membership,
@@ -28,7 +29,7 @@ import {
   stateAt,
   UserId,
 } from "./Membership.ts"
-import { type Change, MembershipStore } from "./MembershipStore.ts"
+import { type Change, type Counts, MembershipStore } from "./MembershipStore.ts"
 import { Reason } from "./Reason.ts"
 
 /** A user of a project. */
@@ -41,6 +42,17 @@ export interface Member {
 export interface Reasoned {
   /** 1 to 500 characters, which the audit trail and the event of the change keep. */
   readonly reason?: string | undefined
+}
+
+/** How something is extended. */
+export interface Extending extends Reasoned {
+  /** The new end date, in the future. */
+  readonly endDate: EndDate.Input
+  /**
+   * If true, nothing is changed, recorded or published. The result, or the failure, is that of the same
+   * call without it.
+   */
+  readonly dryRun?: boolean | undefined
 }
 
 /** The options of memberships. */
@@ -63,6 +75,8 @@ export interface BulkExtended {
   readonly endDate: EndDate.EndDate
   /** The number of memberships whose end date was set. */
   readonly total: number
+  /** Of a dry run, the number of memberships that would end earlier than they do now. */
+  readonly wouldShorten?: number
 }
 
 type Failure = InvalidInput | StoreUnavailable
@@ -147,11 +161,7 @@ export class Memberships extends Context.Service<
      *   of several callers that read a date and set another, one succeeds
      */
     readonly extend: (
-      membership: Member &
-        Reasoned & {
-          readonly endDate: EndDate.Input
-          readonly expectedEndDate?: EndDate.Input | undefined
-        },
+      membership: Member & Extending & { readonly expectedEndDate?: EndDate.Input | undefined },
       origin?: Origin.Input,
     ) => Effect.Effect<
       Membership,
@@ -164,10 +174,11 @@ export class Memberships extends Context.Service<
 
     /**
      * Sets the end date of all memberships of a project to a future date. Fails with
-     * `InvalidEndDate`, `EndDateNotInFuture` or `ProjectNotFound`.
+     * `InvalidEndDate`, `EndDateNotInFuture` or `ProjectNotFound`. A dry run reads all memberships of
+     * the project.
      */
     readonly extendAll: (
-      project: Reasoned & { readonly projectId: string; readonly endDate: EndDate.Input },
+      project: Extending & { readonly projectId: string },
       origin?: Origin.Input,
     ) => Effect.Effect<
       BulkExtended,
@@ -239,6 +250,13 @@ const expectedOf = (
   given === undefined
     ? absent
     : Effect.map(Argument.instant("expectedEndDate", given), EndDate.EndDate)
+
+const isDryRun = ({ dryRun = false }: Extending): Effect.Effect<boolean, InvalidInput> =>
+  Argument.read("dryRun", Setting.flag, dryRun)
+
+/** What a bulk extension would answer. */
+const foresee = (mode: Settings["bulk"], { earlier, later, total }: Counts) =>
+  mode === "set" ? { total, wouldShorten: later } : { total: earlier, wouldShorten: 0 }
 
 const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
   const hooks = yield* Hooks
@@ -319,9 +337,13 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       const projectId = yield* Argument.projectId(membership.projectId)
       const userId = yield* Argument.decode("userId", UserId, membership.userId)
       const expectedEndDate = yield* expectedOf(membership.expectedEndDate)
-      const data = { user_id: userId, new_end_date: EndDate.format(endDate) }
       const reason = yield* reasonOf(membership)
       const origin = yield* Origin.fromInput(originInput)
+      if (yield* isDryRun(membership)) {
+        const conflict = conflictOf(yield* store.find(projectId, userId), expectedEndDate)
+        return conflict === undefined ? { projectId, userId, endDate } : yield* conflict
+      }
+      const data = { user_id: userId, new_end_date: EndDate.format(endDate) }
       const changed = change({ projectId, origin, reason, at }, Event.types.extended, data)
       yield* store.extend({ ...changed, userId, endDate, expectedEndDate })
       yield* hooks.event(changed.event)
@@ -333,9 +355,12 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       const at = yield* Clock.currentTimeMillis
       const endDate = yield* Effect.fromResult(EndDate.futureFromInput(project.endDate, at))
       const projectId = yield* Argument.projectId(project.projectId)
-      const data = { new_end_date: EndDate.format(endDate) }
       const reason = yield* reasonOf(project)
       const origin = yield* Origin.fromInput(originInput)
+      if (yield* isDryRun(project)) {
+        return { endDate, ...foresee(bulk, yield* store.count(projectId, endDate)) }
+      }
+      const data = { new_end_date: EndDate.format(endDate) }
       const changed = change({ projectId, origin, reason, at }, Event.types.bulkExtended, data)
       const total = yield* store.extendAll({ ...changed, endDate, mode: bulk })
       yield* hooks.event(changed.event)

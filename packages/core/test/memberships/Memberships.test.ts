@@ -253,6 +253,64 @@ describe("an extension that expects an end date", () => {
   )
 })
 
+describe("a dry run", () => {
+  it.effect("calls no hook, and returns what the change would", () =>
+    withMemberships((memberships, bodies) =>
+      Effect.gen(function* () {
+        yield* memberships.grant({ ...member, endDate: in2028 })
+        const endDate = in2027
+        const one = yield* memberships.extend({ ...member, endDate, dryRun: true })
+        expect(one).toEqual({ ...member, endDate })
+        const all = yield* memberships.extendAll({ projectId: "p1", endDate, dryRun: true })
+        expect(all).toEqual({ endDate, total: 1, wouldShorten: 1 })
+        expect(bodies).toHaveLength(1)
+      }),
+    ),
+  )
+
+  it.effect("fails for all that the change fails for", () =>
+    withMemberships((memberships) =>
+      Effect.gen(function* () {
+        yield* memberships.grant({ ...member, endDate: in2028 })
+        const one = { ...member, endDate: in2028, dryRun: true }
+        const failures = yield* Effect.all([
+          Effect.flip(memberships.extend({ ...one, endDate: 0 })),
+          Effect.flip(memberships.extend({ ...one, userId: "7" })),
+          Effect.flip(memberships.extend({ ...one, expectedEndDate: in2027 })),
+          Effect.flip(memberships.extend({ ...one, reason: "" })),
+          Effect.flip(memberships.extend(one, { keyId: "" })),
+          Effect.flip(memberships.extendAll({ ...one, endDate: 0 })),
+          Effect.flip(memberships.extendAll({ ...one, projectId: "p9" })),
+          Effect.flip(memberships.extendAll({ ...one, reason: "" })),
+        ])
+        expect(failures.map(({ _tag }) => _tag)).toEqual([
+          "EndDateNotInFuture",
+          "MembershipNotFound",
+          "EndDateConflict",
+          "InvalidInput",
+          "InvalidInput",
+          "EndDateNotInFuture",
+          "ProjectNotFound",
+          "InvalidInput",
+        ])
+      }),
+    ),
+  )
+
+  it.effect.each([null, "true", 1, 0])("is refused if it is %j", (given) =>
+    withMemberships((memberships) =>
+      Effect.gen(function* () {
+        const dryRun = JSON.parse(JSON.stringify(given))
+        const error = yield* Effect.flip(
+          memberships.extendAll({ projectId: "p1", endDate: in2028, dryRun }),
+        )
+        expect(error).toMatchObject({ _tag: "InvalidInput", field: "dryRun" })
+        expect(yield* memberships.history({ projectId: "p1" })).toEqual([])
+      }),
+    ),
+  )
+})
+
 describe("an import", () => {
   const users = (count: number) =>
     Array.from({ length: count }, (_, index) => ({ userId: String(index), endDate: in2027 }))

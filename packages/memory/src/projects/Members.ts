@@ -12,6 +12,8 @@ export interface Members {
   /** Sets the end date of all members, in constant time. */
   readonly setAll: (endDate: EndDate) => void
   readonly delete: (userId: UserId) => void
+  /** Returns the number of members whose current end date passes a test. */
+  readonly count: (test: (endDate: EndDate) => boolean) => number
   /** Returns all user ids in order. */
   readonly sorted: () => ReadonlyArray<UserId>
 }
@@ -31,12 +33,20 @@ export const make = (): Members => {
 
   const dated = (endDate: EndDate): Dated => ({ endDate, order: ++changes })
 
+  /** Returns the date that holds: the member's own, or that of a later bulk change. */
+  const current = (date: Dated): EndDate =>
+    bulk !== undefined && bulk.order > date.order ? bulk.endDate : date.endDate
+
   return {
     size: () => own.size,
     get: (userId) => {
       const date = own.get(userId)
-      const isOverridden = date !== undefined && bulk !== undefined && bulk.order > date.order
-      return isOverridden ? bulk?.endDate : date?.endDate
+      return date && current(date)
+    },
+    count: (test) => {
+      let count = 0
+      for (const date of own.values()) if (test(current(date))) count++
+      return count
     },
     set: (userId, endDate) => {
       if (!own.has(userId)) sorted = undefined

@@ -143,6 +143,13 @@ export const make = (state: State.State): MembershipStore["Service"] => {
         return total
       }),
 
+    count: (projectId, endDate) =>
+      Effect.map(State.projectOf(state, projectId), ({ members }) => ({
+        total: members.size(),
+        earlier: members.count((one) => one < endDate),
+        later: members.count((one) => one > endDate),
+      })),
+
     end: (ending) =>
       change(ending, ({ members }, from) => {
         members.delete(ending.userId)

@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import { type Executor, type Manner, readsOf } from "../connection/Executor.ts"
 import { flag, instant, integer, text, texts } from "../connection/parameters.ts"
 import type { Notifications } from "../outbox/Notifications.ts"
+import { countMemberships, type CountsRow } from "./countMemberships.sql.ts"
 import { createProject, createProjectParams } from "./createProject.sql.ts"
 import { end } from "./end.sql.ts"
 import { extend, type ExtendedRow, extendParams } from "./extend.sql.ts"
@@ -56,6 +57,7 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     findGrantable: findGrantable(schema),
     findUnlocked: findUnlocked(schema),
     extendAll: { set: extendAll(schema), neverShorten: extendShorter(schema) },
+    count: countMemberships(schema),
     end: end(schema),
   }
 
@@ -144,6 +146,16 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
         { owner: projectId, isLong: mode === "neverShorten" },
       )
       return row === undefined ? yield* new ProjectNotFound({ projectId }) : Number(row.total)
+    }),
+
+    count: Effect.fnUntraced(function* (projectId, endDate) {
+      const params = [text(projectId), instant(endDate)]
+      // One owner for all projects, so that the counts leave half of the connections to others.
+      const manner = { owner: "counts", isLong: true }
+      const [row] = yield* executor.execute<CountsRow>(sql.count, params, manner)
+      if (row === undefined) return yield* new ProjectNotFound({ projectId })
+      const { earlier, later, total } = row
+      return { total: Number(total), earlier: Number(earlier), later: Number(later) }
     }),
 
     end: Effect.fnUntraced(function* (ending) {

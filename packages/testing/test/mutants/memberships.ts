@@ -1,6 +1,6 @@
 /** Stores of memberships that are wrong. */
 
-import type { EndDate } from "@tenure/core/EndDate"
+import { EndDate } from "@tenure/core/EndDate"
 import { EventId } from "@tenure/core/Event"
 import {
   type AuditRow,
@@ -28,6 +28,8 @@ const auditing =
   })
 
 const all = { userId: undefined, limit: 1_000_000 } as const
+
+const endOfSecond = (endDate: EndDate): EndDate => EndDate(Math.floor(endDate / 1000) * 1000 + 999)
 
 /** What an extension must say to leave the membership as it is. */
 const unchanged = ({ currentEndDate }: EndDateConflict) => ({
@@ -196,6 +198,36 @@ export const memberships = mutantsOf(MembershipStore, {
     extend: (extension) =>
       Effect.tapError(extend(extension), () =>
         Effect.ignore(Context.get(context, Outbox).publish(extension.event)),
+      ),
+  }),
+
+  "counts those at the date as later": ({ count }) => ({
+    count: (projectId, endDate) =>
+      Effect.map(count(projectId, endDate), (counts) => ({
+        ...counts,
+        later: counts.total - counts.earlier,
+      })),
+  }),
+
+  "counts to the second": ({ count }) => ({
+    count: (projectId, endDate) => count(projectId, endOfSecond(endDate)),
+  }),
+
+  "counts by the dates before a bulk extension": ({ count, extendAll }) => {
+    let before: ReturnType<typeof count> | undefined
+    return {
+      extendAll: Effect.fnUntraced(function* (extension) {
+        before = Effect.succeed(yield* count(extension.projectId, extension.endDate))
+        return yield* extendAll(extension)
+      }),
+      count: (projectId, endDate) => before ?? count(projectId, endDate),
+    }
+  },
+
+  "counts nobody in a project that does not exist": ({ count }) => ({
+    count: (projectId, endDate) =>
+      Effect.catchTag(count(projectId, endDate), "ProjectNotFound", () =>
+        Effect.succeed({ total: 0, earlier: 0, later: 0 }),
       ),
   }),
 

@@ -16,6 +16,10 @@ const bulkExtension = Schema.Struct({
   extend: Fields.endDate.annotate({
     description: "A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ.",
   }),
+  dry_run: Schema.optionalKey(Schema.Boolean).annotateKey({
+    description:
+      "If true, nothing is changed. The response is that of the same request without it.",
+  }),
   reason: Schema.optionalKey(Fields.reason),
 }).annotate({ identifier: "BulkExtension" })
 
@@ -29,6 +33,13 @@ const extension = Schema.Struct({
 const extended = Schema.Struct({ new_end_date: Fields.instant }).annotate({
   identifier: "Extended",
 })
+
+const bulkExtended = Schema.Struct({
+  ...extended.fields,
+  would_shorten: Schema.optionalKey(Schema.Int).annotateKey({
+    description: "Of a dry run, the number of memberships that would end earlier than they do now.",
+  }),
+}).annotate({ identifier: "BulkExtended" })
 
 /** The operations on memberships. */
 export class Memberships extends HttpApiGroup.make("memberships")
@@ -53,7 +64,7 @@ export class Memberships extends HttpApiGroup.make("memberships")
     HttpApiEndpoint.make(extendAll.method)("extendAll", extendAll.pattern, {
       params: { project_id: Fields.projectId },
       payload: bulkExtension,
-      success: counted(extended, "All memberships of the project were extended."),
+      success: counted(bulkExtended, "All memberships of the project were extended."),
       error: [...Failures.inProject, ...Failures.endDate, Failures.failure("InvalidInput")],
     }).annotateMerge(
       OpenApi.annotations({

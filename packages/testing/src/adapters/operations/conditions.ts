@@ -83,10 +83,65 @@ const reasonTests = (serving: Serving): void => {
   )
 }
 
+const dryRunTests = (serving: Serving): void => {
+  it(
+    "in a dry run answers as it would, and changes nothing",
+    serving(async (fixture) => {
+      const { call, tenure } = fixture
+      const later = "2200-01-01T00:00:00.000Z"
+      await tenure.memberships.grant({ projectId: "p1", userId: "1003", endDate: later })
+      const before = await tenure.memberships.history({ projectId: "p1" })
+      const body = { extend, dry_run: true }
+      const data = { new_end_date: extend }
+      const one = expectSuccess(await call("PATCH", extendOne, { body }), "PATCH", extendOne, {
+        total: 1,
+        data,
+      })
+      const all = expectSuccess(await call("PATCH", extendAll, { body }), "PATCH", extendAll, {
+        total: 3,
+        data: { ...data, would_shorten: 1 },
+      })
+      for (const { message } of [one, all]) expect(message).toContain("nothing was changed")
+      expect(await endDateOf(fixture)).toBe(initialEndDate)
+      expect(await tenure.memberships.history({ projectId: "p1" })).toEqual(before)
+    }),
+  )
+
+  it(
+    "in a dry run fails as it would",
+    serving(async ({ call }) => {
+      const fail = (path: string, fields: object) =>
+        call("PATCH", path, { body: { extend, ...fields, dry_run: true } })
+      const unknown = "/v2/projects/p1/memberships/9999/extend"
+      expectFailure(await fail(unknown, {}), "PATCH", unknown, 404, "MEMBERSHIP_NOT_FOUND")
+      const conflict = await fail(extendOne, { expected_end_date: extend })
+      expectFailure(conflict, "PATCH", extendOne, 409, "END_DATE_CONFLICT", {
+        current_end_date: initialEndDate,
+      })
+      const past = await fail(extendAll, { extend: 1_000_000_000_000 })
+      expectFailure(past, "PATCH", extendAll, 422, "VALIDATION_ERROR")
+    }),
+  )
+
+  it(
+    "changes memberships without a dry run, and fails if `dry_run` is not a boolean",
+    serving(async (fixture) => {
+      for (const value of ["true", "", 1, 0, null, [], {}]) {
+        await expectRefusal(fixture, extendOne, "dry_run", value)
+        await expectRefusal(fixture, extendAll, "dry_run", value)
+      }
+      const response = await fixture.call("PATCH", extendAll, { body: { extend, dry_run: false } })
+      expectSuccess(response, "PATCH", extendAll, { total: 3, data: { new_end_date: extend } })
+      expect(await endDateOf(fixture)).toBe(extend)
+    }),
+  )
+}
+
 /** Declares the tests. */
 export const conditionTests = (serving: Serving): void => {
   describe("an extension", () => {
     expectationTests(serving)
     reasonTests(serving)
+    dryRunTests(serving)
   })
 }

@@ -6,6 +6,7 @@ import { atomicityTests } from "./atomicity.ts"
 import { auditingTests } from "./auditing.ts"
 import { bulkTests } from "./bulk.ts"
 import { changingTests } from "./changing.ts"
+import { countingTests } from "./counting.ts"
 import { eventTests } from "./events.ts"
 import { expectingTests } from "./expecting.ts"
 import { importingTests } from "./importing.ts"
@@ -20,6 +21,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   expectingTests(on)
   importingTests(on)
   bulkTests(on)
+  countingTests(on)
   readingTests(on)
   projectTests(on)
   auditingTests(on)
