@@ -11,6 +11,7 @@ import { Docs } from "./api/Docs.ts"
 import { complete } from "./api/Document.ts"
 import { notifications } from "./api/Events.ts"
 import { Memberships } from "./api/Memberships.ts"
+import { Projects } from "./api/Projects.ts"
 import { Webhooks } from "./api/Webhooks.ts"
 import type { Document } from "./docs/OpenApi.ts"
 
@@ -41,7 +42,7 @@ export { Authorization } from "./api/Authorization.ts"
  * ```
  */
 export class Api extends HttpApi.make("tenure")
-  .add(Memberships, Webhooks, ApiKeys, Docs)
+  .add(Memberships, Projects, Webhooks, ApiKeys, Docs)
   .annotate(
     HttpApi.AdditionalSchemas,
     notifications.map(({ schema }) => schema),

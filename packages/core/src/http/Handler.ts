@@ -15,7 +15,7 @@ import * as Setting from "../base/Setting.ts"
 import { ApiKeys } from "../keys/ApiKeys.ts"
 import type { Authenticate } from "../keys/Identity.ts"
 import { type Decision, RateLimiter } from "../limits/RateLimiter.ts"
-import type { Memberships } from "../memberships/Memberships.ts"
+import { Memberships } from "../memberships/Memberships.ts"
 import type { Webhooks } from "../webhooks/Webhooks.ts"
 import type { ApiError } from "./ApiError.ts"
 import * as ApiKeyOperations from "./ApiKeyOperations.ts"
@@ -25,8 +25,10 @@ import * as ClientAddress from "./ClientAddress.ts"
 import * as DocsOperations from "./DocsOperations.ts"
 import * as Envelope from "./Envelope.ts"
 import * as MembershipOperations from "./MembershipOperations.ts"
+import * as MissingProject from "./MissingProject.ts"
 import type { Operations } from "./Operation.ts"
 import { type Outcome, settle } from "./Outcome.ts"
+import * as ProjectOperations from "./ProjectOperations.ts"
 import * as Route from "./Route.ts"
 import { route, type Routed } from "./Routing.ts"
 import * as WebhookOperations from "./WebhookOperations.ts"
@@ -161,8 +163,10 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   const limiter = yield* RateLimiter
   const authentication = Authentication.make(yield* ApiKeys, settings.authenticate)
   const addressOf = ClientAddress.make(settings.trustedProxies)
+  const { findProject } = yield* Memberships
   const operations: Operations = {
     ...(yield* MembershipOperations.make(maxBodyBytes)),
+    ...(yield* ProjectOperations.make),
     ...(yield* WebhookOperations.make(maxBodyBytes)),
     ...(yield* ApiKeyOperations.make(maxBodyBytes)),
     ...(yield* DocsOperations.make(basePath)),
@@ -173,7 +177,15 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     routed: Outcome<Routed>,
   ): Effect.Effect<Outcome<Envelope.Reply>> =>
     Result.isSuccess(routed)
-      ? settle(faults, requestId, operations[routed.success.operation](routed.success))
+      ? settle(
+          faults,
+          requestId,
+          MissingProject.told(
+            routed.success,
+            operations[routed.success.operation](routed.success),
+            findProject,
+          ),
+        )
       : Effect.succeed(Result.fail(routed.failure))
 
   /** Decides on the answer to a request. */

@@ -2,11 +2,15 @@
 
 import * as Effect from "effect/Effect"
 import { own } from "../base/Own.ts"
+import * as Setting from "../base/Setting.ts"
 import * as EndDate from "../memberships/EndDate.ts"
+import { type CurrentMembership, membershipStates } from "../memberships/Membership.ts"
 import { Memberships } from "../memberships/Memberships.ts"
 import type { ApiError } from "./ApiError.ts"
 import * as ChangeBody from "./ChangeBody.ts"
 import { bodyOf, idOf, type OperationsOn, originOf, projectOf } from "./Operation.ts"
+import * as Page from "./Page.ts"
+import * as Query from "./Query.ts"
 import type * as RequestBody from "./RequestBody.ts"
 
 const membershipNotFound: Effect.Effect<never, ApiError> = Effect.fail({
@@ -18,6 +22,14 @@ const endDateOf = (body: RequestBody.JsonObject) =>
   Effect.fromResult(EndDate.decode(own(body, "extend")))
 
 const dryRun = "This was a dry run: nothing was changed."
+
+const dataOf = ({ endDate, state, userId }: CurrentMembership) => ({
+  user_id: userId,
+  end_date: EndDate.format(endDate),
+  state,
+})
+
+const listQuery = { ...Query.page, state: Setting.optional(Setting.oneOf(membershipStates)) }
 
 /**
  * Makes the operations.
@@ -59,6 +71,27 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
         // JSON leaves out what is undefined.
         data: { new_end_date: EndDate.format(bulk.endDate), would_shorten: bulk.wouldShorten },
       }
+    }),
+
+    "memberships.list": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const { after, limit, state } = yield* Query.read(call.request, listQuery)
+      const found = yield* memberships.list({ projectId, after, limit: limit + 1, state })
+      return {
+        message: "The memberships of the project.",
+        ...Page.of(found, limit, ({ userId }) => userId, dataOf),
+      }
+    }),
+
+    "memberships.get": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const userId = yield* idOf(call.params.user_id)
+      const membership = yield* Effect.catchTag(
+        memberships.find({ projectId, userId }),
+        "InvalidInput",
+        () => membershipNotFound,
+      )
+      return { message: "The membership.", data: dataOf(membership) }
     }),
   } satisfies OperationsOn<"memberships">
 })

@@ -32,6 +32,31 @@ export const table = {
     pattern: "/v2/projects/:project_id/memberships/extend",
     role: "client",
   },
+  "memberships.list": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/memberships",
+    role: "client",
+  },
+  "memberships.get": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/memberships/:user_id",
+    role: "client",
+  },
+  "projects.list": {
+    method: "GET",
+    pattern: "/v2/projects",
+    role: "client",
+  },
+  "projects.create": {
+    method: "PUT",
+    pattern: "/v2/projects/:project_id",
+    role: "admin",
+  },
+  "projects.get": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id",
+    role: "client",
+  },
   "webhooks.list": {
     method: "GET",
     pattern: "/v2/projects/:project_id/integrations/webhooks",

@@ -27,14 +27,18 @@ const extend = "2099-01-01T00:00:00.000Z"
 
 /** The expectation of each operation. One that is missing does not compile. */
 const expectations: { readonly [Of in Route.Operation]: Expectation } = {
-  "memberships.extend": { least: "client", body: { extend }, missing: "MEMBERSHIP_NOT_FOUND" },
+  "memberships.extend": { least: "client", body: { extend } },
   "memberships.extendAll": { least: "client", body: { extend } },
+  "memberships.list": { least: "client" },
+  "memberships.get": { least: "client" },
+  "projects.list": { least: "client" },
+  "projects.create": { least: "admin", missing: "OK" },
+  "projects.get": { least: "client" },
   "webhooks.list": { least: "client" },
   "webhooks.create": { least: "client", body: { url: "https://receiver.example/" } },
   "webhooks.delete": {
     least: "client",
     answer: "WEBHOOK_NOT_FOUND",
-    missing: "WEBHOOK_NOT_FOUND",
   },
   "apiKeys.list": { least: "admin" },
   "apiKeys.issue": { least: "admin", body: { projects: ["p2"], role: "client" } },

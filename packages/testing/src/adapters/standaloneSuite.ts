@@ -5,7 +5,7 @@ import { expectFailure } from "../support/envelope.ts"
 import { send } from "../support/httpClient.ts"
 import type { Serving } from "./AdapterHarness.ts"
 
-const paths = ["/", "/v2", "/v2/projects/p1", "/favicon.ico", "/v2/%zz", "//", "/v2/x?y=1"]
+const paths = ["/", "/v2", "/v2/projects/p1/x", "/favicon.ico", "/v2/%zz", "//", "/v2/x?y=1"]
 
 /** Declares the tests. */
 export const standaloneSuite = (serving: Serving): void => {

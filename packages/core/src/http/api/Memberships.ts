@@ -4,13 +4,30 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
+import { membershipStates } from "../../memberships/Membership.ts"
 import { table } from "../Route.ts"
 import { Authorization } from "./Authorization.ts"
 import * as Failures from "./Failures.ts"
 import * as Fields from "./Fields.ts"
-import { counted } from "./Successes.ts"
+import { counted, paged, success } from "./Successes.ts"
 
-const { "memberships.extend": extend, "memberships.extendAll": extendAll } = table
+const {
+  "memberships.extend": extend,
+  "memberships.extendAll": extendAll,
+  "memberships.get": get,
+  "memberships.list": list,
+} = table
+
+const state = Schema.Literals(membershipStates).annotate({
+  identifier: "MembershipState",
+  description: "Whether the end date is over.",
+})
+
+const membership = Schema.Struct({
+  user_id: Fields.userId,
+  end_date: Fields.instant,
+  state,
+}).annotate({ identifier: "Membership" })
 
 const bulkExtension = Schema.Struct({
   extend: Fields.endDate.annotate({
@@ -72,6 +89,25 @@ export class Memberships extends HttpApiGroup.make("memberships")
         description:
           "Sets the end date of all memberships of a project. `total` is the number of memberships whose end date was set.",
       }),
+    ),
+    HttpApiEndpoint.make(list.method)("list", list.pattern, {
+      params: { project_id: Fields.projectId },
+      query: { ...Fields.page, state: Schema.optionalKey(state) },
+      success: paged(Schema.Array(membership), "The memberships of the project."),
+      error: [...Failures.inProject, Failures.failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "List memberships",
+        description:
+          "Returns the memberships of a project in the order of their user ids, compared as text; with `state`, only those that are active, or only those that have expired.",
+      }),
+    ),
+    HttpApiEndpoint.make(get.method)("get", get.pattern, {
+      params: { project_id: Fields.projectId, user_id: Fields.userId },
+      success: success(membership, "The membership."),
+      error: [...Failures.inProject, Failures.failure("MembershipNotFound")],
+    }).annotateMerge(
+      OpenApi.annotations({ summary: "Get a membership", description: "Returns a membership." }),
     ),
   )
   .middleware(Authorization)

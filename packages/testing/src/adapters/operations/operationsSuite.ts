@@ -5,6 +5,7 @@ import { apiKeyTests } from "./apiKeys.ts"
 import { conditionTests } from "./conditions.ts"
 import { extendAllTests } from "./extendAll.ts"
 import { extendOneTests } from "./extendOne.ts"
+import { projectTestsOn } from "./projects.ts"
 import { webhookTests } from "./webhooks.ts"
 
 /** Declares the tests. */
@@ -12,6 +13,7 @@ export const operationsSuite = (serving: Serving): void => {
   extendOneTests(serving)
   extendAllTests(serving)
   conditionTests(serving)
+  projectTestsOn(serving)
   webhookTests(serving)
   apiKeyTests(serving)
 }

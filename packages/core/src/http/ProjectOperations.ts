@@ -1,0 +1,43 @@
+/** The operations on projects. */
+
+import * as Effect from "effect/Effect"
+import type { ProjectSummary } from "../memberships/Membership.ts"
+import { Memberships } from "../memberships/Memberships.ts"
+import { type OperationsOn, originOf, projectOf, timeOf } from "./Operation.ts"
+import * as Page from "./Page.ts"
+import * as Query from "./Query.ts"
+
+const listed = ({ id, memberships, webhooks }: ProjectSummary) => ({ id, memberships, webhooks })
+
+const dataOf = (project: ProjectSummary) => ({
+  ...listed(project),
+  last_bulk_end_date: timeOf(project.lastBulkEndDate),
+})
+
+/** Makes the operations. */
+export const make = Effect.gen(function* () {
+  const memberships = yield* Memberships
+
+  return {
+    "projects.list": Effect.fnUntraced(function* (call) {
+      const { after, limit } = yield* Query.read(call.request, Query.page)
+      const within = call.principal.projects
+      const found = yield* memberships.listProjects({ after, limit: limit + 1, within })
+      return { message: "The projects.", ...Page.of(found, limit, ({ id }) => id, listed) }
+    }),
+
+    "projects.create": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      yield* memberships.createProject(projectId, originOf(call))
+      return {
+        message: "The project exists.",
+        data: dataOf(yield* memberships.findProject(projectId)),
+      }
+    }),
+
+    "projects.get": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      return { message: "The project.", data: dataOf(yield* memberships.findProject(projectId)) }
+    }),
+  } satisfies OperationsOn<"projects">
+})

@@ -1,0 +1,116 @@
+/** Reading projects and memberships. */
+
+import { describe, expect, it } from "vitest"
+import { expectFailure, expectHeaders, fieldsOf } from "../../support/envelope.ts"
+import { type Fixture, initialEndDate, type Serving } from "../AdapterHarness.ts"
+
+const project = "/v2/projects/p1"
+const memberships = `${project}/memberships`
+
+const ofAdmin = async ({ call, tenure }: Fixture) => {
+  const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
+  return (method: string, path: string) => call(method, path, { token })
+}
+
+const projectTests = (serving: Serving): void => {
+  it(
+    "are listed to those who may use them, page by page",
+    serving(async (fixture) => {
+      const asAdmin = await ofAdmin(fixture)
+      const p1 = { id: "p1", memberships: 3, webhooks: 0 }
+      const own = await fixture.call("GET", "/v2/projects")
+      expectHeaders(own)
+      expect(own.body).toMatchObject({ ok: true, total: 1, next: null, data: [p1] })
+      const first = await asAdmin("GET", "/v2/projects?limit=1")
+      expect(first.body).toMatchObject({ total: 1, next: "p1", data: [p1] })
+      const second = await asAdmin("GET", "/v2/projects?limit=1&after=p1")
+      expect(second.body).toMatchObject({ total: 1, next: null, data: [{ id: "p2" }] })
+    }),
+  )
+
+  it(
+    "are created once, by admins",
+    serving(async (fixture) => {
+      const asAdmin = await ofAdmin(fixture)
+      const data = { id: "new", memberships: 0, webhooks: 0, last_bulk_end_date: null }
+      for (const _ of ["created", "exists"]) {
+        const response = await asAdmin("PUT", "/v2/projects/new")
+        expect(fieldsOf(response.body)).toMatchObject({ ok: true, path: "/v2/projects/new" })
+        expect(fieldsOf(response.body)["data"]).toEqual(data)
+      }
+      const invalid = await asAdmin("PUT", "/v2/projects/a%00b")
+      expectFailure(invalid, "PUT", "/v2/projects/a%00b", 404, "PROJECT_NOT_FOUND")
+      const trail = await fixture.tenure.memberships.history({})
+      expect(trail.filter(({ subject }) => subject === "new")).toHaveLength(1)
+    }),
+  )
+
+  it(
+    "have the date of the last bulk extension",
+    serving(async ({ call }) => {
+      const extend = "2099-01-01T00:00:00.000Z"
+      await call("PATCH", `${memberships}/extend`, { body: { extend } })
+      const response = await call("GET", project)
+      expect(fieldsOf(response.body)["data"]).toEqual({
+        id: "p1",
+        memberships: 3,
+        webhooks: 0,
+        last_bulk_end_date: extend,
+      })
+    }),
+  )
+}
+
+const membershipTests = (serving: Serving): void => {
+  it(
+    "are listed page by page, by their state",
+    serving(async ({ call, tenure }) => {
+      const past = "2001-01-01T00:00:00.000Z"
+      const later = "2999-01-01T00:00:00.000Z"
+      await tenure.memberships.grant({ projectId: "p1", userId: "1002", endDate: past })
+      await tenure.memberships.grant({ projectId: "p1", userId: "1003", endDate: later })
+      const page = async (query: string) => fieldsOf((await call("GET", memberships + query)).body)
+      expect(await page("?limit=2")).toMatchObject({
+        total: 2,
+        next: "1002",
+        data: [{ user_id: "1001" }, { user_id: "1002", end_date: past, state: "expired" }],
+      })
+      expect(await page("?limit=2&after=1002")).toMatchObject({
+        total: 1,
+        next: null,
+        data: [{ user_id: "1003", end_date: later, state: "active" }],
+      })
+      expect(await page("?state=expired")).toMatchObject({ data: [{ user_id: "1002" }] })
+      for (const query of ["?state=old", "?limit=0", "?after=x", "?states=active"]) {
+        const response = await call("GET", memberships + query)
+        expectFailure(response, "GET", memberships, 422, "VALIDATION_ERROR")
+      }
+    }),
+  )
+
+  it(
+    "are found, with their state",
+    serving(async ({ call }) => {
+      const found = await call("GET", `${memberships}/1001`)
+      const state = Date.now() < Date.parse(initialEndDate) ? "active" : "expired"
+      expect(fieldsOf(found.body)["data"]).toEqual({
+        user_id: "1001",
+        end_date: initialEndDate,
+        state,
+      })
+      for (const missing of [`${memberships}/9`, `${memberships}/x`]) {
+        expectFailure(await call("GET", missing), "GET", missing, 404, "MEMBERSHIP_NOT_FOUND")
+      }
+    }),
+  )
+}
+
+/** Declares the tests. */
+export const projectTestsOn = (serving: Serving): void => {
+  describe("projects", () => {
+    projectTests(serving)
+  })
+  describe("memberships", () => {
+    membershipTests(serving)
+  })
+}
