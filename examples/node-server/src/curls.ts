@@ -8,7 +8,11 @@ const json = (body: object): string =>
   `-H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`
 
 /** Returns the commands that try every endpoint with the demo project. */
-export const curls = (url: string, { projectId, token, userId }: Demo, now: number): string => {
+export const curls = (
+  url: string,
+  { adminToken, projectId, token, userId }: Demo,
+  now: number,
+): string => {
   const project = `${url}/v2/projects/${projectId}`
   const webhooks = `${project}/integrations/webhooks`
   const authorization = `-H 'Authorization: Bearer ${token}'`
@@ -29,5 +33,8 @@ curl '${webhooks}' ${authorization}
 
 # Delete the first of them
 curl -X DELETE "${webhooks}/${firstWebhook}" ${authorization}
+
+# List the API keys, with that of an admin
+curl '${url}/v2/api-keys' -H 'Authorization: Bearer ${adminToken}'
 `
 }

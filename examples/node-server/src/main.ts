@@ -44,7 +44,7 @@ const tenureLayer = (settings: Settings) =>
     transport: nodeTransport,
     onResponse: Log.access,
     onError: Log.fault,
-  }).pipe(Layer.provide(storesOf(settings)))
+  }).pipe(Layer.provideMerge(storesOf(settings)))
 
 const storesOf = (settings: Settings) => {
   const { auditRetention, databaseUrl, deliveredRetention, failedRetention, listenUrl } = settings

@@ -100,6 +100,51 @@ const withSql = <A>(
     Effect.runPromise,
   )
 
+describe("a seed file for a database", () => {
+  const rows = `
+    SELECT id FROM seeded.projects UNION ALL
+    SELECT user_id FROM seeded.memberships UNION ALL
+    SELECT role FROM seeded.api_keys
+  `
+  const settings = async (seed: object) => {
+    await writeFile(join(folder, "whole.json"), JSON.stringify(seed))
+    return {
+      PORT: "0",
+      DATABASE_URL: database.url,
+      DATABASE_SCHEMA: "seeded",
+      SEED_FILE: join(folder, "whole.json"),
+    }
+  }
+  const valid = {
+    projects: [
+      {
+        id: "p1",
+        memberships: [{ user_id: "1001", end_date: extend }],
+        api_keys: ["of the project"],
+      },
+    ],
+  }
+
+  it("is applied as a whole or not at all", async () => {
+    const api_keys = [{ token: "of the project", role: "admin" }]
+    const refused = await start("node-server", await settings({ ...valid, api_keys })).ended
+    expect([refused.code, refused.stderr]).toEqual([
+      1,
+      expect.stringMatching(/^SEED_FILE: api_keys: 0/),
+    ])
+    expect(await withSql((query) => query(rows))).toEqual([])
+    for (let count = 0; count < 2; count++) {
+      await startServer(await settings({ ...valid, api_keys: [{ token: "other", role: "admin" }] }))
+      expect((await withSql((query) => query(rows))).map((row) => Object(row).id)).toEqual([
+        "p1",
+        "1001",
+        "client",
+        "admin",
+      ])
+    }
+  })
+})
+
 describe("a server with a database and without a seed", () => {
   it("creates no project and no API key, and prints none", async () => {
     const DATABASE_URL = database.url

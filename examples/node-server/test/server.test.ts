@@ -36,6 +36,8 @@ const seed = {
   ],
 }
 
+const admin = { token: "secret", role: "admin" }
+
 const call = (
   url: string,
   token: string,
@@ -59,9 +61,9 @@ describe("a server without settings", () => {
   it("has a demo project, and prints a working curl command for each endpoint", async () => {
     const server = await startServer()
     await server.line(/^# Delete the first of them$/)
-    await server.line(/^curl -X DELETE/)
+    await server.line(/^curl '[^']*\/v2\/api-keys'/)
     const curls = server.lines.filter((line) => line.startsWith("curl"))
-    expect(curls).toHaveLength(5)
+    expect(curls).toHaveLength(6)
     const results = []
     for (const curl of curls) {
       const { stdout } = await run("sh", ["-c", curl.replace("curl ", "curl -s ")])
@@ -73,6 +75,7 @@ describe("a server without settings", () => {
       { code: 200, method: "POST", data: { secret: expect.stringMatching(/^whsec_/) } },
       { code: 200, method: "GET", total: 1 },
       { code: 200, method: "DELETE", data: null },
+      { code: 200, method: "GET", data: [{ role: "client" }, { role: "admin", projects: "all" }] },
     ])
   })
 
@@ -102,6 +105,25 @@ describe("a seed file", () => {
     expect(await status("unknown", "p1")).toBe(401)
   })
 
+  it("gives keys their roles, within a project or for all", async () => {
+    const { url } = await startServer({
+      SEED_FILE: await seedFile({
+        projects: [
+          { id: "p1", api_keys: ["a client", { token: "an operator", role: "operator" }] },
+          { id: "p2", api_keys: ["a client"] },
+        ],
+        api_keys: [{ token: "an admin", role: "admin" }],
+      }),
+    })
+    const { body } = await call(url, "an admin", "GET", "/v2/api-keys")
+    expect(Object(body).data).toMatchObject([
+      { role: "client", projects: ["p1", "p2"] },
+      { role: "operator", projects: ["p1"] },
+      { role: "admin", projects: "all" },
+    ])
+    expect((await call(url, "an operator", "GET", "/v2/api-keys")).status).toBe(403)
+  })
+
   it("may repeat entries", async () => {
     const twice = { projects: [...seed.projects, ...seed.projects] }
     const { url } = await startServer({ SEED_FILE: await seedFile(twice) })
@@ -114,15 +136,39 @@ describe("a seed file", () => {
     ["has no projects", {}, /SEED_FILE.*projects/s],
     ["has an invalid user id", memberOf({ user_id: "x", end_date: extend }), /userId/],
     ["has an invalid end date", memberOf({ user_id: "1", end_date: "soon" }), /end date/],
-    ["has an invalid token", { projects: [{ id: "p", api_keys: ["ü"] }] }, /token/],
+    ["has an invalid token", { projects: [{ id: "p", api_keys: ["ü"] }] }, /api_keys: 0: token/],
+    ["has an unknown field", { projects: [{ id: "p", api_key: ["secret"] }] }, /0: api_key:/],
+    ["has an unknown role", keysOf({ token: "secret", role: "root" }), /api_keys: 1: role/],
+    ["has a key without a role", keysOf({ token: "secret" }), /api_keys: 1: role/],
+    ["has a key with an unknown field", keysOf({ ...admin, roles: [] }), /api_keys: 1: roles/],
+    [
+      "has a key with two roles",
+      keysOf(admin, { ...admin, role: "client" }),
+      /2: .* role is admin/,
+    ],
+    [
+      "has a key with two roles in projects",
+      { projects: [{ id: "p", api_keys: ["secret"] }], api_keys: [admin] },
+      /SEED_FILE: api_keys: 0: .* role is client/,
+    ],
+    [
+      "has an unknown field of keys in projects",
+      { projects: [{ id: "p", api_keys: [{ ...admin, tokens: 1 }] }] },
+      /projects: 0: api_keys: 0: tokens/,
+    ],
   ])("that %s stops the server with a message", async (_name, content, message) => {
     const { ended } = start("node-server", { PORT: "0", SEED_FILE: await seedFile(content) })
     const { code, stderr } = await ended
     expect(code).toBe(1)
     expect(stderr).toMatch(message)
     expect(stderr).not.toMatch(/^\s+at /m)
+    expect(stderr).not.toContain("secret")
   })
 })
+
+function keysOf(...keys: ReadonlyArray<object>) {
+  return { projects: [], api_keys: [{ token: "another", role: "admin" }, ...keys] }
+}
 
 function memberOf(membership: object) {
   return { projects: [{ id: "p1", memberships: [membership] }] }

@@ -41,5 +41,13 @@ export class Database extends Context.Service<
     readonly run: <A, E, R>(
       work: Effect.Effect<A, E, R>,
     ) => Effect.Effect<A, Exclude<E, SqlError> | StoreUnavailable, R>
+
+    /**
+     * Runs work in one transaction, as `run` does: all that the stores change in it is committed
+     * together, or nothing is.
+     */
+    readonly atomically: <A, E, R>(
+      work: Effect.Effect<A, E, R>,
+    ) => Effect.Effect<A, Exclude<E, SqlError> | StoreUnavailable, R>
   }
 >()("@tenure/postgres/Database") {}

@@ -203,13 +203,17 @@ const onClient = (settings: Setting.Output<typeof options>) =>
         Context.add(ApiKeyStore, yield* ApiKeys.make(executor)),
         Context.add(Outbox, yield* PostgresOutbox.make(executor, notifications)),
         Context.add(RateLimitStore, yield* RateLimits.make(executor)),
-        Context.add(Database, { run: executor.run }),
+        Context.add(Database, {
+          run: executor.run,
+          atomically: (work) => executor.run(client.withTransaction(work)),
+        }),
       )
     }),
   )
 
 /**
- * Makes all stores, with their own connections to the database. Fails in the same way as `layer`.
+ * Makes all stores, with their own connections to the database. Fails in the same way as `layer`. Its
+ * type is that of `memory()`, but it provides `Database` too: `Effect.serviceOption(Database)` finds it.
  *
  * @example
  * ```ts
@@ -223,7 +227,7 @@ export const postgres = (given: ConnectionOptions): Layer.Layer<Stores, Failure>
   Layer.unwrap(
     Effect.gen(function* () {
       const { url, ...settings } = yield* Setting.read(connectionOptions, given)
-      // The client itself only migrates.
+      // The client itself only migrates, and runs what is to be atomic.
       const client = PgClient.layer({
         ...(yield* DatabaseUrl.toConfig(url, "url")),
         maxConnections: 1,
