@@ -1,0 +1,56 @@
+/** Look-ups of API keys, which share statements. */
+
+import { describe, expect } from "@effect/vitest"
+import { digest } from "@tenure/core/ApiKey"
+import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
+import { Fixture } from "@tenure/testing"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import { blocked, holding, testsOn } from "./locking.ts"
+
+const schema = "finding_keys"
+const onStores = testsOn(schema)
+const { apiKey, occasion, p1, p2 } = Fixture
+
+const find = (token: string) => Effect.flatMap(ApiKeyStore, (store) => store.find(digest(token)))
+
+const together = { concurrency: "unbounded" } as const
+
+const lockedKeys = `LOCK TABLE ${schema}.api_keys IN ACCESS EXCLUSIVE MODE`
+
+describe("look-ups at the same time", () => {
+  onStores(
+    "find keys among thousands of guesses",
+    Effect.gen(function* () {
+      const store = yield* ApiKeyStore
+      const keys = [apiKey("first", p1), apiKey("second", p2)]
+      yield* Effect.forEach(keys, (key) => store.add(key, occasion))
+      const guesses = Array.from({ length: 3000 }, (_, index) => `guess ${index}`)
+      const tokens = ["first", ...guesses, "second", "first"]
+      const found = yield* Effect.forEach(tokens, find, together)
+      expect([found[0], ...found.slice(-2)]).toEqual([keys[0], keys[1], keys[0]])
+      expect(found.filter((key) => key !== undefined)).toHaveLength(3)
+    }),
+  )
+
+  onStores(
+    "are answered even if others, whose statement they share, are given up",
+    Effect.gen(function* () {
+      const key = apiKey("first", p1)
+      yield* (yield* ApiKeyStore).add(key, occasion)
+      const found = yield* holding(
+        lockedKeys,
+        Effect.gen(function* () {
+          const givenUp = yield* Effect.forkChild(
+            Effect.forEach(["first", "guess"], find, together),
+          )
+          const waiting = yield* Effect.forkDetach(find("first"))
+          yield* blocked
+          yield* Fiber.interrupt(givenUp)
+          return waiting
+        }),
+      )
+      expect(yield* Fiber.join(found)).toEqual(key)
+    }),
+  )
+})
