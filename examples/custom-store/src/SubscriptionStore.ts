@@ -24,6 +24,7 @@ import {
   type Import,
   MembershipStore,
 } from "@tenure/core/MembershipStore"
+import { IdempotencyInProgress } from "@tenure/core/Once"
 import { Outbox } from "@tenure/core/Outbox"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import { Reason } from "@tenure/core/Reason"
@@ -81,7 +82,7 @@ const make = Effect.gen(function* () {
   const outbox = yield* Outbox
   // The store of `@tenure/postgres`. It keeps the projects that webhooks and keys belong to, and its
   // ping checks the database that also holds the host's tables.
-  const { createProject, findProject, history, listProjects, ping } = yield* MembershipStore
+  const { createProject, findProject, history, listProjects, ping, recall } = yield* MembershipStore
 
   /** Runs statements in one transaction, or in the host's transaction if one is open. */
   const inOneStep = <A, E, R>(work: Effect.Effect<A, E, R>) =>
@@ -121,9 +122,28 @@ const make = Effect.gen(function* () {
     })}`
   })
 
+  /**
+   * Stores the event of a change and its deliveries, and the idempotency key, if the change has one.
+   *
+   * @param answer - what the change returns if it is repeated with its key
+   */
+  const publish = Effect.fnUntraced(function* ({ event, once }: Change, answer = "") {
+    const replayed = yield* outbox.publish(event, once && { ...once, answer })
+    // Somebody else has stored the key in the meantime.
+    if (replayed !== undefined) return yield* new IdempotencyInProgress()
+  })
+
+  /** Makes a change, whose locks are held, unless it was made before. */
+  const unlessMade = Effect.fnUntraced(function* <A, E, R>(
+    { once }: Change,
+    work: Effect.Effect<A, E, R>,
+  ) {
+    return (once && (yield* recall(once))) ?? (yield* work)
+  })
+
   /** Stores the audit row of a change, its event, and the deliveries of the event. */
-  const record = (change: Change, audited: Audited) =>
-    Effect.andThen(audit(change, audited), outbox.publish(change.event))
+  const record = (change: Change, audited: Audited, answer?: string) =>
+    Effect.andThen(audit(change, audited), publish(change, answer))
 
   /** Sets the end date of a subscription, which may be new, and stores the audit row. */
   const set = Effect.fnUntraced(function* (
@@ -151,18 +171,38 @@ const make = Effect.gen(function* () {
     const missing = new MembershipNotFound({ projectId, userId })
     const step = Effect.gen(function* () {
       const from = yield* lockSubscription(projectId, userId)
-      if (from === undefined) return yield* missing
-      yield* apply(from)
-      const action = to === undefined ? "ended" : "extended"
-      // A subscription is not a membership until its account is a project.
-      yield* Effect.catchTag(
-        record(change, { action, userId, from, to }),
-        "ProjectNotFound",
-        () => missing,
-      )
+      const work = Effect.gen(function* () {
+        if (from === undefined) return yield* missing
+        yield* apply(from)
+        const action = to === undefined ? "ended" : "extended"
+        // A subscription is not a membership until its account is a project.
+        yield* Effect.catchTag(
+          record(change, { action, userId, from, to }),
+          "ProjectNotFound",
+          () => missing,
+        )
+      })
+      return yield* unlessMade(change, work)
     })
     return inOneStep(step)
   }
+
+  /** Sets the end dates of all subscriptions, or of those that end earlier. Returns their number. */
+  const extendAll = Effect.fnUntraced(function* (change: BulkExtension) {
+    const { endDate, mode, projectId } = change
+    const [row] = yield* sql<{ readonly total: number }>`
+      WITH extended AS (
+        UPDATE subscriptions SET paid_until = ${toDate(endDate)}
+        WHERE account = ${projectId} AND (${mode === "set"} OR paid_until < ${toDate(endDate)})
+        RETURNING 1
+      )
+      SELECT count(*)::integer AS total FROM extended
+    `
+    const total = row?.total ?? 0
+    const audited = { action: "bulk_extended", userId: undefined, from: undefined } as const
+    yield* record(change, { ...audited, to: endDate }, String(total))
+    return total
+  })
 
   /** Fails with `ProjectNotFound` if there are no rows because the account does not exist. */
   const orMissing = Effect.fnUntraced(function* <Row>(
@@ -208,14 +248,16 @@ const make = Effect.gen(function* () {
 
     grant: Effect.fnUntraced(function* (change: Grant) {
       yield* lockAccount(change.projectId)
-      yield* set(change, change, "granted")
-      yield* outbox.publish(change.event)
+      const granted = Effect.andThen(set(change, change, "granted"), publish(change))
+      return yield* unlessMade(change, granted)
     }, inOneStep),
 
     import: Effect.fnUntraced(function* (change: Import) {
       yield* lockAccount(change.projectId)
-      for (const one of change.memberships) yield* set(change, one, "imported")
-      yield* outbox.publish(change.event)
+      const imported = Effect.forEach(change.memberships, (one) => set(change, one, "imported"), {
+        discard: true,
+      })
+      return yield* unlessMade(change, Effect.andThen(imported, publish(change)))
     }, inOneStep),
 
     extend: (change) => {
@@ -231,24 +273,11 @@ const make = Effect.gen(function* () {
       })
     },
 
+    recall,
+
     extendAll: Effect.fnUntraced(function* (change: BulkExtension) {
-      const { endDate, mode, projectId } = change
-      yield* lockAccount(projectId)
-      const [row] = yield* sql<{ readonly total: number }>`
-        WITH extended AS (
-          UPDATE subscriptions SET paid_until = ${toDate(endDate)}
-          WHERE account = ${projectId} AND (${mode === "set"} OR paid_until < ${toDate(endDate)})
-          RETURNING 1
-        )
-        SELECT count(*)::integer AS total FROM extended
-      `
-      yield* record(change, {
-        action: "bulk_extended",
-        userId: undefined,
-        from: undefined,
-        to: endDate,
-      })
-      return row?.total ?? 0
+      yield* lockAccount(change.projectId)
+      return yield* unlessMade(change, extendAll(change))
     }, inOneStep),
 
     count: Effect.fnUntraced(function* (projectId, endDate) {

@@ -4,6 +4,7 @@ import { PgClient } from "@effect/sql-pg"
 import { expect, it } from "@effect/vitest"
 import type { EndDateConflict, MembershipNotFound } from "@tenure/core/Membership"
 import { MembershipStore } from "@tenure/core/MembershipStore"
+import type { Conflict } from "@tenure/core/Once"
 import type { ProjectNotFound } from "@tenure/core/Project"
 import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import type { Stores } from "@tenure/core/Tenure"
@@ -77,7 +78,7 @@ const everything = Effect.gen(function* () {
 
 type Change = Effect.Effect<
   unknown,
-  MembershipNotFound | EndDateConflict | ProjectNotFound | StoreUnavailable
+  Conflict | EndDateConflict | MembershipNotFound | ProjectNotFound | StoreUnavailable
 >
 
 const changesOf = (store: MembershipStore["Service"]): ReadonlyArray<Change> => [

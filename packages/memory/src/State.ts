@@ -9,6 +9,7 @@ import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import { type StoredWebhook, WebhookDisabled, WebhookNotFound } from "@tenure/core/Webhook"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
+import * as Answers from "./Answers.ts"
 import * as Ring from "./collections/Ring.ts"
 import * as Deliveries from "./deliveries/Deliveries.ts"
 import * as Job from "./deliveries/Job.ts"
@@ -21,6 +22,8 @@ export interface State {
   readonly otherHistory: Ring.Ring<AuditRow>
   readonly deliveries: Deliveries.Deliveries
   readonly events: Ring.Ring<Event>
+  /** The answers to requests with an idempotency key. */
+  readonly answers: Answers.Answers
   /** Open when there may be deliveries to claim. */
   readonly changed: Latch.Latch
   /** How many rows of each project's audit trail are kept. */
@@ -33,11 +36,12 @@ export interface State {
  * @param history - how many rows of each project's audit trail are kept, and how many events and
  *   deliveries that have ended, over all projects
  */
-export const make = (history: number): State => ({
+export const make = (history: number, answers: Answers.Bounds): State => ({
   projects: new Map(),
   otherHistory: Ring.make(history),
   deliveries: Deliveries.make(history),
   events: Ring.make(history),
+  answers: Answers.make(answers),
   changed: Latch.makeUnsafe(),
   history,
 })

@@ -33,6 +33,10 @@ export const options = Setting.struct({
    * sampled buckets is dropped. Default: `100000`.
    */
   maxBuckets: Setting.withDefault(Setting.count(), 100_000),
+  /** How many idempotency keys of each API key are kept. At the limit, old ones are dropped. Default: `10000`. */
+  maxIdempotencyKeys: Setting.withDefault(Setting.count(), 10_000),
+  /** How long to keep idempotency keys, up to twice as long. Default: `"24 hours"`. */
+  idempotencyRetention: Setting.withDefault(Setting.millis(), "24 hours"),
 })
 
 /** The options as a host passes them. */
@@ -53,8 +57,12 @@ export interface Options extends Setting.Input<typeof options> {}
 export const memory = (given: Options = {}): Layer.Layer<Stores, InvalidInput> =>
   Layer.effectContext(
     Effect.gen(function* () {
-      const { history, maxBuckets } = yield* Setting.read(options, given)
-      const state = State.make(history)
+      const settings = yield* Setting.read(options, given)
+      const { history, idempotencyRetention, maxBuckets, maxIdempotencyKeys } = settings
+      const state = State.make(history, {
+        perOwner: maxIdempotencyKeys,
+        millis: idempotencyRetention,
+      })
       return Context.make(MembershipStore, Memberships.make(state)).pipe(
         Context.add(WebhookStore, Webhooks.make(state)),
         Context.add(ApiKeyStore, ApiKeys.make(state)),

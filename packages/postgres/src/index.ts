@@ -19,6 +19,7 @@ import { type DatabaseUnusable, fromSqlError } from "./connection/DatabaseUnusab
 import * as DatabaseUrl from "./connection/DatabaseUrl.ts"
 import * as Executor from "./connection/Executor.ts"
 import { Database } from "./Database.ts"
+import * as Answers from "./idempotency/Answers.ts"
 import * as ApiKeys from "./keys/apiKeyStore.ts"
 import * as RateLimits from "./limits/rateLimitStore.ts"
 import * as Memberships from "./memberships/membershipStore.ts"
@@ -198,10 +199,12 @@ const onClient = (settings: Setting.Output<typeof options>) =>
           : yield* DatabaseUrl.toConfig(settings.listenUrl, "listenUrl")
       const listener = Notifications.listener(executor, apart)
       const notifications = yield* Notifications.make(executor, listener)
-      return Context.make(MembershipStore, yield* Memberships.make(executor, notifications)).pipe(
-        Context.add(WebhookStore, Webhooks.make(executor, notifications)),
+      const answers = Answers.make(executor)
+      const memberships = yield* Memberships.make(executor, notifications, answers)
+      return Context.make(MembershipStore, memberships).pipe(
+        Context.add(WebhookStore, Webhooks.make(executor, notifications, answers)),
         Context.add(ApiKeyStore, yield* ApiKeys.make(executor)),
-        Context.add(Outbox, yield* PostgresOutbox.make(executor, notifications)),
+        Context.add(Outbox, yield* PostgresOutbox.make(executor, notifications, answers)),
         Context.add(RateLimitStore, yield* RateLimits.make(executor)),
         Context.add(Database, {
           run: executor.run,

@@ -26,6 +26,7 @@ const tables = [
   "memberships",
   "projects",
   "buckets",
+  "answers",
 ]
 
 /** Runs statements on a new connection. */

@@ -144,7 +144,7 @@ const run = Effect.fnUntraced(function* (operation: Operation) {
     case "ExtendAll":
     case "ExtendShorter": {
       const mode = operation._tag === "ExtendAll" ? "set" : "neverShorten"
-      return yield* store.extendAll({ ...change(p1), endDate: operation.endDate, mode })
+      return Number(yield* store.extendAll({ ...change(p1), endDate: operation.endDate, mode }))
     }
   }
 })

@@ -6,6 +6,7 @@ import { ApiKeyId } from "./ApiKeyId.ts"
 import * as Argument from "./Argument.ts"
 import * as Identifier from "./Identifier.ts"
 import type { InvalidInput } from "./InvalidInput.ts"
+import type { Once } from "./Once.ts"
 import { owned } from "./Own.ts"
 
 /** The origin of a change, as the audit trail keeps it. */
@@ -22,6 +23,8 @@ export interface Occasion {
   readonly origin: Origin
   /** When it happens, in milliseconds since the epoch. */
   readonly at: number
+  /** The idempotency key, if the change has one. */
+  readonly once?: Once | undefined
 }
 
 /** The origin of a change, as hosts pass it. Ids have 1 to 255 characters and no control characters. */

@@ -1,6 +1,7 @@
 /** Every error that a client can meet: one table of status, error code, messages and headers. */
 
 import type { InvalidInput } from "../base/InvalidInput.ts"
+import type { IdempotencyInProgress, IdempotencyMismatch } from "../base/Once.ts"
 import type { ProjectNotFound } from "../base/Project.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import type { ApiKeyNotFound } from "../keys/ApiKey.ts"
@@ -33,6 +34,8 @@ export type ApiError =
   /** A client that waits `retryAfter` seconds is admitted. */
   | { readonly _tag: "RateLimited"; readonly retryAfter: number }
   | { readonly _tag: "InternalError" }
+  | Pick<IdempotencyMismatch, "_tag">
+  | Pick<IdempotencyInProgress, "_tag">
   | InvalidEndDate
   | EndDateNotInFuture
   | InvalidInput
@@ -132,6 +135,11 @@ export const table = {
     messages: ["The membership has another end date than expected_end_date."],
     details: ({ currentEndDate }) => ({ current_end_date: format(currentEndDate) }),
   },
+  IdempotencyInProgress: {
+    status: 409,
+    code: "IDEMPOTENCY_IN_PROGRESS",
+    messages: ["The first request with this idempotency key has not ended yet."],
+  },
   PayloadTooLarge: {
     status: 413,
     code: "PAYLOAD_TOO_LARGE",
@@ -152,6 +160,11 @@ export const table = {
     messages: ["extend must be a future timestamp"],
   },
   InvalidInput: { status: 422, code: "VALIDATION_ERROR", messages: ownMessage },
+  IdempotencyMismatch: {
+    status: 422,
+    code: "IDEMPOTENCY_MISMATCH",
+    messages: ["The idempotency key was used for another request."],
+  },
   InvalidWebhookUrl: { status: 422, code: "VALIDATION_ERROR", messages: ownMessage },
   WebhookLimitReached: { status: 422, code: "VALIDATION_ERROR", messages: ownMessage },
   RateLimited: {

@@ -30,6 +30,8 @@ export interface Success {
   readonly next?: string | null
   readonly message: string
   readonly data: object | null
+  /** Whether the request was answered before, and therefore has changed nothing. */
+  readonly isReplay?: boolean
 }
 
 /** A result that is sent as it is, without an envelope. */
@@ -99,6 +101,8 @@ const headersOf = ({ limit, remaining, reset }: Report) => ({
   "X-RateLimit-Reset": String(reset),
 })
 
+const replayHeader = { "Idempotent-Replayed": "true" }
+
 /** Makes the response to a request. */
 export const respond = (subject: Subject, report: Report, outcome: Outcome<Reply>): ApiResponse => {
   const headers = headersOf(report)
@@ -107,7 +111,11 @@ export const respond = (subject: Subject, report: Report, outcome: Outcome<Reply
     if (isVerbatim(success)) {
       return { status: 200, headers: { ...headers, ...success.headers }, body: success.body }
     }
-    return { status: 200, headers, body: successBody(subject, success) }
+    return {
+      status: 200,
+      headers: success.isReplay === true ? { ...headers, ...replayHeader } : headers,
+      body: successBody(subject, success),
+    }
   }
   const failure = ApiError.describe(outcome.failure)
   return {

@@ -24,6 +24,7 @@ import * as Authentication from "./Authentication.ts"
 import * as ClientAddress from "./ClientAddress.ts"
 import * as DocsOperations from "./DocsOperations.ts"
 import * as Envelope from "./Envelope.ts"
+import * as Idempotency from "./Idempotency.ts"
 import * as MembershipOperations from "./MembershipOperations.ts"
 import * as MissingProject from "./MissingProject.ts"
 import type { Operations } from "./Operation.ts"
@@ -182,7 +183,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
           requestId,
           MissingProject.told(
             routed.success,
-            operations[routed.success.operation](routed.success),
+            Idempotency.perform(routed.success, operations[routed.success.operation]),
             findProject,
           ),
         )

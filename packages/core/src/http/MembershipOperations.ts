@@ -47,7 +47,10 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       const endDate = yield* endDateOf(body)
       const options = yield* Effect.fromResult(ChangeBody.extension(body))
       const { endDate: newEndDate } = yield* Effect.catchTag(
-        memberships.extend({ projectId, userId, endDate, ...options }, originOf(call)),
+        memberships.extend(
+          { projectId, userId, endDate, ...options, idempotencyKey: call.once },
+          originOf(call),
+        ),
         "InvalidInput",
         // An invalid user id cannot belong to a member.
         () => membershipNotFound,
@@ -64,7 +67,10 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       const body = yield* bodyOf(call, maxBodyBytes)
       const endDate = yield* endDateOf(body)
       const options = yield* Effect.fromResult(ChangeBody.bulkExtension(body))
-      const bulk = yield* memberships.extendAll({ projectId, endDate, ...options }, originOf(call))
+      const bulk = yield* memberships.extendAll(
+        { projectId, endDate, ...options, idempotencyKey: call.once },
+        originOf(call),
+      )
       return {
         total: bulk.total,
         message: options.dryRun === true ? dryRun : "All memberships of the project were extended.",

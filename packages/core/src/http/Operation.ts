@@ -1,6 +1,7 @@
 /** What the operations share: the call that each performs, and reading its parts. */
 
 import * as Effect from "effect/Effect"
+import type { Once } from "../base/Once.ts"
 import type { Origin } from "../base/Origin.ts"
 import { ProjectId } from "../base/Project.ts"
 import type { Principal } from "../keys/Identity.ts"
@@ -16,6 +17,8 @@ export interface Call<Name extends Route.Parameter = Route.Parameter> {
   readonly requestId: string
   readonly principal: Principal
   readonly params: Route.Params<Name>
+  /** The idempotency key of the request, which every operation that changes something passes on. */
+  readonly once?: Once | undefined
 }
 
 /** How operations are performed. A call has the parameters that the operation's path has. */

@@ -32,14 +32,17 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       const projectId = yield* projectOf(call)
       const body = yield* bodyOf(call, maxBodyBytes)
       const url = yield* Effect.fromResult(WebhookUrl.decodeText(own(body, "url")))
-      const webhook = yield* webhooks.create({ projectId, url }, originOf(call))
+      const webhook = yield* webhooks.create(
+        { projectId, url, idempotencyKey: call.once },
+        originOf(call),
+      )
       return { message: "The webhook was created.", data: dataOf(webhook) }
     }),
 
     "webhooks.delete": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
       const webhookId = yield* idOf(call.params.webhook_id)
-      yield* webhooks.delete({ projectId, webhookId }, originOf(call))
+      yield* webhooks.delete({ projectId, webhookId, idempotencyKey: call.once }, originOf(call))
       return { message: "The webhook was deleted.", data: null }
     }),
   } satisfies OperationsOn<"webhooks">

@@ -82,9 +82,9 @@ const invalidJson = Result.fail(
 const invalidInput = Result.fail(
   new InvalidEndDate({ message: `The end date must be ${Instant.expected}` }),
 )
-const notInFuture = Result.fail(
-  new EndDateNotInFuture({ message: "The end date must be in the future" }),
-)
+/** The error of an end date that is not in the future. */
+export const notInFuture = new EndDateNotInFuture({ message: "The end date must be in the future" })
+const past = Result.fail(notInFuture)
 
 /** Decodes an end date as `parse` does, or fails with `InvalidEndDate`. */
 export const decode = (json: unknown): Result.Result<EndDate, InvalidEndDate> => {
@@ -118,7 +118,7 @@ export const futureFromInput = (
   now: number,
 ): Result.Result<EndDate, InvalidEndDate | EndDateNotInFuture> => {
   const endDate = fromInput(input)
-  return Result.isFailure(endDate) || endDate.success > now ? endDate : notInFuture
+  return Result.isFailure(endDate) || endDate.success > now ? endDate : past
 }
 
 /** Formats an end date as `YYYY-MM-DDTHH:mm:ss.sssZ`. */

@@ -2,6 +2,7 @@
 
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
+import type { Conflict, IdempotencyMismatch, Once, Replayed } from "../base/Once.ts"
 import type { Occasion } from "../base/Origin.ts"
 import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
@@ -72,6 +73,12 @@ export interface Ending extends Change {
  * webhook of the project are stored together or not at all. Repeating a change sets the same end
  * dates again, and adds another audit row and another event.
  *
+ * A change with an idempotency key stores the key in the same step. If there is one already, nothing is
+ * changed: the change returns `Replayed`, with the total of a bulk extension as its answer, or fails
+ * with `IdempotencyMismatch` if the key came with another fingerprint. A change that fails keeps no key.
+ * One that waits too long for another with its key fails with `IdempotencyInProgress`. Keys are kept for
+ * 24 hours or longer.
+ *
  * As with every port, an operation fails with `StoreUnavailable` within a few seconds if the storage
  * does not answer.
  */
@@ -107,13 +114,17 @@ export class MembershipStore extends Context.Service<
     }) => Effect.Effect<ReadonlyArray<ProjectSummary>, StoreUnavailable>
 
     /** Creates a membership, or sets the end date of an existing one. */
-    readonly grant: (change: Grant) => Effect.Effect<void, ProjectNotFound | StoreUnavailable>
+    readonly grant: (
+      change: Grant,
+    ) => Effect.Effect<Replayed | void, ProjectNotFound | Conflict | StoreUnavailable>
 
     /**
      * Creates memberships, and sets the end dates of existing ones: all of them in one step, or none.
      * Each has an audit row of its own. The event is one for all of them.
      */
-    readonly import: (change: Import) => Effect.Effect<void, ProjectNotFound | StoreUnavailable>
+    readonly import: (
+      change: Import,
+    ) => Effect.Effect<Replayed | void, ProjectNotFound | Conflict | StoreUnavailable>
 
     /**
      * Sets the end date of a membership, which may have expired. Fails with `EndDateConflict` if it has
@@ -121,12 +132,15 @@ export class MembershipStore extends Context.Service<
      */
     readonly extend: (
       change: Extension,
-    ) => Effect.Effect<void, MembershipNotFound | EndDateConflict | StoreUnavailable>
+    ) => Effect.Effect<
+      Replayed | void,
+      MembershipNotFound | EndDateConflict | Conflict | StoreUnavailable
+    >
 
     /** Sets the end date of all memberships of a project. Returns the number that were set. */
     readonly extendAll: (
       change: BulkExtension,
-    ) => Effect.Effect<number, ProjectNotFound | StoreUnavailable>
+    ) => Effect.Effect<number | Replayed, ProjectNotFound | Conflict | StoreUnavailable>
 
     /** Counts the memberships of a project, without a lock. */
     readonly count: (
@@ -135,7 +149,14 @@ export class MembershipStore extends Context.Service<
     ) => Effect.Effect<Counts, ProjectNotFound | StoreUnavailable>
 
     /** Removes a membership. */
-    readonly end: (change: Ending) => Effect.Effect<void, MembershipNotFound | StoreUnavailable>
+    readonly end: (
+      change: Ending,
+    ) => Effect.Effect<Replayed | void, MembershipNotFound | Conflict | StoreUnavailable>
+
+    /** Returns what a change with this idempotency key would return; `undefined` if there was none. */
+    readonly recall: (
+      once: Once,
+    ) => Effect.Effect<Replayed | undefined, IdempotencyMismatch | StoreUnavailable>
 
     /** Returns a membership with its current end date. */
     readonly find: (

@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Argument from "../base/Argument.ts"
 import type { InvalidInput } from "../base/InvalidInput.ts"
+import * as Once from "../base/Once.ts"
 import * as Origin from "../base/Origin.ts"
 import { owned } from "../base/Own.ts"
 import { ProjectId, type ProjectNotFound } from "../base/Project.ts"
@@ -38,14 +39,19 @@ export interface Member {
   readonly userId: string
 }
 
-/** Why something is changed. */
-export interface Reasoned {
-  /** 1 to 500 characters, which the audit trail and the event of the change keep. */
+/** What every change of memberships takes. */
+export interface Changing {
+  /** Why: 1 to 500 characters, which the audit trail and the event of the change keep. */
   readonly reason?: string | undefined
+  /**
+   * Makes the change once, however often the call is repeated within 24 hours: 1 to 255 visible
+   * characters of ASCII. Each `keyId` of an origin has idempotency keys of its own.
+   */
+  readonly idempotencyKey?: Once.Input | undefined
 }
 
 /** How something is extended. */
-export interface Extending extends Reasoned {
+export interface Extending extends Changing {
   /** The new end date, in the future. */
   readonly endDate: EndDate.Input
   /**
@@ -81,12 +87,15 @@ export interface BulkExtended {
 
 type Failure = InvalidInput | StoreUnavailable
 
+type ChangeFailure = Failure | Once.Conflict
+
 /**
  * Grants, imports, extends, ends and finds memberships. Every method fails with `InvalidInput` if an argument
  * is invalid and with `StoreUnavailable` if the store does not answer.
  *
  * The methods that change memberships take a reason, and an origin: who asked for the change and in
- * which request. The audit trail keeps both.
+ * which request. The audit trail keeps both. They fail with `IdempotencyMismatch` if the idempotency key
+ * was used for another call, and with `IdempotencyInProgress` if the first call with it takes too long.
  *
  * @example
  * ```ts
@@ -136,9 +145,9 @@ export class Memberships extends Context.Service<
      * Fails with `InvalidEndDate` or `ProjectNotFound`.
      */
     readonly grant: (
-      membership: Member & Reasoned & { readonly endDate: EndDate.Input },
+      membership: Member & Changing & { readonly endDate: EndDate.Input },
       origin?: Origin.Input,
-    ) => Effect.Effect<Membership, Failure | EndDate.InvalidEndDate | ProjectNotFound>
+    ) => Effect.Effect<Membership, ChangeFailure | EndDate.InvalidEndDate | ProjectNotFound>
 
     /**
      * Creates up to 10,000 memberships of different users, or sets the end dates of those that exist:
@@ -146,12 +155,12 @@ export class Memberships extends Context.Service<
      * Fails with `ProjectNotFound`.
      */
     readonly import: (
-      project: Reasoned & {
+      project: Changing & {
         readonly projectId: string
         readonly memberships: ReadonlyArray<Import.Input>
       },
       origin?: Origin.Input,
-    ) => Effect.Effect<void, Failure | ProjectNotFound>
+    ) => Effect.Effect<void, ChangeFailure | ProjectNotFound>
 
     /**
      * Sets the end date of a membership, which may have expired, to a future date. Fails with
@@ -165,7 +174,7 @@ export class Memberships extends Context.Service<
       origin?: Origin.Input,
     ) => Effect.Effect<
       Membership,
-      | Failure
+      | ChangeFailure
       | EndDate.InvalidEndDate
       | EndDate.EndDateNotInFuture
       | MembershipNotFound
@@ -182,14 +191,14 @@ export class Memberships extends Context.Service<
       origin?: Origin.Input,
     ) => Effect.Effect<
       BulkExtended,
-      Failure | EndDate.InvalidEndDate | EndDate.EndDateNotInFuture | ProjectNotFound
+      ChangeFailure | EndDate.InvalidEndDate | EndDate.EndDateNotInFuture | ProjectNotFound
     >
 
     /** Removes a membership. Fails with `MembershipNotFound`. */
     readonly end: (
-      member: Member & Reasoned,
+      member: Member & Changing,
       origin?: Origin.Input,
-    ) => Effect.Effect<void, Failure | MembershipNotFound>
+    ) => Effect.Effect<void, ChangeFailure | MembershipNotFound>
 
     /** Returns a membership. Fails with `MembershipNotFound`. */
     readonly find: (
@@ -241,7 +250,7 @@ const current = (membership: Membership, at: number): CurrentMembership => ({
 
 const absent = Effect.succeed(undefined)
 
-const reasonOf = ({ reason }: Reasoned): Effect.Effect<Reason | undefined, InvalidInput> =>
+const reasonOf = ({ reason }: Changing): Effect.Effect<Reason | undefined, InvalidInput> =>
   reason === undefined ? absent : Argument.decode("reason", Reason, reason)
 
 const expectedOf = (
@@ -257,6 +266,31 @@ const isDryRun = ({ dryRun = false }: Extending): Effect.Effect<boolean, Invalid
 /** What a bulk extension would answer. */
 const foresee = (mode: Settings["bulk"], { earlier, later, total }: Counts) =>
   mode === "set" ? { total, wouldShorten: later } : { total: earlier, wouldShorten: 0 }
+/** Reads the idempotency key of a call, whose arguments the other parameters have. */
+const onceOf = (
+  { idempotencyKey }: Changing,
+  { origin, projectId, reason }: Omit<Change, "event">,
+  type: Event.EventType,
+  data: unknown,
+  expected?: unknown,
+): Effect.Effect<Once.Once | undefined, InvalidInput> =>
+  idempotencyKey === undefined
+    ? absent
+    : Once.fromInput(idempotencyKey, origin.keyId, type, projectId, data, reason, expected)
+
+/**
+ * Reads the end date of an extension. Unless it is a dry run, with an idempotency key it may have passed, because the
+ * extension may have been made before.
+ */
+const dateOf = (
+  { dryRun, endDate, idempotencyKey }: Extending,
+  at: number,
+): Effect.Effect<EndDate.EndDate, EndDate.InvalidEndDate | EndDate.EndDateNotInFuture> =>
+  Effect.fromResult(
+    idempotencyKey === undefined || dryRun === true
+      ? EndDate.futureFromInput(endDate, at)
+      : EndDate.fromInput(endDate),
+  )
 
 const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
   const hooks = yield* Hooks
@@ -282,6 +316,21 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       data: { project_id: projectId, ...data, request_id: origin.requestId ?? null, reason },
     }),
   })
+
+  /** Makes an extension. If its date has passed, it may only have been made before. */
+  const extendBy = <A, E>(
+    { at, endDate, once }: Change & { readonly endDate: EndDate.EndDate },
+    extend: Effect.Effect<A, E>,
+  ) =>
+    once === undefined || endDate > at
+      ? extend
+      : Effect.flatMap(store.recall(once), (known) =>
+          known === undefined ? Effect.fail(EndDate.notInFuture) : Effect.succeed(known),
+        )
+
+  /** Tells the host of a change, or the caller that it was made before. */
+  const announce = ({ event, once }: Change, result: unknown): Effect.Effect<void> =>
+    Once.isReplayed(result) ? Effect.sync(() => once?.onReplay?.()) : hooks.event(event)
 
   return Memberships.of({
     createProject: Effect.fnUntraced(function* (projectId, origin) {
@@ -311,9 +360,10 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       const data = { user_id: userId, new_end_date: EndDate.format(endDate) }
       const reason = yield* reasonOf(membership)
       const origin = yield* Origin.fromInput(originInput)
-      const changed = change({ projectId, origin, reason, at }, Event.types.granted, data)
-      yield* store.grant({ ...changed, userId, endDate })
-      yield* hooks.event(changed.event)
+      const asked = { projectId, origin, reason, at }
+      const once = yield* onceOf(membership, asked, Event.types.granted, data)
+      const changed = { ...change(asked, Event.types.granted, data), userId, endDate, once }
+      yield* announce(changed, yield* store.grant(changed))
       return { projectId, userId, endDate }
     }),
 
@@ -325,15 +375,16 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       const reason = yield* reasonOf(project)
       const origin = yield* Origin.fromInput(originInput)
       const data = { total: memberships.length }
-      const changed = change({ projectId, origin, reason, at }, Event.types.imported, data)
-      yield* store.import({ ...changed, memberships })
-      yield* hooks.event(changed.event)
+      const asked = { projectId, origin, reason, at }
+      const once = yield* onceOf(project, asked, Event.types.imported, memberships)
+      const changed = { ...change(asked, Event.types.imported, data), memberships, once }
+      yield* announce(changed, yield* store.import(changed))
     }),
 
     extend: Effect.fnUntraced(function* (input, originInput = Origin.host) {
       const membership = owned(input)
       const at = yield* Clock.currentTimeMillis
-      const endDate = yield* Effect.fromResult(EndDate.futureFromInput(membership.endDate, at))
+      const endDate = yield* dateOf(membership, at)
       const projectId = yield* Argument.projectId(membership.projectId)
       const userId = yield* Argument.decode("userId", UserId, membership.userId)
       const expectedEndDate = yield* expectedOf(membership.expectedEndDate)
@@ -344,16 +395,23 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
         return conflict === undefined ? { projectId, userId, endDate } : yield* conflict
       }
       const data = { user_id: userId, new_end_date: EndDate.format(endDate) }
-      const changed = change({ projectId, origin, reason, at }, Event.types.extended, data)
-      yield* store.extend({ ...changed, userId, endDate, expectedEndDate })
-      yield* hooks.event(changed.event)
+      const asked = { projectId, origin, reason, at }
+      const once = yield* onceOf(membership, asked, Event.types.extended, data, expectedEndDate)
+      const changed = {
+        ...change(asked, Event.types.extended, data),
+        userId,
+        endDate,
+        expectedEndDate,
+        once,
+      }
+      yield* announce(changed, yield* extendBy(changed, store.extend(changed)))
       return { projectId, userId, endDate }
     }),
 
     extendAll: Effect.fnUntraced(function* (input, originInput = Origin.host) {
       const project = owned(input)
       const at = yield* Clock.currentTimeMillis
-      const endDate = yield* Effect.fromResult(EndDate.futureFromInput(project.endDate, at))
+      const endDate = yield* dateOf(project, at)
       const projectId = yield* Argument.projectId(project.projectId)
       const reason = yield* reasonOf(project)
       const origin = yield* Origin.fromInput(originInput)
@@ -361,10 +419,17 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
         return { endDate, ...foresee(bulk, yield* store.count(projectId, endDate)) }
       }
       const data = { new_end_date: EndDate.format(endDate) }
-      const changed = change({ projectId, origin, reason, at }, Event.types.bulkExtended, data)
-      const total = yield* store.extendAll({ ...changed, endDate, mode: bulk })
-      yield* hooks.event(changed.event)
-      return { endDate, total }
+      const asked = { projectId, origin, reason, at }
+      const once = yield* onceOf(project, asked, Event.types.bulkExtended, data)
+      const changed = {
+        ...change(asked, Event.types.bulkExtended, data),
+        endDate,
+        mode: bulk,
+        once,
+      }
+      const result = yield* extendBy(changed, store.extendAll(changed))
+      yield* announce(changed, result)
+      return { endDate, total: typeof result === "number" ? result : Number(result.answer) }
     }),
 
     end: Effect.fnUntraced(function* (input, originInput = Origin.host) {
@@ -374,11 +439,11 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       const userId = yield* Argument.decode("userId", UserId, member.userId)
       const reason = yield* reasonOf(member)
       const origin = yield* Origin.fromInput(originInput)
-      const changed = change({ projectId, origin, reason, at }, Event.types.ended, {
-        user_id: userId,
-      })
-      yield* store.end({ ...changed, userId })
-      yield* hooks.event(changed.event)
+      const data = { user_id: userId }
+      const asked = { projectId, origin, reason, at }
+      const once = yield* onceOf(member, asked, Event.types.ended, data)
+      const changed = { ...change(asked, Event.types.ended, data), userId, once }
+      yield* announce(changed, yield* store.end(changed))
     }),
 
     find: Effect.fnUntraced(function* (input) {

@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Argument from "../base/Argument.ts"
 import { InvalidInput } from "../base/InvalidInput.ts"
+import * as Once from "../base/Once.ts"
 import { owned } from "../base/Own.ts"
 import type { ProjectNotFound } from "../base/Project.ts"
 import * as Setting from "../base/Setting.ts"
@@ -37,6 +38,11 @@ export interface Publication {
   readonly type: string
   /** A value that can be written as JSON, no longer than the option `maxEventBytes` allows. */
   readonly data: unknown
+  /**
+   * Publishes the event once, however often the call is repeated within 24 hours: 1 to 255 visible
+   * characters of ASCII.
+   */
+  readonly idempotencyKey?: Once.Input | undefined
 }
 
 /** The ids of an event, as a host has them. */
@@ -122,11 +128,15 @@ export class Events extends Context.Service<
   {
     /**
      * Publishes an event. Returns its id, which receivers get as `webhook-id`. Fails with
-     * `ProjectNotFound`.
+     * `ProjectNotFound`, and if it has an idempotency key with `IdempotencyMismatch` or
+     * `IdempotencyInProgress`.
      */
     readonly publish: (
       publication: Publication,
-    ) => Effect.Effect<Event.EventId, InvalidInput | ProjectNotFound | StoreUnavailable>
+    ) => Effect.Effect<
+      Event.EventId,
+      InvalidInput | ProjectNotFound | Once.Conflict | StoreUnavailable
+    >
 
     /**
      * Returns an event of the host or of Tenure, and its deliveries with every attempt, also those to
@@ -149,12 +159,20 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   return Events.of({
     publish: Effect.fnUntraced(function* (publication) {
       const at = yield* Clock.currentTimeMillis
-      const { data, ...named } = owned(publication)
+      const { data, idempotencyKey, ...named } = owned(publication)
       const projectId = yield* Argument.projectId(named.projectId)
       const type = yield* decodeType(named.type)
       const id = Event.freshId(crypto, at)
       const event = yield* makeEvent({ id, projectId, type, at, data }, settings)
-      yield* outbox.publish(event)
+      if (idempotencyKey === undefined) yield* outbox.publish(event)
+      else {
+        const once = yield* Once.fromInput(idempotencyKey, undefined, type, projectId, data)
+        const replayed = yield* outbox.publish(event, once)
+        if (replayed !== undefined) {
+          once.onReplay?.()
+          return Event.EventId(replayed.answer)
+        }
+      }
       yield* hooks.event(event)
       return event.id
     }),

@@ -2,6 +2,7 @@
 
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
+import type { Conflict, Once, Replayed } from "../base/Once.ts"
 import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import type { Event, EventId, EventNotFound, EventType } from "../events/Event.ts"
@@ -150,9 +151,13 @@ export class Outbox extends Context.Service<
 
     /**
      * Stores an event with a delivery for each webhook of its project that is enabled and is for
-     * events of its type.
+     * events of its type. With an idempotency key, it does so once, as a `MembershipStore` changes
+     * something once. The answer of a replay is the id of the event.
      */
-    readonly publish: (event: Event) => Effect.Effect<void, ProjectNotFound | StoreUnavailable>
+    readonly publish: (
+      event: Event,
+      once?: Once,
+    ) => Effect.Effect<Replayed | void, ProjectNotFound | Conflict | StoreUnavailable>
 
     /** Stores an event with a delivery for one webhook of its project, whatever types that is for. */
     readonly publishTo: (

@@ -2,6 +2,7 @@
 
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
+import type { Conflict, Replayed } from "../base/Once.ts"
 import type { Occasion } from "../base/Origin.ts"
 import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
@@ -14,7 +15,10 @@ import type {
   WebhookNotFound,
 } from "./Webhook.ts"
 
-/** Stores the webhooks of projects. */
+/**
+ * Stores the webhooks of projects. A change with an idempotency key is made once, as by a
+ * `MembershipStore`.
+ */
 export class WebhookStore extends Context.Service<
   WebhookStore,
   {
@@ -23,13 +27,16 @@ export class WebhookStore extends Context.Service<
 
     /**
      * Adds a webhook, unless the project has `limit` of them. The limit holds for concurrent calls,
-     * too.
+     * too. The answer of a replay is the id of the webhook.
      */
     readonly add: (
       webhook: StoredWebhook,
       limit: number,
       occasion: Occasion,
-    ) => Effect.Effect<void, ProjectNotFound | WebhookLimitReached | StoreUnavailable>
+    ) => Effect.Effect<
+      Replayed | void,
+      ProjectNotFound | WebhookLimitReached | Conflict | StoreUnavailable
+    >
 
     /** Returns the webhooks of a project, oldest first. */
     readonly list: (
@@ -76,6 +83,6 @@ export class WebhookStore extends Context.Service<
       projectId: ProjectId,
       webhookId: WebhookId,
       occasion: Occasion,
-    ) => Effect.Effect<void, WebhookNotFound | StoreUnavailable>
+    ) => Effect.Effect<Replayed | void, WebhookNotFound | Conflict | StoreUnavailable>
   }
 >()("@tenure/core/WebhookStore") {}

@@ -8,9 +8,10 @@ import * as Layer from "effect/Layer"
 import * as Argument from "../base/Argument.ts"
 import type * as Instant from "../base/Instant.ts"
 import type { InvalidInput } from "../base/InvalidInput.ts"
+import * as Once from "../base/Once.ts"
 import * as Origin from "../base/Origin.ts"
 import { owned } from "../base/Own.ts"
-import type { ProjectNotFound } from "../base/Project.ts"
+import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
 import * as Setting from "../base/Setting.ts"
 import { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import * as Event from "../events/Event.ts"
@@ -74,6 +75,11 @@ export interface NewWebhook {
   readonly url: string
   /** The types of events to send, 1 to 100; all by default. */
   readonly eventTypes?: ReadonlyArray<string> | undefined
+  /**
+   * Registers the webhook once, however often the call is repeated within 24 hours: 1 to 255 visible
+   * characters of ASCII.
+   */
+  readonly idempotencyKey?: Once.Input | undefined
 }
 
 /** The result of a rotation. */
@@ -120,14 +126,21 @@ export class Webhooks extends Context.Service<
   {
     /**
      * Registers a webhook. Returns it with a new id and a new secret. Fails with `InvalidWebhookUrl`,
-     * `WebhookLimitReached` or `ProjectNotFound`.
+     * `WebhookLimitReached` or `ProjectNotFound`, and if it has an idempotency key with
+     * `IdempotencyMismatch`, `IdempotencyInProgress`, or `WebhookNotFound` if the webhook was registered
+     * before and deleted since.
      */
     readonly create: (
       webhook: NewWebhook,
       origin?: Origin.Input,
     ) => Effect.Effect<
       Webhook,
-      Failure | WebhookUrl.InvalidWebhookUrl | WebhookLimitReached | ProjectNotFound
+      | Failure
+      | WebhookUrl.InvalidWebhookUrl
+      | WebhookLimitReached
+      | ProjectNotFound
+      | WebhookNotFound
+      | Once.Conflict
     >
 
     /** Returns the webhooks of a project, oldest first. Fails with `ProjectNotFound`. */
@@ -145,12 +158,13 @@ export class Webhooks extends Context.Service<
 
     /**
      * Deletes a webhook, cancels its deliveries and aborts its attempts in flight. No attempt starts
-     * afterwards. Fails with `WebhookNotFound`.
+     * afterwards. Fails with `WebhookNotFound`, and if it has an idempotency key with
+     * `IdempotencyMismatch` or `IdempotencyInProgress`.
      */
     readonly delete: (
-      webhook: WebhookIds,
+      webhook: WebhookIds & { readonly idempotencyKey?: Once.Input | undefined },
       origin?: Origin.Input,
-    ) => Effect.Effect<void, Failure | WebhookNotFound>
+    ) => Effect.Effect<void, Failure | WebhookNotFound | Once.Conflict>
 
     /**
      * Replaces the secret of a webhook. Returns the new one, and until when the old one signs as well,
@@ -268,6 +282,13 @@ const opened = Effect.fnUntraced(function* (encryption: Encryption, stored: Stor
   } satisfies Webhook
 })
 
+/** Reads the idempotency key of a call. */
+const onceOf = (
+  input: Once.Input | undefined,
+  { origin }: Origin.Occasion,
+  ...request: ReadonlyArray<unknown>
+) => (input === undefined ? Effect.undefined : Once.fromInput(input, origin.keyId, ...request))
+
 /** Without its secrets, a webhook is of no more use than a store that does not answer. */
 const asUnavailable = <A, E, R>(work: Effect.Effect<A, E | SecretUnreadable, R>) =>
   Effect.catchTag(work, "SecretUnreadable", (cause) => Effect.fail(new StoreUnavailable({ cause })))
@@ -291,9 +312,16 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
   const freshSecret = () =>
     WebhookSignature.secretFromBytes(crypto.getRandomValues(new Uint8Array(32)))
 
+  /** Returns a webhook with its secrets, and how its latest attempts went. */
+  const find = Effect.fnUntraced(function* (projectId: ProjectId, webhookId: WebhookId) {
+    const { failingSince, failures, ...stored } = yield* store.find(projectId, webhookId)
+    const webhook = yield* asUnavailable(opened(encryption, stored))
+    return { ...webhook, failures, failingSince }
+  })
+
   return Webhooks.of({
     create: Effect.fnUntraced(function* (input, origin) {
-      const { eventTypes, projectId, url } = owned(input)
+      const { eventTypes, idempotencyKey, projectId, url } = owned(input)
       const occasion = yield* Origin.occasionOf(origin)
       const webhook: Webhook = {
         id: WebhookId(crypto.randomUUID()),
@@ -308,12 +336,19 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
       }
       const owner = { projectId: webhook.projectId, webhookId: webhook.id }
       const secret = yield* asUnavailable(encryption.seal(owner, webhook.secret))
-      yield* store.add(
-        { ...webhook, secret, previous: undefined, signingKey: undefined },
-        maxPerProject,
+      const stored = { ...webhook, secret, previous: undefined, signingKey: undefined }
+      const once = yield* onceOf(
+        idempotencyKey,
         occasion,
+        "create",
+        owner.projectId,
+        webhook.url,
+        eventTypes,
       )
-      return webhook
+      const replayed = yield* store.add(stored, maxPerProject, Once.on(occasion, once))
+      if (replayed === undefined) return webhook
+      once?.onReplay?.()
+      return yield* find(owner.projectId, WebhookId(replayed.answer))
     }),
 
     list: Effect.fnUntraced(function* (project) {
@@ -324,17 +359,26 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
 
     find: Effect.fnUntraced(function* (ids) {
       const { projectId, webhookId } = yield* decodeIds(ids)
-      const { failingSince, failures, ...stored } = yield* store.find(projectId, webhookId)
-      const webhook = yield* asUnavailable(opened(encryption, stored))
-      return { ...webhook, failures, failingSince }
+      return yield* find(projectId, webhookId)
     }),
 
     delete: Effect.fnUntraced(function* (ids, origin) {
       const { projectId, webhookId } = yield* decodeIds(ids)
       const occasion = yield* Origin.occasionOf(origin)
+      const once = yield* onceOf(
+        owned(ids).idempotencyKey,
+        occasion,
+        "delete",
+        projectId,
+        webhookId,
+      )
       // The webhook may have been removed even if the store does not say so.
-      yield* store.remove(projectId, webhookId, occasion).pipe(
-        Effect.tap(() => dispatcher.cancel(webhookId)),
+      yield* store.remove(projectId, webhookId, Once.on(occasion, once)).pipe(
+        Effect.tap((replayed) =>
+          replayed === undefined
+            ? dispatcher.cancel(webhookId)
+            : Effect.sync(() => once?.onReplay?.()),
+        ),
         Effect.tapErrorTag("StoreUnavailable", () => dispatcher.cancel(webhookId)),
         Effect.uninterruptible,
       )

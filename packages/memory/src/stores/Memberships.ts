@@ -77,19 +77,34 @@ export const make = (state: State.State): MembershipStore["Service"] => {
   const change = <E>(
     changed: Change & { readonly userId: UserId },
     apply: (project: Project, from: EndDate) => Result.Result<Entry, E>,
-  ): Effect.Effect<void, MembershipNotFound | E> =>
-    Effect.flatMap(Moment.now, (now): Effect.Effect<void, MembershipNotFound | E> => {
-      const { projectId, userId } = changed
-      const project = state.projects.get(projectId)
-      const from = project?.members.get(userId)
-      if (project === undefined || from === undefined) {
-        return Effect.fail(new MembershipNotFound({ projectId, userId }))
-      }
-      const entry = apply(project, from)
-      if (Result.isFailure(entry)) return Effect.fail(entry.failure)
-      record(project, changed, entry.success, now)
-      return Effect.void
-    })
+  ) =>
+    state.answers.change(
+      changed.once,
+      Effect.flatMap(Moment.now, (now): Effect.Effect<void, MembershipNotFound | E> => {
+        const { projectId, userId } = changed
+        const project = state.projects.get(projectId)
+        const from = project?.members.get(userId)
+        if (project === undefined || from === undefined) {
+          return Effect.fail(new MembershipNotFound({ projectId, userId }))
+        }
+        const entry = apply(project, from)
+        if (Result.isFailure(entry)) return Effect.fail(entry.failure)
+        record(project, changed, entry.success, now)
+        return Effect.void
+      }),
+    )
+
+  /** Changes a project that exists. */
+  const changeProject = <A>(
+    { once, projectId }: Change,
+    apply: (project: Project, now: Moment.Moment) => A,
+    answerOf?: (value: A) => string,
+  ) =>
+    state.answers.change(
+      once,
+      Effect.map(projectAndNow(projectId), ({ now, project }) => apply(project, now)),
+      answerOf,
+    )
 
   const historyOf = (projectId: ProjectId | undefined) =>
     projectId === undefined
@@ -114,13 +129,13 @@ export const make = (state: State.State): MembershipStore["Service"] => {
       ),
 
     grant: (granted) =>
-      Effect.map(projectAndNow(granted.projectId), ({ now, project }) => {
+      changeProject(granted, (project, now) => {
         grant(project, granted, granted, "granted")
         State.publish(state, project, granted.event, now)
       }),
 
     import: (imported) =>
-      Effect.map(projectAndNow(imported.projectId), ({ now, project }) => {
+      changeProject(imported, (project, now) => {
         for (const one of imported.memberships) grant(project, imported, one, "imported")
         State.publish(state, project, imported.event, now)
       }),
@@ -135,13 +150,17 @@ export const make = (state: State.State): MembershipStore["Service"] => {
       }),
 
     extendAll: (extension) =>
-      Effect.map(projectAndNow(extension.projectId), ({ now, project }) => {
-        const total = setAll(project, extension)
-        const to = extension.endDate
-        const entry = { action: "bulk_extended", userId: undefined, from: undefined, to } as const
-        record(project, extension, entry, now)
-        return total
-      }),
+      changeProject(
+        extension,
+        (project, now) => {
+          const total = setAll(project, extension)
+          const to = extension.endDate
+          const entry = { action: "bulk_extended", userId: undefined, from: undefined, to } as const
+          record(project, extension, entry, now)
+          return total
+        },
+        String,
+      ),
 
     count: (projectId, endDate) =>
       Effect.map(State.projectOf(state, projectId), ({ members }) => ({
@@ -156,6 +175,8 @@ export const make = (state: State.State): MembershipStore["Service"] => {
         const { userId } = ending
         return Result.succeed({ action: "ended", userId, from, to: undefined })
       }),
+
+    recall: state.answers.find,
 
     find: (projectId, userId) =>
       Effect.suspend(() => {

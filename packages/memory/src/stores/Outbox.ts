@@ -11,9 +11,13 @@ import * as State from "../State.ts"
 export const make = (state: State.State): Outbox["Service"] => ({
   ping: Effect.void,
 
-  publish: (event) =>
-    Effect.flatMap(State.projectOf(state, event.projectId), (project) =>
-      Effect.map(Moment.now, (now) => State.publish(state, project, event, now)),
+  publish: (event, once) =>
+    state.answers.change(
+      once,
+      Effect.flatMap(State.projectOf(state, event.projectId), (project) =>
+        Effect.map(Moment.now, (now) => State.publish(state, project, event, now)),
+      ),
+      () => event.id,
     ),
 
   publishTo: (event, webhookId) =>

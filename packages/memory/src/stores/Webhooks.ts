@@ -30,12 +30,16 @@ export const make = (state: State.State): WebhookStore["Service"] => ({
   ping: Effect.void,
 
   add: (webhook, limit, occasion) =>
-    Effect.flatMap(State.projectOf(state, webhook.projectId), ({ webhooks }) => {
-      if (webhooks.size >= limit) return Effect.fail(new WebhookLimitReached({ limit }))
-      webhooks.set(webhook.id, webhook)
-      State.audit(state, webhook.projectId, "webhook_created", webhook.id, occasion)
-      return Effect.void
-    }),
+    state.answers.change(
+      occasion.once,
+      Effect.flatMap(State.projectOf(state, webhook.projectId), ({ webhooks }) => {
+        if (webhooks.size >= limit) return Effect.fail(new WebhookLimitReached({ limit }))
+        webhooks.set(webhook.id, webhook)
+        State.audit(state, webhook.projectId, "webhook_created", webhook.id, occasion)
+        return Effect.void
+      }),
+      () => webhook.id,
+    ),
 
   list: (projectId) =>
     Effect.map(State.projectOf(state, projectId), ({ webhooks }) => [...webhooks.values()]),
@@ -86,11 +90,14 @@ export const make = (state: State.State): WebhookStore["Service"] => ({
     ),
 
   remove: (projectId, webhookId, occasion) =>
-    Effect.suspend(() => {
-      if (!State.removeWebhook(state, { projectId, webhookId })) {
-        return Effect.fail(new WebhookNotFound({ webhookId }))
-      }
-      State.audit(state, projectId, "webhook_deleted", webhookId, occasion)
-      return Effect.void
-    }),
+    state.answers.change(
+      occasion.once,
+      Effect.suspend(() => {
+        if (!State.removeWebhook(state, { projectId, webhookId })) {
+          return Effect.fail(new WebhookNotFound({ webhookId }))
+        }
+        State.audit(state, projectId, "webhook_deleted", webhookId, occasion)
+        return Effect.void
+      }),
+    ),
 })

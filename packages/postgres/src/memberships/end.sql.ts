@@ -1,13 +1,14 @@
+import type { OncePart } from "../idempotency/fragments.sql.ts"
 import { publishing } from "../outbox/fragments.sql.ts"
 import { asked, auditing, effectiveDate, lockedProject } from "./fragments.sql.ts"
 
 /** Removes a membership. Returns one row, with the number of deliveries, if the membership existed. */
-export const end = (schema: string): string => `
+export const end = (schema: string, once: OncePart): string => `
   WITH ${asked},
   ${lockedProject(schema)},
   ended AS (
     DELETE FROM ${schema}.memberships m USING project p
-    WHERE m.project_id = p.id AND m.user_id = $2
+    WHERE m.project_id = p.id AND m.user_id = $2 ${once.condition}
     RETURNING p.bulk_seq AS seq, ${effectiveDate} AS from_date
   ),
   counted AS (
@@ -15,6 +16,6 @@ export const end = (schema: string): string => `
     WHERE id = $1 AND EXISTS (SELECT FROM ended)
   ),
   changed AS (SELECT a.*, e.seq, e.from_date FROM asked a, ended e),
-  ${auditing(schema, "changed", "ended")},${publishing(schema, "changed")}
+  ${auditing(schema, "changed", "ended")},${publishing(schema, "changed")}${once.keeping("changed")}
   SELECT (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `

@@ -1,5 +1,6 @@
 import type { Extension } from "@tenure/core/MembershipStore"
 import { instants } from "../connection/parameters.ts"
+import type { OncePart } from "../idempotency/fragments.sql.ts"
 import { publishing } from "../outbox/fragments.sql.ts"
 import {
   askedOfEach,
@@ -20,7 +21,7 @@ import {
  * A membership that has another date than is expected is set to the date that it has. So it is locked,
  * and its date is the current one even if other transactions have changed it since the statement began.
  */
-export const extend = (schema: string): string => `
+export const extend = (schema: string, once: OncePart): string => `
   WITH ${askedOfEach({ types: ", $11::timestamptz[]", columns: ", expected_date" })},
   found AS (
     UPDATE ${schema}.memberships m
@@ -29,11 +30,11 @@ export const extend = (schema: string): string => `
         previous_end_date = ${effectiveDate}
     FROM asked a
     JOIN ${schema}.projects p ON p.id = a.project_id
-    WHERE m.project_id = a.project_id AND m.user_id = a.user_id
+    WHERE m.project_id = a.project_id AND m.user_id = a.user_id ${once.condition}
     RETURNING a.*, m.seq, m.previous_end_date AS from_date
   ),
   changed AS (SELECT * FROM found WHERE (from_date <> expected_date) IS NOT TRUE),
-  ${auditing(schema, "changed", "extended")},${publishing(schema, "changed")}
+  ${auditing(schema, "changed", "extended")},${publishing(schema, "changed")}${once.keeping("changed")}
   SELECT n::integer, CASE WHEN from_date <> expected_date THEN from_date END AS conflicting_date,
          (SELECT count(*) FROM delivered)::integer AS deliveries
   FROM found

@@ -74,10 +74,12 @@ export interface EachRow extends ChangeRow {
 /**
  * The common table expression `project`, which locks the project: its members can be counted, and no
  * bulk extension runs at the same time.
+ *
+ * @param condition - a further condition, after others
  */
-export const lockedProject = (schema: string): string => `
+export const lockedProject = (schema: string, condition = ""): string => `
   project AS MATERIALIZED (
-    SELECT id, bulk_seq, bulk_end_date FROM ${schema}.projects WHERE id = $1
+    SELECT id, bulk_seq, bulk_end_date FROM ${schema}.projects WHERE id = $1 ${condition}
     FOR NO KEY UPDATE
   )`
 

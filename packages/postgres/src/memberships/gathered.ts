@@ -14,7 +14,7 @@ import type { EachRow } from "./fragments.sql.ts"
 export interface Options<Change, Row> {
   /** Whose statements they are, outside of the host's transactions. */
   readonly owner: string
-  /** Runs the statement of many changes. Returns a row for each that found what it changes. */
+  /** Runs the statement of many changes, of which one alone may have an idempotency key. Returns a row for each that found what it changes. */
   readonly run: (
     changes: ReadonlyArray<Change>,
     manner: Manner,
@@ -31,7 +31,7 @@ const memberKey = ({ projectId, userId }: Grant): string => `${userId} ${project
 /**
  * Makes a function that makes a change, in one statement with others that arrive meanwhile. It returns
  * the row of the change, or `null` if there is not what the change needs. In a transaction of the host,
- * the change is made there.
+ * the change is made there. One with an idempotency key has a statement of its own.
  */
 export const make = Effect.fnUntraced(function* <Change extends Grant, Row extends EachRow>(
   executor: Executor,
@@ -61,6 +61,6 @@ export const make = Effect.fnUntraced(function* <Change extends Grant, Row exten
 
   return (change: Change): Effect.Effect<Row | null, StoreUnavailable> =>
     Effect.flatMap(executor.isInTransaction, (isJoined) =>
-      isJoined ? changeOne(change) : gather(change),
+      isJoined || change.once !== undefined ? changeOne(change) : gather(change),
     )
 })

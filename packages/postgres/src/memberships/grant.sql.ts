@@ -1,3 +1,4 @@
+import type { OncePart } from "../idempotency/fragments.sql.ts"
 import { publishing } from "../outbox/fragments.sql.ts"
 import { askedOfEach, auditing, granting } from "./fragments.sql.ts"
 
@@ -5,10 +6,10 @@ import { askedOfEach, auditing, granting } from "./fragments.sql.ts"
  * Creates memberships, or sets the end dates of those that exist. Returns the positions, from 1, of the
  * memberships whose project exists, and the number of deliveries.
  */
-export const grant = (schema: string): string => `
+export const grant = (schema: string, once: OncePart): string => `
   WITH ${askedOfEach()},
   project AS MATERIALIZED (
-    SELECT id, bulk_seq, bulk_end_date FROM ${schema}.projects WHERE id = ANY ($1)
+    SELECT id, bulk_seq, bulk_end_date FROM ${schema}.projects WHERE id = ANY ($1) ${once.condition}
     -- All statements lock projects in the same order, too, and before memberships.
     ORDER BY id
     FOR NO KEY UPDATE
@@ -19,6 +20,6 @@ export const grant = (schema: string): string => `
     FROM asked a
     JOIN granted g ON g.project_id = a.project_id AND g.user_id = a.user_id
   ),
-  ${auditing(schema, "changed", "granted")},${publishing(schema, "changed")}
+  ${auditing(schema, "changed", "granted")},${publishing(schema, "changed")}${once.keeping("changed")}
   SELECT n::integer, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `

@@ -1,5 +1,6 @@
 import type { Import } from "@tenure/core/MembershipStore"
 import { instant, instants, text, texts, uuid } from "../connection/parameters.ts"
+import type { OncePart } from "../idempotency/fragments.sql.ts"
 import { publishing } from "../outbox/fragments.sql.ts"
 import { auditing, granting, lockedProject } from "./fragments.sql.ts"
 
@@ -7,12 +8,12 @@ import { auditing, granting, lockedProject } from "./fragments.sql.ts"
  * Creates memberships of a project, or sets the end dates of those that exist. Returns one row, with the
  * number of deliveries, if the project exists.
  */
-export const importAll = (schema: string): string => `
+export const importAll = (schema: string, once: OncePart): string => `
   WITH asked AS MATERIALIZED (
     SELECT $1::text AS project_id, user_id, to_date
     FROM unnest($2::text[], $3::timestamptz[]) AS a (user_id, to_date)
   ),
-  ${lockedProject(schema)},
+  ${lockedProject(schema, once.condition)},
   ${granting(schema)},
   -- Not joined with what was asked: a plan made for few rows would compare each with each.
   changed AS (
@@ -25,7 +26,7 @@ export const importAll = (schema: string): string => `
     SELECT id AS project_id, $7::uuid AS event_id, $8::text AS event_type, $4::timestamptz AS at,
            $9::text AS body, 1 AS n
     FROM project
-  ),${publishing(schema, "happened")}
+  ),${publishing(schema, "happened")}${once.keeping("project")}
   SELECT (SELECT count(*) FROM delivered)::integer AS deliveries FROM project
 `
 

@@ -2,11 +2,23 @@
 
 import { EndDate } from "@tenure/core/EndDate"
 import { EndDateConflict, MembershipNotFound } from "@tenure/core/Membership"
-import type { Extension, Grant, MembershipStore } from "@tenure/core/MembershipStore"
+import type {
+  BulkExtension,
+  Change,
+  Ending,
+  Extension,
+  Grant,
+  Import,
+  MembershipStore,
+} from "@tenure/core/MembershipStore"
+import type { Once } from "@tenure/core/Once"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
+import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Effect from "effect/Effect"
 import { type Executor, type Manner, readsOf } from "../connection/Executor.ts"
 import { flag, instant, integer, text, texts } from "../connection/parameters.ts"
+import type { Answers } from "../idempotency/Answers.ts"
+import { formOf, type Forms, forms } from "../idempotency/fragments.sql.ts"
 import type { Notifications } from "../outbox/Notifications.ts"
 import { countMemberships, type CountsRow } from "./countMemberships.sql.ts"
 import { createProject, createProjectParams } from "./createProject.sql.ts"
@@ -40,7 +52,11 @@ const rowsOfProject = <Row>(
     : Effect.succeed([first, ...others])
 
 /** Makes the store. */
-export const make = Effect.fnUntraced(function* (executor: Executor, notifications: Notifications) {
+export const make = Effect.fnUntraced(function* (
+  executor: Executor,
+  notifications: Notifications,
+  answers: Answers,
+) {
   const { schema } = executor
   const sql = {
     createProject: createProject(schema),
@@ -51,23 +67,27 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     projectHistory: projectHistory(schema),
     userHistory: userHistory(schema),
     otherHistory: otherHistory(schema),
-    grant: grant(schema),
-    import: importAll(schema),
-    extend: extend(schema),
+    grant: forms(schema, grant, 10),
+    import: forms(schema, importAll, 10),
+    extend: forms(schema, extend, 11),
     findGrantable: findGrantable(schema),
     findUnlocked: findUnlocked(schema),
-    extendAll: { set: extendAll(schema), neverShorten: extendShorter(schema) },
     count: countMemberships(schema),
-    end: end(schema),
+    extendAll: {
+      set: forms(schema, extendAll, 10),
+      neverShorten: forms(schema, extendShorter, 10),
+    },
+    end: forms(schema, end, 10),
   }
 
   /** Runs a statement that changes memberships, and notifies dispatchers of new deliveries. */
   const change = Effect.fnUntraced(function* <Row extends ChangeRow>(
-    statement: string,
+    statement: Forms,
     params: ReadonlyArray<unknown>,
     manner: Manner,
+    once: Once | undefined,
   ) {
-    const rows = yield* executor.execute<Row>(statement, params, manner)
+    const rows = yield* executor.execute<Row>(...formOf(statement, params, once), manner)
     if (rows.some(({ deliveries }) => deliveries > 0)) {
       yield* executor.afterCommit(notifications.notify)
     }
@@ -78,15 +98,19 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     owner: "grants",
     findUnlocked: sql.findGrantable,
     run: (grants: ReadonlyArray<Grant>, manner) =>
-      change<EachRow>(sql.grant, paramsOfEach(grants), manner),
+      change<EachRow>(sql.grant, paramsOfEach(grants), manner, grants[0]?.once),
   })
 
   const extendOne = yield* Gathered.make(executor, {
     owner: "extensions",
     findUnlocked: sql.findUnlocked,
     run: (extensions: ReadonlyArray<Extension>, manner) =>
-      change<ExtendedRow>(sql.extend, extendParams(extensions), manner),
+      change<ExtendedRow>(sql.extend, extendParams(extensions), manner, extensions[0]?.once),
   })
+
+  /** Makes a change once if it has an idempotency key. */
+  const once = <A, E>(work: Effect.Effect<A, E | StoreUnavailable>, { once: key }: Change) =>
+    answers.change(key, work)
 
   const store: MembershipStore["Service"] = {
     ping: executor.ping,
@@ -115,20 +139,20 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
         (rows) => rows.map(toSummary),
       ),
 
-    grant: Effect.fnUntraced(function* (granted) {
+    grant: Effect.fnUntraced(function* (granted: Grant) {
       const { projectId } = granted
       const row = yield* grantOne(granted)
       if (row === null) return yield* new ProjectNotFound({ projectId })
-    }),
+    }, once),
 
-    import: Effect.fnUntraced(function* (imported) {
+    import: Effect.fnUntraced(function* (imported: Import) {
       const { projectId } = imported
       const manner = { owner: projectId, isLong: true }
-      const rows = yield* change(sql.import, importParams(imported), manner)
+      const rows = yield* change(sql.import, importParams(imported), manner, imported.once)
       if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
-    }),
+    }, once),
 
-    extend: Effect.fnUntraced(function* (extension) {
+    extend: Effect.fnUntraced(function* (extension: Extension) {
       const { projectId, userId } = extension
       const row = yield* extendOne(extension)
       if (row === null) return yield* new MembershipNotFound({ projectId, userId })
@@ -136,17 +160,18 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
         const currentEndDate = EndDate(Number(row.conflicting_date))
         return yield* new EndDateConflict({ projectId, userId, currentEndDate })
       }
-    }),
+    }, once),
 
-    extendAll: Effect.fnUntraced(function* (extension) {
+    extendAll: Effect.fnUntraced(function* (extension: BulkExtension) {
       const { endDate, mode, projectId } = extension
       const [row] = yield* change<ChangeRow & { readonly total: bigint }>(
         sql.extendAll[mode],
         changeParams(extension, undefined, endDate),
         { owner: projectId, isLong: mode === "neverShorten" },
+        extension.once,
       )
       return row === undefined ? yield* new ProjectNotFound({ projectId }) : Number(row.total)
-    }),
+    }, once),
 
     count: Effect.fnUntraced(function* (projectId, endDate) {
       const params = [text(projectId), instant(endDate)]
@@ -158,12 +183,14 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
       return { total: Number(total), earlier: Number(earlier), later: Number(later) }
     }),
 
-    end: Effect.fnUntraced(function* (ending) {
+    end: Effect.fnUntraced(function* (ending: Ending) {
       const { projectId, userId } = ending
       const params = changeParams(ending, userId, undefined)
-      const rows = yield* change(sql.end, params, { owner: projectId })
+      const rows = yield* change(sql.end, params, { owner: projectId }, ending.once)
       if (rows.length === 0) return yield* new MembershipNotFound({ projectId, userId })
-    }),
+    }, once),
+
+    recall: answers.recall,
 
     find: Effect.fnUntraced(function* (projectId, userId) {
       const params = [text(projectId), text(userId)]

@@ -185,6 +185,17 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   `CREATE SEQUENCE ${schema}.leases`,
   createClaim(schema),
   createExtendShorter(schema),
+  `
+  CREATE TABLE ${schema}.answers (
+    owner       text COLLATE "C" NOT NULL,
+    key         text COLLATE "C" NOT NULL,
+    fingerprint text NOT NULL,
+    answer      text NOT NULL,
+    at          timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (owner, key)
+  )
+  `,
+  `CREATE INDEX answers_by_age ON ${schema}.answers (at)`,
   // A crash of the server empties an unlogged table, which only refills the buckets.
   `
   CREATE UNLOGGED TABLE ${schema}.buckets (

@@ -1,4 +1,4 @@
-/** How long events, deliveries and the audit trail are kept. */
+/** How long events, deliveries, the audit trail and idempotency keys are kept. */
 
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Setting from "@tenure/core/Setting"
@@ -7,6 +7,7 @@ import { beginAudit, dropAudit } from "../audit/auditParts.sql.ts"
 import type { Executor } from "../connection/Executor.ts"
 import { regularly } from "../connection/housekeeping.ts"
 import { days } from "../connection/parameters.ts"
+import { forgetAnswers } from "../idempotency/forgetAnswers.sql.ts"
 import { createDays, dropDay } from "./days.sql.ts"
 import { forgetEvents } from "./forgetEvents.sql.ts"
 import { forgetFailed } from "./forgetFailed.sql.ts"
@@ -27,6 +28,8 @@ export const options = Setting.struct({
    * thirtieths of this time if these are longer, so that much later.
    */
   auditRetention: Setting.optional(Setting.millis({ least: dayMillis, most: 3660 * dayMillis })),
+  /** How long to keep idempotency keys, and what was answered to them. Default: `"24 hours"`. */
+  idempotencyRetention: Setting.withDefault(Setting.millis(), "24 hours"),
 })
 
 const interval = "10 minutes"
@@ -49,7 +52,12 @@ const createNext = (client: PgClient, schema: string) =>
 export const start = Effect.fnUntraced(function* (
   client: PgClient,
   executor: Executor,
-  { auditRetention, deliveredRetention, failedRetention }: Setting.Output<typeof options>,
+  {
+    auditRetention,
+    deliveredRetention,
+    failedRetention,
+    idempotencyRetention,
+  }: Setting.Output<typeof options>,
 ) {
   const { schema } = executor
   const run = (sql: string, ...params: ReadonlyArray<unknown>) =>
@@ -69,4 +77,5 @@ export const start = Effect.fnUntraced(function* (
   )
   yield* regularly(interval, run(forgetFailed(schema), days(failedRetention)))
   yield* regularly(interval, run(forgetEvents(schema), longest))
+  yield* regularly(interval, run(forgetAnswers(schema), days(idempotencyRetention)))
 })

@@ -1,6 +1,7 @@
 /** The outbox on PostgreSQL. */
 
 import { type Event, EventNotFound } from "@tenure/core/Event"
+import type { Once } from "@tenure/core/Once"
 import type { Outbox } from "@tenure/core/Outbox"
 import { ProjectNotFound } from "@tenure/core/Project"
 import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
@@ -9,6 +10,8 @@ import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "../connection/Executor.ts"
 import * as Gather from "../connection/Gather.ts"
 import { instant, integer, text, uuid, uuids } from "../connection/parameters.ts"
+import type { Answers } from "../idempotency/Answers.ts"
+import { formOf, forms } from "../idempotency/fragments.sql.ts"
 import * as Claiming from "./Claiming.ts"
 import { endDisabled } from "./endDisabled.sql.ts"
 import { type EventRow, findEvent, toPublishedEvent } from "./findEvent.sql.ts"
@@ -21,10 +24,14 @@ import { replay, type ReplayRow } from "./replay.sql.ts"
 import { settle, settledOf, type SettledRow, settleParams, type Settling } from "./settle.sql.ts"
 
 /** Makes the outbox. */
-export const make = Effect.fnUntraced(function* (executor: Executor, notifications: Notifications) {
+export const make = Effect.fnUntraced(function* (
+  executor: Executor,
+  notifications: Notifications,
+  answers: Answers,
+) {
   const { schema } = executor
   const sql = {
-    publish: publish(schema),
+    publish: forms(schema, publish, 5),
     publishTo: publishTo(schema),
     listDeliveries: listDeliveries(schema),
     findEvent: findEvent(schema),
@@ -49,17 +56,16 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     return settledOf(all, rows)
   })
 
-  /** Publishes events. Returns for each whether its project exists. */
-  const publishMany = Effect.fnUntraced(function* (events: ReadonlyArray<Event>) {
-    const rows = yield* executor.execute<AcceptedRow>(sql.publish, publishParams(events), {
-      owner: "events",
-    })
+  /** Publishes events, of which one alone may have a key. Returns for each whether its project exists. */
+  const publishMany = Effect.fnUntraced(function* (events: ReadonlyArray<Event>, once?: Once) {
+    const form = formOf(sql.publish, publishParams(events), once)
+    const rows = yield* executor.execute<AcceptedRow>(...form, { owner: "events" })
     if (hasDeliveries(rows)) yield* notifyAfterCommit
     return Gather.isAmong(events, rows)
   })
 
   const publishGathered = yield* Gather.make({
-    run: publishMany,
+    run: (events: ReadonlyArray<Event>) => publishMany(events),
     keyOf: (event: Event) => event.id,
     isOwn: () => false,
     maxBatch: 256,
@@ -76,15 +82,18 @@ export const make = Effect.fnUntraced(function* (executor: Executor, notificatio
     crowded: new StoreUnavailable({ cause: "crowded" }),
   })
 
+  const publishOne = Effect.fnUntraced(function* (event: Event, once: Once | undefined) {
+    const isFound =
+      once !== undefined || (yield* executor.isInTransaction)
+        ? (yield* publishMany([event], once))[0]
+        : yield* publishGathered(event)
+    if (isFound !== true) return yield* new ProjectNotFound({ projectId: event.projectId })
+  })
+
   const outbox: Outbox["Service"] = {
     ping: executor.ping,
 
-    publish: Effect.fnUntraced(function* (event) {
-      const isFound = (yield* executor.isInTransaction)
-        ? (yield* publishMany([event]))[0]
-        : yield* publishGathered(event)
-      if (isFound !== true) return yield* new ProjectNotFound({ projectId: event.projectId })
-    }),
+    publish: (event, once) => answers.change(once, publishOne(event, once)),
 
     publishTo: Effect.fnUntraced(function* (event, webhookId) {
       const params = publishToParams(event, webhookId)

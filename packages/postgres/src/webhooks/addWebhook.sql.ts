@@ -2,22 +2,23 @@ import type { Occasion } from "@tenure/core/Origin"
 import type { StoredWebhook } from "@tenure/core/Webhook"
 import { occasionParams, recording } from "../audit/fragments.sql.ts"
 import { instant, integer, text, texts, uuid } from "../connection/parameters.ts"
+import type { OncePart } from "../idempotency/fragments.sql.ts"
 
 /**
  * Adds a webhook, unless the project has reached its limit. Returns whether the webhook was added,
  * and whether the project exists.
  */
-export const addWebhook = (schema: string): string => `
+export const addWebhook = (schema: string, once: OncePart): string => `
   WITH counted AS (
     UPDATE ${schema}.projects SET webhooks = webhooks + 1
-    WHERE id = $2::text AND webhooks < $6::integer
+    WHERE id = $2::text AND webhooks < $6::integer ${once.condition}
     RETURNING id
   ),
   added AS (
     INSERT INTO ${schema}.webhooks (id, project_id, url, secret, created_at, event_types)
     SELECT $1::uuid, id, $3::text, $4::text, $5::timestamptz, $7::text[] FROM counted
     RETURNING project_id, id::text AS subject
-  ),${recording(schema, "added", 8, "'webhook_created'")}
+  ),${recording(schema, "added", 8, "'webhook_created'")}${once.keeping("added", "subject")}
   SELECT EXISTS (SELECT FROM added) AS added,
          EXISTS (SELECT FROM ${schema}.projects WHERE id = $2::text) AS project_exists
 `

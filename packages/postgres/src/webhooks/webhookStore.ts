@@ -1,13 +1,21 @@
 /** Webhooks on PostgreSQL. */
 
-import { ProjectNotFound } from "@tenure/core/Project"
+import type { Occasion } from "@tenure/core/Origin"
+import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import { StoredSecret } from "@tenure/core/StoredSecret"
-import { WebhookLimitReached, WebhookNotFound } from "@tenure/core/Webhook"
+import {
+  type StoredWebhook,
+  type WebhookId,
+  WebhookLimitReached,
+  WebhookNotFound,
+} from "@tenure/core/Webhook"
 import type { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
 import { occasionParams } from "../audit/fragments.sql.ts"
 import { type Executor, readsOf } from "../connection/Executor.ts"
 import { instant, text, uuid } from "../connection/parameters.ts"
+import type { Answers } from "../idempotency/Answers.ts"
+import { formOf, forms } from "../idempotency/fragments.sql.ts"
 import type { Notifications } from "../outbox/Notifications.ts"
 import { addSigningKey } from "./addSigningKey.sql.ts"
 import { type AddedRow, addWebhook, addWebhookParams } from "./addWebhook.sql.ts"
@@ -19,29 +27,56 @@ import { removeWebhook } from "./removeWebhook.sql.ts"
 import { rotateSecret } from "./rotateSecret.sql.ts"
 
 /** Makes the store. */
-export const make = (executor: Executor, notifications: Notifications): WebhookStore["Service"] => {
+export const make = (
+  executor: Executor,
+  notifications: Notifications,
+  answers: Answers,
+): WebhookStore["Service"] => {
   const { schema } = executor
   const sql = {
-    add: addWebhook(schema),
+    add: forms(schema, addWebhook, 10),
     list: listWebhooks(schema),
     find: findWebhook(schema),
     rotateSecret: rotateSecret(schema),
     addSigningKey: addSigningKey(schema),
     enable: enableWebhook(schema),
-    remove: removeWebhook(schema),
+    remove: forms(schema, removeWebhook, 6),
   }
+
+  const add = Effect.fnUntraced(function* (
+    webhook: StoredWebhook,
+    limit: number,
+    occasion: Occasion,
+  ) {
+    const { projectId } = webhook
+    const form = formOf(sql.add, addWebhookParams(webhook, limit, occasion), occasion.once)
+    const [row] = yield* executor.execute<AddedRow>(...form, { owner: projectId })
+    if (row?.added === true) return undefined
+    return yield* row?.project_exists === true
+      ? new WebhookLimitReached({ limit })
+      : new ProjectNotFound({ projectId })
+  })
+
+  const remove = Effect.fnUntraced(function* (
+    projectId: ProjectId,
+    webhookId: WebhookId,
+    occasion: Occasion,
+  ) {
+    const params = [
+      text(projectId),
+      uuid(webhookId),
+      text(notifications.channel),
+      ...occasionParams(occasion),
+    ]
+    const form = formOf(sql.remove, params, occasion.once)
+    const rows = yield* executor.execute(...form, { owner: projectId })
+    if (rows.length === 0) return yield* new WebhookNotFound({ webhookId })
+  })
+
   return {
     ping: executor.ping,
 
-    add: Effect.fnUntraced(function* (webhook, limit, occasion) {
-      const { projectId } = webhook
-      const params = addWebhookParams(webhook, limit, occasion)
-      const [row] = yield* executor.execute<AddedRow>(sql.add, params, { owner: projectId })
-      if (row?.added === true) return
-      return yield* row?.project_exists === true
-        ? new WebhookLimitReached({ limit })
-        : new ProjectNotFound({ projectId })
-    }),
+    add: (webhook, limit, occasion) => answers.change(occasion.once, add(webhook, limit, occasion)),
 
     list: Effect.fnUntraced(function* (projectId) {
       const rows = yield* executor.execute<ListedRow>(sql.list, [text(projectId)], {
@@ -89,15 +124,7 @@ export const make = (executor: Executor, notifications: Notifications): WebhookS
       if (rows.length === 0) return yield* new WebhookNotFound({ webhookId })
     }),
 
-    remove: Effect.fnUntraced(function* (projectId, webhookId, occasion) {
-      const params = [
-        text(projectId),
-        uuid(webhookId),
-        text(notifications.channel),
-        ...occasionParams(occasion),
-      ]
-      const rows = yield* executor.execute(sql.remove, params, { owner: projectId })
-      if (rows.length === 0) return yield* new WebhookNotFound({ webhookId })
-    }),
+    remove: (projectId, webhookId, occasion) =>
+      answers.change(occasion.once, remove(projectId, webhookId, occasion)),
   }
 }

@@ -3,6 +3,7 @@
 import { expect } from "@effect/vitest"
 import { EventType } from "@tenure/core/Event"
 import { MembershipStore } from "@tenure/core/MembershipStore"
+import { isReplayed } from "@tenure/core/Once"
 import { type Attempt, type Claim, Outbox, type Settlement } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
 import { StoredSecret } from "@tenure/core/StoredSecret"
@@ -246,6 +247,44 @@ const additionTests = ({ test }: StoreTests): void => {
     }))
 }
 
+const onceTests = ({ test }: StoreTests): void => {
+  test("adds a webhook with an idempotency key once, and keeps no key of one that it cannot add", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const key = Fixture.once()
+      yield* Effect.flip(store.add(Fixture.webhook(p1), 0, { ...occasion, once: key }))
+      const results = yield* Effect.forEach(
+        Array.from({ length: 8 }, () => Fixture.webhook(p1)),
+        (webhook) => store.add(webhook, 1, { ...occasion, once: key }),
+        { concurrency: "unbounded" },
+      )
+      const ids = (yield* store.list(p1)).map(({ id }) => id)
+      expect(ids).toHaveLength(1)
+      const replays = results.filter(isReplayed)
+      expect(replays).toHaveLength(7)
+      for (const { answer } of replays) expect([answer]).toEqual(ids)
+      const other = { ...key, fingerprint: "another" }
+      const error = yield* Effect.flip(
+        store.add(Fixture.webhook(p1), 50, { ...occasion, once: other }),
+      )
+      expect(error._tag).toBe("IdempotencyMismatch")
+    }))
+
+  test("removes a webhook with an idempotency key once", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.webhook(p1)
+      yield* store.add(webhook, 50, occasion)
+      const keyed = { ...occasion, once: Fixture.once() }
+      yield* Effect.flip(store.remove(p2, webhook.id, keyed))
+      const removals = Array.from({ length: 4 }, () => store.remove(p1, webhook.id, keyed))
+      const results = yield* Effect.all(removals, { concurrency: "unbounded" })
+      expect(results.filter(isReplayed)).toHaveLength(3)
+      const other = yield* Effect.flip(store.remove(p1, webhook.id, occasion))
+      expect(other._tag).toBe("WebhookNotFound")
+    }))
+}
+
 const removalTests = ({ test }: StoreTests): void => {
   test("removes a webhook, but not through another project", () =>
     Effect.gen(function* () {
@@ -316,5 +355,6 @@ export const webhookStoreSuite = (on: StoreTests): void => {
   enableTests(on)
   additionTests(on)
   removalTests(on)
+  onceTests(on)
   transactionTests(on)
 }

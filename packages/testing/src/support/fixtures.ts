@@ -5,6 +5,7 @@ import { EndDate, parse } from "@tenure/core/EndDate"
 import * as Event from "@tenure/core/Event"
 import { UserId } from "@tenure/core/Membership"
 import type { Change } from "@tenure/core/MembershipStore"
+import type { Once } from "@tenure/core/Once"
 import * as Origin from "@tenure/core/Origin"
 import { ProjectId } from "@tenure/core/Project"
 import { StoredSecret } from "@tenure/core/StoredSecret"
@@ -36,6 +37,13 @@ export const event = (projectId: ProjectId, type = "test.happened"): Event.Event
 
 /** The occasion of a change that nobody in particular has asked for. */
 export const occasion: Origin.Occasion = { origin: Origin.host, at: 0 }
+
+/** Returns a request with a new idempotency key. */
+export const once = (): Once => ({
+  owner: "key-1",
+  key: crypto.randomUUID(),
+  fingerprint: "a request",
+})
 
 /** Returns a change in a project, with a new event. */
 export const change = (projectId: ProjectId, type?: string): Change => ({

@@ -10,6 +10,7 @@ import {
   type UserId,
 } from "@tenure/core/Membership"
 import { type Import, MembershipStore } from "@tenure/core/MembershipStore"
+import { isReplayed } from "@tenure/core/Once"
 import * as Origin from "@tenure/core/Origin"
 import { Outbox } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
@@ -242,7 +243,7 @@ export const memberships = mutantsOf(MembershipStore, {
     extendAll: Effect.fnUntraced(function* (extension) {
       const total = yield* extendAll(extension)
       const { publish } = Context.get(context, Outbox)
-      for (let member = 1; member < total; member++) yield* publish(extension.event)
+      for (let member = 1; member < Number(total); member++) yield* publish(extension.event)
       return total
     }),
   }),
@@ -318,7 +319,10 @@ export const memberships = mutantsOf(MembershipStore, {
         imported += change.memberships.length
         return right.import(change)
       },
-      extendAll: (change) => Effect.map(right.extendAll(change), (total) => total - imported),
+      extendAll: (change) =>
+        Effect.map(right.extendAll(change), (total) =>
+          isReplayed(total) ? total : total - imported,
+        ),
     }
   },
 

@@ -80,3 +80,6 @@ export const common = [
 
 /** The errors of every operation in a project. */
 export const inProject = [...common, failure("ProjectNotFound")] as const
+
+/** The errors of every operation that changes something, by its idempotency key. */
+export const once = [failure("IdempotencyMismatch"), failure("IdempotencyInProgress")] as const

@@ -67,6 +67,7 @@ export class Memberships extends HttpApiGroup.make("memberships")
       success: counted(extended, "The membership was extended."),
       error: [
         ...Failures.inProject,
+        ...Failures.once,
         Failures.failure("MembershipNotFound"),
         Failures.failure("EndDateConflict", { current_end_date: Fields.instant }),
         ...Failures.endDate,
@@ -82,7 +83,12 @@ export class Memberships extends HttpApiGroup.make("memberships")
       params: { project_id: Fields.projectId },
       payload: bulkExtension,
       success: counted(bulkExtended, "All memberships of the project were extended."),
-      error: [...Failures.inProject, ...Failures.endDate, Failures.failure("InvalidInput")],
+      error: [
+        ...Failures.inProject,
+        ...Failures.once,
+        ...Failures.endDate,
+        Failures.failure("InvalidInput"),
+      ],
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Extend all memberships",

@@ -57,6 +57,10 @@ export const samples: { readonly [Of in ApiError.Tag]: Sample<Of> } = {
     error: { _tag: "EndDateConflict", currentEndDate: EndDate(Date.UTC(2098, 0, 1)) },
     when: "The membership has another end date than `expected_end_date`.",
   },
+  IdempotencyInProgress: {
+    error: { _tag: "IdempotencyInProgress" },
+    when: "The first request with the idempotency key has not ended yet.",
+  },
   PayloadTooLarge: {
     error: { _tag: "PayloadTooLarge", limit: 65_536 },
     when: "The body is too long.",
@@ -79,6 +83,10 @@ export const samples: { readonly [Of in ApiError.Tag]: Sample<Of> } = {
   InvalidInput: {
     error: new InvalidInput({ field: "limit", problem: "must be a whole number from 1 to 1,000" }),
     when: "A parameter or a field of the body is invalid.",
+  },
+  IdempotencyMismatch: {
+    error: { _tag: "IdempotencyMismatch" },
+    when: "The idempotency key was used for another request.",
   },
   InvalidWebhookUrl: {
     error: new InvalidWebhookUrl({ message: "url must not point to a private address" }),

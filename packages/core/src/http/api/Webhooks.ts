@@ -36,8 +36,10 @@ export class Webhooks extends HttpApiGroup.make("webhooks")
       success: success(webhook, "The webhook was created."),
       error: [
         ...Failures.inProject,
+        ...Failures.once,
         Failures.failure("InvalidWebhookUrl"),
         Failures.failure("WebhookLimitReached"),
+        Failures.failure("WebhookNotFound"),
       ],
     }).annotateMerge(
       OpenApi.annotations({
@@ -58,7 +60,7 @@ export class Webhooks extends HttpApiGroup.make("webhooks")
     HttpApiEndpoint.make(remove.method)("delete", remove.pattern, {
       params: { project_id: Fields.projectId, webhook_id: Fields.webhookId },
       success: success(Schema.Null, "The webhook was deleted."),
-      error: [...Failures.inProject, Failures.failure("WebhookNotFound")],
+      error: [...Failures.inProject, ...Failures.once, Failures.failure("WebhookNotFound")],
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Delete a webhook",

@@ -5,6 +5,7 @@ import { apiKeyTests } from "./apiKeys.ts"
 import { conditionTests } from "./conditions.ts"
 import { extendAllTests } from "./extendAll.ts"
 import { extendOneTests } from "./extendOne.ts"
+import { idempotencyTests } from "./idempotency.ts"
 import { projectTestsOn } from "./projects.ts"
 import { webhookTests } from "./webhooks.ts"
 
@@ -15,5 +16,6 @@ export const operationsSuite = (serving: Serving): void => {
   conditionTests(serving)
   projectTestsOn(serving)
   webhookTests(serving)
+  idempotencyTests(serving)
   apiKeyTests(serving)
 }

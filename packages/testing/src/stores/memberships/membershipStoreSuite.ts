@@ -11,6 +11,7 @@ import { eventTests } from "./events.ts"
 import { expectingTests } from "./expecting.ts"
 import { importingTests } from "./importing.ts"
 import { modelTests } from "./model.ts"
+import { onceTests } from "./once.ts"
 import { projectTests } from "./projects.ts"
 import { readingTests } from "./reading.ts"
 
@@ -27,5 +28,6 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   auditingTests(on)
   eventTests(on)
   atomicityTests(on)
+  onceTests(on)
   modelTests(on)
 }

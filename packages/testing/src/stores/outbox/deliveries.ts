@@ -28,7 +28,7 @@ const fiveOn = ({ advance }: StoreTests) =>
     const { outbox, webhook } = yield* preparedWebhook
     yield* advance(1000)
     const published = Array.from({ length: 5 }, (_, at) => ({ ...event(p1), at }))
-    yield* Effect.forEach(published, outbox.publish)
+    yield* Effect.forEach(published, (one) => outbox.publish(one))
     const settlements = [delivered, failed, released, delivered, failed]
     // The last is the first, which succeeds: a webhook that fails gets one delivery at a time.
     for (const [index, claim] of [...(yield* claims()).entries()].toReversed()) {

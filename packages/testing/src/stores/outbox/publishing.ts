@@ -2,6 +2,7 @@
 
 import { expect } from "@effect/vitest"
 import { EventType } from "@tenure/core/Event"
+import { isReplayed } from "@tenure/core/Once"
 import type { Claim } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
 import { type StoredWebhook, WebhookId } from "@tenure/core/Webhook"
@@ -71,6 +72,28 @@ export const publishingTests = ({ describe, test }: StoreTests): void => {
         const { outbox } = yield* prepared(1)
         const error = yield* Effect.flip(outbox.publish(event(ProjectId("nowhere"))))
         expect(error._tag).toBe("ProjectNotFound")
+      }))
+
+    test("publishes an event with an idempotency key once", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* prepared(1)
+        const key = Fixture.once()
+        const events = Array.from({ length: 8 }, () => event(p1))
+        const results = yield* Effect.forEach(events, (one) => outbox.publish(one, key), {
+          concurrency: "unbounded",
+        })
+        const delivered = (yield* claims()).map((one) => one.event.id)
+        expect(delivered).toHaveLength(1)
+        const replays = results.filter(isReplayed)
+        expect(replays).toHaveLength(7)
+        for (const { answer } of replays) expect([answer]).toEqual(delivered)
+        const other = { ...key, fingerprint: "another" }
+        const error = yield* Effect.flip(outbox.publish(event(p1), other))
+        expect(error._tag).toBe("IdempotencyMismatch")
+        const nowhere = event(ProjectId("nowhere"))
+        const failed = Fixture.once()
+        yield* Effect.flip(outbox.publish(nowhere, failed))
+        expect(yield* outbox.publish(event(p1), failed)).toBeUndefined()
       }))
 
     test("creates no delivery for webhooks that are added later", () =>

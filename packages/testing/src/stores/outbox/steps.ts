@@ -64,7 +64,7 @@ export const preparedWebhook = Effect.gen(function* () {
 export const publishMany = Effect.fnUntraced(function* (count: number) {
   const outbox = yield* Outbox
   const events = Array.from({ length: count }, () => event(p1))
-  yield* Effect.forEach(events, outbox.publish)
+  yield* Effect.forEach(events, (one) => outbox.publish(one))
   return events
 })
 

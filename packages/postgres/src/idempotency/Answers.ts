@@ -1,0 +1,68 @@
+/** Makes changes with an idempotency key once. */
+
+import {
+  type Conflict,
+  IdempotencyInProgress,
+  IdempotencyMismatch,
+  type Once,
+  type Replayed,
+  replayed,
+} from "@tenure/core/Once"
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
+import * as Effect from "effect/Effect"
+import { isSqlError } from "effect/sql/SqlError"
+import type { Executor } from "../connection/Executor.ts"
+import { text } from "../connection/parameters.ts"
+import { isLockTimeout } from "../connection/sqlErrors.ts"
+import { type AnswerRow, recall } from "./recall.sql.ts"
+
+/** The answers to requests with an idempotency key. */
+export interface Answers {
+  /** Returns what was answered to a request; `undefined` if nothing was. */
+  readonly recall: (
+    once: Once,
+  ) => Effect.Effect<Replayed | undefined, IdempotencyMismatch | StoreUnavailable>
+  /**
+   * Makes a change by a statement with the parts of `once`. If the change fails, it may have been made
+   * before. A change without a key is made.
+   */
+  readonly change: <A, E>(
+    once: Once | undefined,
+    change: Effect.Effect<A, E | StoreUnavailable>,
+  ) => Effect.Effect<A | Replayed, E | Conflict | StoreUnavailable>
+}
+
+// What a repetition waits for is as a rule not the key, but what the first request has locked.
+const hasWaited = (error: unknown): boolean =>
+  error instanceof StoreUnavailable && isSqlError(error.cause) && isLockTimeout(error.cause)
+
+/** Makes the answers. */
+export const make = (executor: Executor): Answers => {
+  const statement = recall(executor.schema)
+
+  const find: Answers["recall"] = Effect.fnUntraced(function* ({ fingerprint, key, owner }) {
+    const params = [text(owner), text(key)]
+    const [row] = yield* executor.execute<AnswerRow>(statement, params, { owner })
+    if (row === undefined) return undefined
+    return row.fingerprint === fingerprint ? replayed(row.answer) : yield* new IdempotencyMismatch()
+  })
+
+  return {
+    recall: find,
+
+    change: <A, E>(
+      once: Once | undefined,
+      change: Effect.Effect<A, E | StoreUnavailable>,
+    ): Effect.Effect<A | Replayed, E | Conflict | StoreUnavailable> => {
+      if (once === undefined) return change
+      return Effect.catch(
+        change,
+        Effect.fnUntraced(function* (error: E | StoreUnavailable) {
+          if (hasWaited(error)) return yield* new IdempotencyInProgress()
+          if (error instanceof StoreUnavailable) return yield* Effect.fail(error)
+          return (yield* find(once)) ?? (yield* Effect.fail(error))
+        }),
+      )
+    },
+  }
+}

@@ -1,0 +1,79 @@
+/** What the statements share that make a change with an idempotency key once. */
+
+import type { Once } from "@tenure/core/Once"
+import { text } from "../connection/parameters.ts"
+
+/** The parts of a statement that differ if its change has an idempotency key. */
+export interface OncePart {
+  /** A further condition on the change, after others. */
+  readonly condition: string
+  /**
+   * A common table expression, after others, which stores the key for each row of `source`.
+   *
+   * @param answer - an expression for what the answer needs
+   */
+  readonly keeping: (source: string, answer?: string) => string
+}
+
+/** The parts of a statement without an idempotency key. */
+const always: OncePart = { condition: "", keeping: () => "" }
+
+/**
+ * The parts of a statement with an idempotency key. It changes nothing if the key is known, and is
+ * repeated if another statement stores the key at the same time.
+ *
+ * @param first - the number of the first of the statement's parameters for the key
+ */
+const partOf = (schema: string, first: number): OncePart => {
+  const owner = `$${first}::text`
+  const key = `$${first + 1}::text`
+  const fingerprint = `$${first + 2}::text`
+  const given = `$${first + 3}::text`
+  return {
+    condition: `AND NOT EXISTS (
+      SELECT FROM ${schema}.answers WHERE owner = ${owner} AND key = ${key}
+    )`,
+    keeping: (source, answer = "''") => `,
+  kept AS (
+    INSERT INTO ${schema}.answers (owner, key, fingerprint, answer)
+    SELECT ${owner}, ${key}, ${fingerprint}, coalesce(${given}, ${answer}) FROM ${source}
+  )`,
+  }
+}
+
+/** The two forms of a statement: for changes without and with an idempotency key. */
+export interface Forms {
+  readonly always: string
+  readonly once: string
+}
+
+/**
+ * Makes the forms of a statement.
+ *
+ * @param params - how many parameters both forms have
+ */
+export const forms = (
+  schema: string,
+  statement: (schema: string, once: OncePart) => string,
+  params: number,
+): Forms => ({
+  always: statement(schema, always),
+  once: statement(schema, partOf(schema, params + 1)),
+})
+
+const onceParams = ({ answer, fingerprint, key, owner }: Once) => [
+  text(owner),
+  text(key),
+  text(fingerprint),
+  text(answer),
+]
+
+/** Returns the form of a statement that a change needs, and all of its parameters. */
+export const formOf = (
+  statement: Forms,
+  params: ReadonlyArray<unknown>,
+  once: Once | undefined,
+): readonly [statement: string, params: ReadonlyArray<unknown>] =>
+  once === undefined
+    ? [statement.always, params]
+    : [statement.once, [...params, ...onceParams(once)]]

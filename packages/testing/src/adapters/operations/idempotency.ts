@@ -1,0 +1,142 @@
+/** Requests with an idempotency key. */
+
+import { describe, expect, it } from "vitest"
+import { expectFailure, fieldsOf } from "../../support/envelope.ts"
+import type { Serving } from "../AdapterHarness.ts"
+import { validDate as extend } from "./endDates.ts"
+
+const one = "/v2/projects/p1/memberships/1001/extend"
+const all = "/v2/projects/p1/memberships/extend"
+const webhooks = "/v2/projects/p1/integrations/webhooks"
+
+const keyed = (key: string | ReadonlyArray<string>) => ({ "idempotency-key": key })
+
+/** Returns a body without what is new in every response. */
+const lasting = (body: unknown) => ({ ...fieldsOf(body), request_id: undefined })
+
+/** Declares the tests. */
+export const idempotencyTests = (serving: Serving): void => {
+  describe("an idempotency key", () => {
+    it.each([
+      [all, { extend }],
+      [one, { extend }],
+    ])(
+      "is answered the same body again: %s",
+      async (path, body) =>
+        await serving(async ({ call, tenure }) => {
+          const headers = keyed("k-1")
+          const first = await call("PATCH", path, { body, headers })
+          const second = await call("PATCH", path, { body, headers })
+          expect([first.status, second.status]).toEqual([200, 200])
+          expect(first.headers["idempotent-replayed"]).toBeUndefined()
+          expect(second.headers["idempotent-replayed"]).toBe("true")
+          expect(lasting(second.body)).toEqual(lasting(first.body))
+          expect(fieldsOf(second.body)["request_id"]).not.toBe(fieldsOf(first.body)["request_id"])
+          const history = await tenure.memberships.history({ projectId: "p1" })
+          expect(history.filter(({ action }) => action.endsWith("extended"))).toHaveLength(1)
+        })(),
+    )
+
+    it(
+      "creates and deletes a webhook once",
+      serving(async ({ call, tenure }) => {
+        const body = { url: "https://example.com/hook" }
+        const create = { body, headers: keyed("k-1") }
+        const first = await call("POST", webhooks, create)
+        const second = await call("POST", webhooks, create)
+        expect(lasting(second.body)).toEqual(lasting(first.body))
+        expect(second.headers["idempotent-replayed"]).toBe("true")
+        const [webhook, ...others] = await tenure.webhooks.list({ projectId: "p1" })
+        expect(others).toEqual([])
+        const path = `${webhooks}/${webhook?.id}`
+        for (const replayed of [undefined, "true"]) {
+          const deleted = await call("DELETE", path, { headers: keyed("k-2") })
+          expect([deleted.status, deleted.headers["idempotent-replayed"]]).toEqual([200, replayed])
+        }
+        const again = await call("DELETE", path, { headers: keyed("k-3") })
+        expectFailure(again, "DELETE", path, 404, "WEBHOOK_NOT_FOUND")
+        const gone = await call("POST", webhooks, create)
+        expectFailure(gone, "POST", webhooks, 404, "WEBHOOK_NOT_FOUND")
+      }),
+    )
+
+    it(
+      "changes something once if the requests come at the same time",
+      serving(async ({ call, tenure }) => {
+        const options = { body: { extend }, headers: keyed("k-1") }
+        const calls = Array.from({ length: 6 }, () => call("PATCH", one, options))
+        const responses = await Promise.all(calls)
+        expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200])
+        const replays = responses.filter(({ headers }) => headers["idempotent-replayed"])
+        expect(replays).toHaveLength(5)
+        const history = await tenure.memberships.history({ projectId: "p1", userId: "1001" })
+        expect(history.filter(({ action }) => action === "extended")).toHaveLength(1)
+      }),
+    )
+
+    it(
+      "is refused for another request",
+      serving(async ({ call }) => {
+        const headers = keyed("k-1")
+        await call("PATCH", one, { body: { extend }, headers })
+        const later = await call("PATCH", one, { body: { extend: 4_000_000_000_000 }, headers })
+        expectFailure(later, "PATCH", one, 422, "IDEMPOTENCY_MISMATCH")
+        const other = await call("PATCH", all, { body: { extend }, headers })
+        expectFailure(other, "PATCH", all, 422, "IDEMPOTENCY_MISMATCH")
+      }),
+    )
+
+    it(
+      "is the client's own",
+      serving(async ({ call, otherToken }) => {
+        const headers = keyed("k-1")
+        await call("PATCH", all, { body: { extend }, headers })
+        const path = "/v2/projects/p2/memberships/extend"
+        const other = await call("PATCH", path, { body: { extend }, headers, token: otherToken })
+        expect(other.body).toMatchObject({ total: 0 })
+      }),
+    )
+
+    it(
+      "is not used up by a request that fails",
+      serving(async ({ call, tenure }) => {
+        const path = "/v2/projects/p1/memberships/9/extend"
+        const options = { body: { extend }, headers: keyed("k-1") }
+        const failed = await call("PATCH", path, options)
+        expectFailure(failed, "PATCH", path, 404, "MEMBERSHIP_NOT_FOUND")
+        await tenure.memberships.grant({ projectId: "p1", userId: "9", endDate: extend })
+        const made = await call("PATCH", path, options)
+        expect([made.status, made.headers["idempotent-replayed"]]).toEqual([200, undefined])
+      }),
+    )
+
+    it(
+      "must be 1 to 255 visible characters, once",
+      serving(async ({ call }) => {
+        for (const key of ["", "a b", "x".repeat(256), ["a", "b"], "\u00e9"]) {
+          const response = await call("PATCH", one, { body: { extend }, headers: keyed(key) })
+          expectFailure(response, "PATCH", one, 400, "MALFORMED_REQUEST")
+        }
+        const longest = keyed("~".repeat(255))
+        const response = await call("PATCH", one, { body: { extend }, headers: longest })
+        expect(response.status).toBe(200)
+      }),
+    )
+
+    it(
+      "counts behind a parser of the host too",
+      serving(
+        async ({ call }) => {
+          const headers = keyed("k-1")
+          await call("PATCH", one, { body: { extend }, headers })
+          const second = await call("PATCH", one, { body: { extend }, headers })
+          expect(second.headers["idempotent-replayed"]).toBe("true")
+          const other = { body: { extend: 4_000_000_000_000 }, headers }
+          expectFailure(await call("PATCH", one, other), "PATCH", one, 422, "IDEMPOTENCY_MISMATCH")
+        },
+        undefined,
+        { isBehindParser: true },
+      ),
+    )
+  })
+}

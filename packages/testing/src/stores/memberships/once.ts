@@ -1,0 +1,204 @@
+/** Changes with an idempotency key. */
+
+import { expect } from "@effect/vitest"
+import type { MembershipStore } from "@tenure/core/MembershipStore"
+import { isReplayed, type Once } from "@tenure/core/Once"
+import { Outbox } from "@tenure/core/Outbox"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Effect from "effect/Effect"
+import {
+  change,
+  in2028,
+  in2029,
+  occasion,
+  once,
+  p1,
+  u1,
+  u2,
+  u3,
+  webhook as newWebhook,
+} from "../../support/fixtures.ts"
+import { undone } from "../HostTransaction.ts"
+import type { StoreTests } from "../storeTests.ts"
+import { nowhere, prepared } from "./steps.ts"
+
+type Store = MembershipStore["Service"]
+
+/** Makes a change with an idempotency key and a new event. */
+type Make = (store: Store, key: Once) => Effect.Effect<unknown, unknown>
+
+const common = (key: Once) => ({ ...change(p1), once: key })
+
+/** Each kind of change. */
+const kinds: ReadonlyArray<readonly [name: string, make: Make]> = [
+  ["a grant", (store, key) => store.grant({ ...common(key), userId: u3, endDate: in2028 })],
+  [
+    "an import",
+    (store, key) =>
+      store.import({ ...common(key), memberships: [{ userId: u3, endDate: in2028 }] }),
+  ],
+  ["an extension", (store, key) => store.extend({ ...common(key), userId: u1, endDate: in2028 })],
+  [
+    "a bulk extension",
+    (store, key) => store.extendAll({ ...common(key), endDate: in2028, mode: "set" }),
+  ],
+  [
+    "a bulk extension that never shortens",
+    (store, key) => store.extendAll({ ...common(key), endDate: in2028, mode: "neverShorten" }),
+  ],
+  ["an ending", (store, key) => store.end({ ...common(key), userId: u1 })],
+]
+
+/** A store with members and a webhook, and a way to count what changes write. */
+const observed = Effect.gen(function* () {
+  const store = yield* prepared
+  const outbox = yield* Outbox
+  const webhook = newWebhook(p1)
+  yield* (yield* WebhookStore).add(webhook, 50, occasion)
+  const before = (yield* store.history(p1, { userId: undefined, limit: 1000 })).length
+  const counts = Effect.gen(function* () {
+    const rows = yield* store.history(p1, { userId: undefined, limit: 1000 })
+    const ref = { projectId: p1, webhookId: webhook.id }
+    const deliveries = yield* outbox.deliveries(ref, { limit: 1000 })
+    return { rows: rows.length - before, deliveries: deliveries.length }
+  })
+  return { store, counts }
+})
+
+const nothing = { rows: 0, deliveries: 0 }
+const one = { rows: 1, deliveries: 1 }
+const two = { rows: 2, deliveries: 2 }
+
+const repetitionTests = ({ test }: StoreTests): void => {
+  test.each(kinds)("makes %s once, one after another", ([_, make]) =>
+    Effect.gen(function* () {
+      const { counts, store } = yield* observed
+      const key = once()
+      expect(isReplayed(yield* make(store, key))).toBe(false)
+      expect(yield* counts).toEqual(one)
+      expect(isReplayed(yield* make(store, key))).toBe(true)
+      expect(yield* counts).toEqual(one)
+    }),
+  )
+
+  test.each(kinds)("makes %s once, at the same time", ([_, make]) =>
+    Effect.gen(function* () {
+      const { counts, store } = yield* observed
+      const key = once()
+      const results = yield* Effect.forEach(Array.from({ length: 12 }), () => make(store, key), {
+        concurrency: "unbounded",
+      })
+      expect(results.filter((result) => !isReplayed(result))).toHaveLength(1)
+      expect(yield* counts).toEqual(one)
+    }),
+  )
+
+  test("returns the total of the bulk extension that was made", () =>
+    Effect.gen(function* () {
+      const { store } = yield* observed
+      const bulk = { ...common(once()), endDate: in2028, mode: "set" } as const
+      const total = yield* store.extendAll(bulk)
+      yield* store.end({ ...change(p1), userId: u2 })
+      const replayed = yield* store.extendAll({ ...bulk, ...change(p1) })
+      expect(replayed).toEqual({ _tag: "Replayed", answer: String(total) })
+    }))
+
+  test("knows a change that could not be made any more", () =>
+    Effect.gen(function* () {
+      const { store } = yield* observed
+      const key = once()
+      const extension = { userId: u1, endDate: in2029 }
+      yield* store.extend({ ...common(key), ...extension })
+      yield* store.end({ ...change(p1), userId: u1 })
+      expect(isReplayed(yield* store.extend({ ...common(key), ...extension }))).toBe(true)
+    }))
+}
+
+const keyTests = ({ test }: StoreTests): void => {
+  test("refuses a key that came with another request", () =>
+    Effect.gen(function* () {
+      const { counts, store } = yield* observed
+      const key = once()
+      yield* store.extend({ ...common(key), userId: u1, endDate: in2028 })
+      const other = { ...key, fingerprint: "another" }
+      for (const [, make] of kinds) {
+        const error = yield* Effect.flip(make(store, other))
+        expect(error).toMatchObject({ _tag: "IdempotencyMismatch" })
+      }
+      expect(yield* Effect.flip(store.recall(other))).toMatchObject({ _tag: "IdempotencyMismatch" })
+      expect(yield* counts).toEqual(one)
+    }))
+
+  test("makes one of two changes that have the same key at the same time", () =>
+    Effect.gen(function* () {
+      const { counts, store } = yield* observed
+      const key = once()
+      const extensions = [u1, u2].map((userId) =>
+        Effect.exit(
+          store.extend({ ...common({ ...key, fingerprint: userId }), userId, endDate: in2028 }),
+        ),
+      )
+      const exits = yield* Effect.all(extensions, { concurrency: "unbounded" })
+      expect(exits.filter(({ _tag }) => _tag === "Success")).toHaveLength(1)
+      expect(yield* counts).toEqual(one)
+    }))
+
+  test("keeps the keys of each owner apart", () =>
+    Effect.gen(function* () {
+      const { counts, store } = yield* observed
+      const key = once()
+      for (const owner of ["one", "other"]) {
+        const extension = { ...common({ ...key, owner }), userId: u1, endDate: in2028 }
+        expect(isReplayed(yield* store.extend(extension))).toBe(false)
+      }
+      expect(yield* counts).toEqual(two)
+    }))
+
+  test("recalls what was answered", () =>
+    Effect.gen(function* () {
+      const { store } = yield* observed
+      const key = once()
+      expect(yield* store.recall(key)).toBeUndefined()
+      yield* store.extendAll({ ...common(key), endDate: in2028, mode: "set" })
+      expect(yield* store.recall(key)).toEqual({ _tag: "Replayed", answer: "2" })
+    }))
+}
+
+const failureTests = ({ test, transactional }: StoreTests): void => {
+  test("keeps no key of a change that fails", () =>
+    Effect.gen(function* () {
+      const { counts, store } = yield* observed
+      const key = once()
+      const extension = { userId: u3, endDate: in2028 }
+      yield* Effect.flip(store.extend({ ...common(key), ...extension }))
+      yield* Effect.flip(store.end({ ...common(key), userId: u3 }))
+      yield* Effect.flip(store.grant({ ...common(key), ...change(nowhere), ...extension }))
+      const all = { endDate: in2028, mode: "neverShorten" } as const
+      yield* Effect.flip(store.extendAll({ ...common(key), ...change(nowhere), ...all }))
+      expect(yield* counts).toEqual(nothing)
+      yield* store.grant({ ...change(p1), ...extension })
+      expect(isReplayed(yield* store.extend({ ...common(key), ...extension }))).toBe(false)
+      expect(yield* counts).toEqual(two)
+    }))
+
+  transactional("forgets the key with a transaction of the host that fails", () =>
+    Effect.gen(function* () {
+      const { counts, store } = yield* observed
+      for (const [, make] of kinds) {
+        const key = once()
+        yield* undone(make(store, key))
+        expect(yield* store.recall(key)).toBeUndefined()
+      }
+      expect(yield* counts).toEqual(nothing)
+    }),
+  )
+}
+
+/** Declares the tests. */
+export const onceTests = (on: StoreTests): void => {
+  on.describe("an idempotency key", () => {
+    repetitionTests(on)
+    keyTests(on)
+    failureTests(on)
+  })
+}
