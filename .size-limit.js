@@ -25,4 +25,10 @@ export default [
     path: "packages/benchmark/src/weight/worker.ts",
     limit: "72 kB",
   },
+  {
+    ...options,
+    name: "client",
+    path: "packages/client/src/index.ts",
+    limit: "6 kB",
+  },
 ]

@@ -84,6 +84,20 @@ describe("the example of a README works as pasted:", () => {
     expect(await (await app.fetch(new Request("http://localhost/"))).text()).toContain("backend")
   })
 
+  it("packages-client-README.md", async () => {
+    const port = await freePort()
+    const { authorization, stop } = await start(`${folder}/README.md-1.ts`, port)
+    try {
+      const printed = await run(`${folder}/packages-client-README.md-1.ts`, {
+        TENURE_URL: `http://127.0.0.1:${port}`,
+        TENURE_TOKEN: authorization.slice("Bearer ".length),
+      })
+      expect(printed).toBe("extended until 2099-01-01T00:00:00.000Z\n")
+    } finally {
+      stop()
+    }
+  })
+
   it.each(["packages-core-README.md", "packages-memory-README.md"])("%s", async (name) => {
     expect(await run(`${folder}/${name}-1.ts`)).not.toBe("")
   })

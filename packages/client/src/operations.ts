@@ -1,0 +1,381 @@
+/**
+ * The operations of the API. Generated from its OpenAPI document:
+ * `npx vitest run --config vitest.workspace.ts --project client operations --update`.
+ */
+
+import type { CallOptions, Calls } from "./calls.ts"
+import type { List } from "./pages.ts"
+import type { Counted, Success } from "./response.ts"
+
+export interface ApiKey {
+  /** A UUID. */
+  readonly id: string
+  readonly name: string | null
+  /** What the holder of a key may do; each role may also do what those before it may. */
+  readonly role: "client" | "operator" | "admin"
+  /** Ids of the projects that the key opens; `all` for those there are and will be. */
+  readonly projects: "all" | ReadonlyArray<string>
+  /** A time in UTC, with milliseconds. */
+  readonly created_at: string
+  readonly expires_at: string | null
+  readonly revoked_at: string | null
+  /** When the key was last used, to about a minute. */
+  readonly last_used_at: string | null
+}
+
+export interface Extended {
+  /** A time in UTC, with milliseconds. */
+  readonly new_end_date: string
+}
+
+export interface IssuedApiKey {
+  /** A UUID. */
+  readonly id: string
+  /** The bearer token, which is shown this once. */
+  readonly token: string
+}
+
+export interface MembershipEndedEvent {
+  readonly type: "membership.ended"
+  /** A time in UTC, with milliseconds. */
+  readonly timestamp: string
+  readonly data: {
+    /** The id of the project: 1 to 255 characters, none of them a control character. */
+    readonly project_id: string
+    /** The id of the user. */
+    readonly user_id: string
+    /** The request that asked for the change; null for a change by the host. */
+    readonly request_id: string | null
+    /** Why, in the words of whoever asked for the change. */
+    readonly reason?: string
+  }
+}
+
+export interface MembershipExtendedEvent {
+  readonly type: "membership.extended"
+  /** A time in UTC, with milliseconds. */
+  readonly timestamp: string
+  readonly data: {
+    /** The id of the project: 1 to 255 characters, none of them a control character. */
+    readonly project_id: string
+    /** The id of the user. */
+    readonly user_id: string
+    /** A time in UTC, with milliseconds. */
+    readonly new_end_date: string
+    /** The request that asked for the change; null for a change by the host. */
+    readonly request_id: string | null
+    /** Why, in the words of whoever asked for the change. */
+    readonly reason?: string
+  }
+}
+
+export interface MembershipGrantedEvent {
+  readonly type: "membership.granted"
+  /** A time in UTC, with milliseconds. */
+  readonly timestamp: string
+  readonly data: {
+    /** The id of the project: 1 to 255 characters, none of them a control character. */
+    readonly project_id: string
+    /** The id of the user. */
+    readonly user_id: string
+    /** A time in UTC, with milliseconds. */
+    readonly new_end_date: string
+    /** The request that asked for the change; null for a change by the host. */
+    readonly request_id: string | null
+    /** Why, in the words of whoever asked for the change. */
+    readonly reason?: string
+  }
+}
+
+export interface MembershipsExtendedEvent {
+  readonly type: "memberships.extended"
+  /** A time in UTC, with milliseconds. */
+  readonly timestamp: string
+  readonly data: {
+    /** The id of the project: 1 to 255 characters, none of them a control character. */
+    readonly project_id: string
+    /** A time in UTC, with milliseconds. */
+    readonly new_end_date: string
+    /** The request that asked for the change; null for a change by the host. */
+    readonly request_id: string | null
+    /** Why, in the words of whoever asked for the change. */
+    readonly reason?: string
+  }
+}
+
+export interface MembershipsImportedEvent {
+  readonly type: "memberships.imported"
+  /** A time in UTC, with milliseconds. */
+  readonly timestamp: string
+  readonly data: {
+    /** The id of the project: 1 to 255 characters, none of them a control character. */
+    readonly project_id: string
+    /** The number of memberships. */
+    readonly total: number
+    /** The request that asked for the change; null for a change by the host. */
+    readonly request_id: string | null
+    /** Why, in the words of whoever asked for the change. */
+    readonly reason?: string
+  }
+}
+
+export interface Webhook {
+  /** Where events are sent: a public http or https URL without credentials. */
+  readonly url: string
+  /** A UUID. */
+  readonly id: string
+  /** The secret that signs notifications: `whsec_` and base64. */
+  readonly secret: string
+}
+
+export interface WebhookDisabledEvent {
+  readonly type: "webhook.disabled"
+  /** A time in UTC, with milliseconds. */
+  readonly timestamp: string
+  readonly data: {
+    /** The id of the project: 1 to 255 characters, none of them a control character. */
+    readonly project_id: string
+    /** A UUID. */
+    readonly webhook_id: string
+    /** Why: it answered 410, or every attempt has failed for days. */
+    readonly reason: "gone" | "failing"
+  }
+}
+
+export interface WebhookPingEvent {
+  readonly type: "webhook.ping"
+  /** A time in UTC, with milliseconds. */
+  readonly timestamp: string
+  readonly data: {
+    /** The id of the project: 1 to 255 characters, none of them a control character. */
+    readonly project_id: string
+    /** A UUID. */
+    readonly webhook_id: string
+  }
+}
+
+/** The errors of the API by code, as they are in the body of a response. */
+export interface Problems {
+  readonly API_KEY_NOT_FOUND: {
+    readonly error_code: "API_KEY_NOT_FOUND"
+    readonly message: string
+  }
+  readonly END_DATE_CONFLICT: {
+    readonly error_code: "END_DATE_CONFLICT"
+    readonly message: string
+    /** A time in UTC, with milliseconds. */
+    readonly current_end_date: string
+  }
+  readonly FORBIDDEN: {
+    readonly error_code: "FORBIDDEN"
+    readonly message: string
+  }
+  readonly INTERNAL_ERROR: {
+    readonly error_code: "INTERNAL_ERROR"
+    readonly message: string
+  }
+  readonly MALFORMED_REQUEST: {
+    readonly error_code: "MALFORMED_REQUEST"
+    readonly message: string
+  }
+  readonly MEMBERSHIP_NOT_FOUND: {
+    readonly error_code: "MEMBERSHIP_NOT_FOUND"
+    readonly message: string
+  }
+  readonly METHOD_NOT_ALLOWED: {
+    readonly error_code: "METHOD_NOT_ALLOWED"
+    readonly message: string
+  }
+  readonly PAYLOAD_TOO_LARGE: {
+    readonly error_code: "PAYLOAD_TOO_LARGE"
+    readonly message: string
+  }
+  readonly PROJECT_NOT_FOUND: {
+    readonly error_code: "PROJECT_NOT_FOUND"
+    readonly message: string
+  }
+  readonly RATE_LIMIT_EXCEEDED: {
+    readonly message: string
+    readonly code: "RATE_LIMIT_EXCEEDED"
+    readonly retry_after: number
+  }
+  readonly REQUEST_HEADERS_TOO_LARGE: {
+    readonly error_code: "REQUEST_HEADERS_TOO_LARGE"
+    readonly message: string
+  }
+  readonly REQUEST_TIMEOUT: {
+    readonly error_code: "REQUEST_TIMEOUT"
+    readonly message: string
+  }
+  readonly SERVICE_UNAVAILABLE: {
+    readonly error_code: "SERVICE_UNAVAILABLE"
+    readonly message: string
+  }
+  readonly UNAUTHORIZED: {
+    readonly error_code: "UNAUTHORIZED"
+    readonly message: string
+  }
+  readonly UNSUPPORTED_MEDIA_TYPE: {
+    readonly error_code: "UNSUPPORTED_MEDIA_TYPE"
+    readonly message: string
+  }
+  readonly VALIDATION_ERROR: {
+    readonly error_code: "VALIDATION_ERROR"
+    readonly message: string
+  }
+  readonly WEBHOOK_NOT_FOUND: {
+    readonly error_code: "WEBHOOK_NOT_FOUND"
+    readonly message: string
+  }
+}
+
+/** The events that Tenure itself publishes, by type, as they are in the body of a notification. */
+export interface Events {
+  /** A membership was created, or its end date set to any date. */
+  readonly "membership.granted": MembershipGrantedEvent
+  /** Memberships were created or set by an import. */
+  readonly "memberships.imported": MembershipsImportedEvent
+  /** A membership was extended. */
+  readonly "membership.extended": MembershipExtendedEvent
+  /** All memberships of the project were extended. */
+  readonly "memberships.extended": MembershipsExtendedEvent
+  /** A membership was removed. */
+  readonly "membership.ended": MembershipEndedEvent
+  /** The webhook is tried out. */
+  readonly "webhook.ping": WebhookPingEvent
+  /** Another webhook of the project was disabled. */
+  readonly "webhook.disabled": WebhookDisabledEvent
+}
+
+/** The client: an object for each resource, with a method for each operation. */
+export interface Client {
+  readonly memberships: {
+    /** Sets the end date of a membership, which may have expired. `PATCH /v2/projects/{project_id}/memberships/{user_id}/extend` */
+    readonly extend: (
+      input: {
+        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        readonly project_id: string
+        /** The id of the user. */
+        readonly user_id: string
+        /** A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. */
+        readonly extend: number | string
+        /** Why, in 1 to 500 characters. The audit trail and the event keep it. */
+        readonly reason?: string | undefined
+        /** If given, the membership is changed only if it has this end date. */
+        readonly expected_end_date?: number | string | undefined
+      },
+      options?: CallOptions,
+    ) => Promise<Counted<Extended>>
+
+    /** Sets the end date of all memberships of a project. `total` is the number of memberships whose end date was set. `PATCH /v2/projects/{project_id}/memberships/extend` */
+    readonly extendAll: (
+      input: {
+        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        readonly project_id: string
+        /** A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. */
+        readonly extend: number | string
+        /** Why, in 1 to 500 characters. The audit trail and the event keep it. */
+        readonly reason?: string | undefined
+      },
+      options?: CallOptions,
+    ) => Promise<Counted<Extended>>
+  }
+
+  readonly webhooks: {
+    /** Registers a URL, which is notified of the events of the project from now on. `POST /v2/projects/{project_id}/integrations/webhooks` */
+    readonly create: (
+      input: {
+        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        readonly project_id: string
+        /** Where events are sent: a public http or https URL without credentials. */
+        readonly url: string
+      },
+      options?: CallOptions,
+    ) => Promise<Success<Webhook>>
+
+    /** Returns the webhooks of a project, oldest first. `GET /v2/projects/{project_id}/integrations/webhooks` */
+    readonly list: (
+      input: {
+        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        readonly project_id: string
+      },
+      options?: CallOptions,
+    ) => Promise<Counted<ReadonlyArray<Webhook>>>
+
+    /** Deletes a webhook. No further attempt to notify it starts. `DELETE /v2/projects/{project_id}/integrations/webhooks/{webhook_id}` */
+    readonly delete: (
+      input: {
+        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        readonly project_id: string
+        /** The id of the webhook. */
+        readonly webhook_id: string
+      },
+      options?: CallOptions,
+    ) => Promise<Success<null>>
+  }
+
+  readonly apiKeys: {
+    /** Returns API keys, also revoked and expired ones, oldest first: those that open no project that the own key does not open. Needs the role `admin`. `GET /v2/api-keys` */
+    readonly list: (
+      input?: {
+        /** The most items to return. */
+        readonly limit?: number | undefined
+        /** The cursor that the page before has as `next`; without it, the first page. */
+        readonly after?: string | undefined
+      },
+      options?: CallOptions,
+    ) => List<ApiKey>
+
+    /** Issues a key, which may open no project that the own key does not open. Needs the role `admin`. `POST /v2/api-keys` */
+    readonly issue: (
+      input: {
+        /** Ids of the projects that the key opens; `all` for those there are and will be. */
+        readonly projects: "all" | ReadonlyArray<string>
+        /** What the holder of a key may do; each role may also do what those before it may. */
+        readonly role: "client" | "operator" | "admin"
+        /** What people call the key. */
+        readonly name?: string | undefined
+        /** A future date. By default, the key never expires. */
+        readonly expires_at?: number | string | undefined
+      },
+      options?: CallOptions,
+    ) => Promise<Success<IssuedApiKey>>
+
+    /** Revokes a key for good. Revoking it again changes nothing. Needs the role `admin`. `DELETE /v2/api-keys/{key_id}` */
+    readonly revoke: (
+      input: {
+        /** The id of the key. */
+        readonly key_id: string
+      },
+      options?: CallOptions,
+    ) => Promise<Success<null>>
+  }
+}
+
+/** Makes the operations, by resource. */
+export const operations = ({ call, list }: Calls): Client => ({
+  memberships: {
+    extend: (input, options) =>
+      call("PATCH", "/v2/projects/{project_id}/memberships/{user_id}/extend", input, options),
+    extendAll: (input, options) =>
+      call("PATCH", "/v2/projects/{project_id}/memberships/extend", input, options),
+  },
+  webhooks: {
+    create: (input, options) =>
+      call("POST", "/v2/projects/{project_id}/integrations/webhooks", input, options),
+    list: (input, options) =>
+      call("GET", "/v2/projects/{project_id}/integrations/webhooks", input, options),
+    delete: (input, options) =>
+      call(
+        "DELETE",
+        "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}",
+        input,
+        options,
+      ),
+  },
+  apiKeys: {
+    list: (input = {}, options) => list("GET", "/v2/api-keys", input, options),
+    issue: (input, options) => call("POST", "/v2/api-keys", input, options),
+    revoke: (input, options) => call("DELETE", "/v2/api-keys/{key_id}", input, options),
+  },
+})

@@ -1,0 +1,21 @@
+/** Waiting. */
+
+/**
+ * Waits.
+ *
+ * @param millis - at most 2147483647, as timers take
+ * @param signal - ends the wait: the promise rejects with its reason
+ */
+export const sleep = (millis: number, signal?: AbortSignal): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const abort = () => {
+      clearTimeout(timer)
+      reject(signal?.reason)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", abort)
+      resolve()
+    }, millis)
+    signal?.addEventListener("abort", abort)
+    if (signal?.aborted === true) abort()
+  })

@@ -1,0 +1,188 @@
+import { inspect } from "node:util"
+import { createClient, isTenureError } from "@tenure/client"
+import { describe, expect, it } from "vitest"
+import { answering, failure, serving, stores, success } from "./support.ts"
+
+const token = "tnr_secret-of-the-client"
+const project = { project_id: "p1" }
+
+/** Everything that an error tells. */
+const told = (error: unknown): string => inspect(error, { depth: null, showHidden: true })
+
+const errorOf = (call: Promise<unknown>): Promise<unknown> =>
+  call.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+
+describe("a response that is not one of Tenure", () => {
+  it.each([
+    ["an empty one", 200, ""],
+    ["a page of a proxy", 200, "<html>Welcome</html>"],
+    ["another JSON", 200, "[1]"],
+    ["null", 200, "null"],
+    ["a result without data", 200, JSON.stringify({ ok: true, request_id: "r" })],
+    ["a result without id", 200, JSON.stringify({ ok: true, data: {} })],
+    ["a success with another status", 201, success({})],
+    ["a failure with status 200", 200, JSON.stringify({ ok: false, request_id: "r", data: {} })],
+    ["an error without code", 404, failure(404, { message: "?" })],
+    ["no errors", 422, JSON.stringify({ ok: false, request_id: "r", errors: [] })],
+    ["errors that are none", 422, JSON.stringify({ ok: false, request_id: "r", errors: [1] })],
+    ["a page of an error", 500, "oops"],
+  ])("is an INVALID_RESPONSE: %s", (_, status, text) =>
+    answering(
+      (response) => void response.writeHead(status).end(text),
+      async ({ received, url }) => {
+        const { webhooks } = createClient({ baseUrl: url, token })
+        const error = await errorOf(webhooks.list(project))
+        expect(isTenureError(error, "INVALID_RESPONSE") && error.status).toBe(status)
+        expect(told(error)).not.toContain(text === "" ? token : text)
+        expect(received.length).toBe(1)
+      },
+    ),
+  )
+
+  it("is not read further than `maxResponseBytes`", async () => {
+    let isCut = (): void => {}
+    const cut = new Promise<void>((resolve) => (isCut = resolve))
+    await answering(
+      (response) => {
+        const chunk = Buffer.alloc(65_536, "x")
+        const pump = () => {
+          while (response.write(chunk));
+        }
+        response.on("drain", pump).on("close", isCut)
+        pump()
+      },
+      async ({ url }) => {
+        const { webhooks } = createClient({ baseUrl: url, token, maxResponseBytes: 1_000_000 })
+        const error = await errorOf(webhooks.list(project))
+        expect(error).toMatchObject({ code: "INVALID_RESPONSE" })
+        expect(String(error)).toContain("longer than 1000000 bytes")
+        await cut
+      },
+    )
+  })
+})
+
+describe("the token", () => {
+  it.each([301, 302, 307, 308])("is not sent to where a %i leads", (status) =>
+    answering(
+      (response) => void response.end(success([], { total: 0 })),
+      (other) =>
+        answering(
+          (response) => void response.writeHead(status, { location: `${other.url}/v2` }).end(),
+          async ({ received, url }) => {
+            const { webhooks } = createClient({ baseUrl: url, token })
+            const error = await errorOf(webhooks.list(project))
+            expect(error).toMatchObject({ code: "INVALID_RESPONSE", status })
+            expect(received.length).toBe(1)
+            expect(other.received).toEqual([])
+          },
+        ),
+    ),
+  )
+
+  it("is in no error, though the server repeats it", () =>
+    answering(
+      (response, request) => {
+        const message = `You sent ${request.headers.authorization}`
+        response.writeHead(401).end(failure(401, { error_code: "UNAUTHORIZED", message }))
+      },
+      async ({ url }) => {
+        const error = await errorOf(createClient({ baseUrl: url, token }).webhooks.list(project))
+        expect(isTenureError(error, "UNAUTHORIZED")).toBe(true)
+        expect(told(error)).not.toContain(token)
+      },
+    ))
+
+  it("is in no error of the network, and not in the client", async () => {
+    const client = createClient({ baseUrl: "http://127.0.0.1:1", token, maxRetries: 0 })
+    const error = await errorOf(client.webhooks.list(project))
+    expect(isTenureError(error, "NETWORK_ERROR")).toBe(true)
+    expect(told(error)).not.toContain(token)
+    expect(told(client) + JSON.stringify(client)).not.toContain(token)
+  })
+
+  it.each([`${token}\n`, `${token} x`, `${token}ü`, ""])("cannot be %j", (given) => {
+    const make = () => createClient({ baseUrl: "http://127.0.0.1:1", token: given })
+    expect(make).toThrow(new TypeError("token must be a text of visible ASCII characters"))
+  })
+})
+
+describe("an id in a path", () => {
+  it.each(["..", ".", ""])("cannot be %j, which would be another path", async (id) => {
+    await answering(
+      (response) => void response.end(success(null)),
+      async ({ received, url }) => {
+        const { webhooks } = createClient({ baseUrl: url, token })
+        const error = await errorOf(webhooks.delete({ project_id: id, webhook_id: "w" }))
+        expect(String(error)).toBe(
+          'TypeError: project_id must be a text, and neither empty nor "." nor ".."',
+        )
+        expect(received).toEqual([])
+      },
+    )
+  })
+
+  it.each(["a/b", "a%2Fb", "a?b#c", "../x", "ü", "a b"])("is encoded: %j", (id) =>
+    answering(
+      (response) => void response.end(success(null)),
+      async ({ received, url }) => {
+        await createClient({ baseUrl: url, token }).webhooks.delete({ ...project, webhook_id: id })
+        const [, , , , , , encoded = "", ...rest] = received[0]?.url?.split("/") ?? []
+        expect(decodeURIComponent(encoded)).toBe(id)
+        expect(rest).toEqual([])
+      },
+    ),
+  )
+
+  it.each(Object.entries(stores))("that nobody has is not found, on %s", async (_, store) => {
+    await serving({ stores: store() }, async ({ client }) => {
+      for (const id of ["a/b", "ü", "x".repeat(300)]) {
+        const error = await errorOf(client().webhooks.list({ project_id: id }))
+        expect(isTenureError(error, "PROJECT_NOT_FOUND") && error.requestId).toMatch(/^[0-9a-f-]+$/)
+      }
+    })
+  })
+})
+
+describe("an option", () => {
+  const valid = { baseUrl: "http://127.0.0.1:1", token: "t" }
+
+  it.each([
+    "",
+    "example.com",
+    "ftp://example.com",
+    "http://user:password@example.com",
+    "http://example.com/?a",
+    "http://example.com/#a",
+  ])("baseUrl cannot be %j", (baseUrl) => {
+    expect(() => createClient({ ...valid, baseUrl })).toThrow(
+      new TypeError("baseUrl must be an http or https URL without user, query or fragment"),
+    )
+  })
+
+  it.each(["timeout", "maxRetries", "maxWait", "maxResponseBytes"])(
+    "%s is a whole number",
+    (name) => {
+      for (const value of [-1, 0.5, NaN, Infinity, 2 ** 31]) {
+        expect(() => createClient({ ...valid, [name]: value })).toThrow(
+          `${name} must be a whole number`,
+        )
+      }
+    },
+  )
+
+  it("baseUrl may have a path, with or without a slash at its end", () =>
+    answering(
+      (response) => void response.end(success([], { total: 0 })),
+      async ({ received, url }) => {
+        for (const baseUrl of [`${url}/members`, `${url}/members//`]) {
+          await createClient({ ...valid, baseUrl }).webhooks.list(project)
+        }
+        const path = "/members/v2/projects/p1/integrations/webhooks"
+        expect(received.map((request) => request.url)).toEqual([path, path])
+      },
+    ))
+})
