@@ -1,7 +1,14 @@
-/** A client of Tenure's HTTP API. */
+/** A client of Tenure's HTTP API, and the verification of its webhooks. */
 export type { CallOptions } from "./calls.ts"
 export { type ClientOptions, createClient } from "./createClient.ts"
 export type * from "./operations.ts"
 export type { List } from "./pages.ts"
 export type { Counted, Page, Success } from "./response.ts"
 export { type Code, isTenureError, type Problem, TenureError } from "./TenureError.ts"
+export {
+  verifyWebhook,
+  type VerifyOptions,
+  type WebhookNotification,
+  WebhookVerificationError,
+} from "./verifyWebhook.ts"
+export type { WebhookEvent } from "./webhookEvents.ts"

@@ -1,0 +1,197 @@
+import { verifyWebhook, type VerifyOptions, WebhookVerificationError } from "@tenure/client"
+import * as WebhookSignature from "@tenure/core/WebhookSignature"
+import { startReceiver } from "@tenure/testing"
+import fc from "fast-check"
+import { Webhook as StandardWebhook } from "standardwebhooks"
+import { describe, expect, it } from "vitest"
+import { serving, stores } from "./support.ts"
+
+// The test vector of the reference implementations.
+const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+const id = "msg_p5jXN8AQM9LWM0D4loKWxJek"
+const timestamp = 1_614_265_330
+const body = '{"test": 2432232314}'
+const v1 = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+const now = timestamp * 1000
+
+const signed = (signature: string, seconds: number | string = timestamp) => ({
+  "webhook-id": id,
+  "webhook-timestamp": String(seconds),
+  "webhook-signature": signature,
+})
+
+/** Why a notification is refused. The vector's body is genuine, but is not an event. */
+const verdict = (
+  headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>> | Headers,
+  options: VerifyOptions = {},
+  given: string | Uint8Array = body,
+  secrets: ReadonlyArray<string> = [secret],
+): Promise<string> =>
+  verifyWebhook({ headers, body: given }, secrets, { now, ...options }).then(
+    () => "verified",
+    (error: unknown) => (error instanceof WebhookVerificationError ? error.reason : String(error)),
+  )
+
+const genuine = "InvalidBody"
+
+const event = { type: "payment.completed", timestamp: "2030-01-01T00:00:00.000Z", data: { n: 1 } }
+
+const sign = (text: string | Uint8Array, by = secret): string =>
+  WebhookSignature.sign({ id, timestamp, body: text }, WebhookSignature.Secret(by))
+
+describe("a signature", () => {
+  it("of the test vector matches, in every form of headers and body", async () => {
+    const bytes = new TextEncoder().encode(body)
+    expect(await verdict(signed(v1))).toBe(genuine)
+    expect(await verdict(new Headers(signed(v1)))).toBe(genuine)
+    expect(await verdict(signed(v1), {}, bytes)).toBe(genuine)
+    expect(await verdict(signed(v1), {}, Buffer.from(body))).toBe(genuine)
+  })
+
+  it("matches among others, and by each of the secrets of a rotation", async () => {
+    const fresh = `whsec_${btoa("x".repeat(32))}`
+    const both = `v1a,xxxx ${sign(body, fresh)} ${v1}`
+    for (const secrets of [[secret], [fresh], [fresh, secret]]) {
+      expect(await verdict(signed(both), {}, body, secrets)).toBe(genuine)
+    }
+    const other = `whsec_${btoa("y".repeat(32))}`
+    expect(await verdict(signed(both), {}, body, [other])).toBe("NoMatchingSignature")
+  })
+
+  it("of the core and of the public library matches, and that of another body does not", async () => {
+    const secrets = fc.uint8Array({ minLength: 24, maxLength: 64 })
+    await fc.assert(
+      fc.asyncProperty(secrets, fc.json(), fc.nat(), async (key, json, at) => {
+        const text = JSON.stringify({ ...event, data: JSON.parse(json) })
+        const own = `whsec_${Buffer.from(key).toString("base64")}`
+        const library = new StandardWebhook(own).sign(id, new Date(now), text)
+        expect(sign(text, own)).toBe(library)
+        expect(await verdict(signed(library), {}, text, [own])).toBe("verified")
+        const position = at % (text.length + 1)
+        const changed = `${text.slice(0, position)}x${text.slice(position)}`
+        expect(await verdict(signed(library), {}, changed, [own])).toBe("NoMatchingSignature")
+      }),
+    )
+  })
+})
+
+describe("a notification is refused", () => {
+  const names = ["webhook-id", "webhook-timestamp", "webhook-signature"]
+
+  it.each(names)("without %s", async (name) => {
+    expect(await verdict({ ...signed(v1), [name]: undefined })).toBe("MissingHeader")
+    const headers = new Headers(signed(v1))
+    headers.delete(name)
+    expect(await verdict(headers)).toBe("MissingHeader")
+  })
+
+  it.each(names)("with two of %s", async (name) => {
+    expect(await verdict({ ...signed(v1), [name]: ["a", "b"] })).toBe("RepeatedHeader")
+  })
+
+  it.each(["1614265330junk", "", " 1614265330", "1.6e9", "-1614265330", "0x60381bb2"])(
+    "with the timestamp %j",
+    async (given) => {
+      expect(await verdict(signed(v1, given))).toBe("MalformedTimestamp")
+    },
+  )
+
+  it("with a timestamp outside the tolerance", async () => {
+    expect(await verdict(signed(v1), { now: now + 300_999 })).toBe(genuine)
+    expect(await verdict(signed(v1), { now: now + 301_000 })).toBe("TimestampTooOld")
+    expect(await verdict(signed(v1), { now: now - 300_000 })).toBe(genuine)
+    expect(await verdict(signed(v1), { now: now - 300_001 })).toBe("TimestampTooNew")
+    const strict = { toleranceSeconds: 0 }
+    expect(await verdict(signed(v1), { ...strict, now: now + 999 })).toBe(genuine)
+    expect(await verdict(signed(v1), { ...strict, now: now + 1000 })).toBe("TimestampTooOld")
+    expect(await verdict(signed(v1), { now: undefined })).toBe("TimestampTooOld")
+  })
+
+  it.each([{ toleranceSeconds: -1 }, { toleranceSeconds: NaN }, { now: NaN }, { now: Infinity }])(
+    "with the options %j",
+    async (options) => {
+      expect(await verdict(signed(v1), options)).toBe("InvalidOptions")
+    },
+  )
+
+  it.each([
+    [],
+    [""],
+    ["whsec_"],
+    ["whsec_c2hvcnQ="],
+    [secret.slice(6)],
+    [`${secret}!`],
+    [`whsec_${btoa("x".repeat(65))}`],
+    [secret, ""],
+  ])("with the secrets %j, %j", async (...secrets) => {
+    expect(await verdict(signed(v1), {}, body, secrets)).toBe("InvalidSecrets")
+  })
+
+  it("if secrets are not set, in JavaScript", async () => {
+    for (const secrets of [undefined, null, secret, [undefined], {}]) {
+      const call = Reflect.apply(verifyWebhook, undefined, [{ headers: signed(v1), body }, secrets])
+      await expect(call).rejects.toMatchObject({ reason: "InvalidSecrets" })
+    }
+  })
+
+  it.each(["", "null", "[]", '{"data":{}}', "{", '"x"'])("with the body %j", async (text) => {
+    expect(await verdict(signed(sign(text)), {}, text)).toBe("InvalidBody")
+  })
+})
+
+describe("an event", () => {
+  it("has the id of the header, and the fields of the body", async () => {
+    const text = JSON.stringify({ ...event, id: "forged" })
+    const headers = signed(sign(text))
+    const verified = await verifyWebhook<{ "payment.completed": { readonly n: number } }>(
+      { headers, body: text },
+      [secret],
+      { now },
+    )
+    expect(verified).toEqual({ ...event, id })
+    // The type of the data follows from the type of the event.
+    const n: number = verified.type === "payment.completed" ? verified.data.n : 0
+    expect(n).toBe(1)
+  })
+
+  it.each(Object.entries(stores))("of every type is as its type says, on %s", async (_, store) => {
+    const receiver = await startReceiver()
+    try {
+      await serving({ stores: store() }, async ({ client, tenure }) => {
+        const project = { projectId: "p1" }
+        const { id: webhookId, secret: own } = await tenure.webhooks.create({
+          ...project,
+          url: receiver.url,
+        })
+        const extend = "2099-01-01T00:00:00.000Z"
+        const { memberships } = client()
+        await memberships.extend({ project_id: "p1", user_id: "1001", extend })
+        await memberships.extendAll({ project_id: "p1", extend })
+        await tenure.memberships.grant({ ...project, userId: "1004", endDate: 1e12 })
+        await tenure.memberships.end({ ...project, userId: "1004" })
+        await tenure.memberships.import({ ...project, memberships: [] })
+        await tenure.webhooks.ping({ ...project, webhookId })
+        await receiver.until(6)
+        const events = await Promise.all(
+          receiver.received.map(({ body: text, headers }) =>
+            verifyWebhook({ headers, body: text }, [own]),
+          ),
+        )
+        const data = Object.fromEntries(events.map((one) => [one.type, one.data]))
+        const byRequest = { project_id: "p1", request_id: expect.stringMatching(/^[0-9a-f-]{36}$/) }
+        const byHost = { project_id: "p1", request_id: null }
+        const new_end_date = "2001-09-09T01:46:40.000Z"
+        expect(data).toEqual({
+          "membership.extended": { ...byRequest, user_id: "1001", new_end_date: extend },
+          "memberships.extended": { ...byRequest, new_end_date: extend },
+          "membership.granted": { ...byHost, user_id: "1004", new_end_date },
+          "membership.ended": { ...byHost, user_id: "1004" },
+          "memberships.imported": { ...byHost, total: 0 },
+          "webhook.ping": { project_id: "p1", webhook_id: webhookId },
+        })
+      })
+    } finally {
+      receiver.close()
+    }
+  })
+})
