@@ -23,6 +23,13 @@ export interface ApiKey {
   readonly last_used_at: string | null
 }
 
+export interface BulkExtended {
+  /** A time in UTC, with milliseconds. */
+  readonly new_end_date: string
+  /** Of a dry run, the number of memberships that would end earlier than they do now. */
+  readonly would_shorten?: number
+}
+
 export interface Extended {
   /** A time in UTC, with milliseconds. */
   readonly new_end_date: string
@@ -33,6 +40,24 @@ export interface IssuedApiKey {
   readonly id: string
   /** The bearer token, which is shown this once. */
   readonly token: string
+}
+
+export interface ListedProject {
+  /** The id of the project: 1 to 255 characters, none of them a control character. */
+  readonly id: string
+  /** The number of memberships, with those that have expired. */
+  readonly memberships: number
+  /** The number of webhooks. */
+  readonly webhooks: number
+}
+
+export interface Membership {
+  /** The id of the user. */
+  readonly user_id: string
+  /** A time in UTC, with milliseconds. */
+  readonly end_date: string
+  /** Whether the end date is over. */
+  readonly state: "active" | "expired"
 }
 
 export interface MembershipEndedEvent {
@@ -117,6 +142,17 @@ export interface MembershipsImportedEvent {
     /** Why, in the words of whoever asked for the change. */
     readonly reason?: string
   }
+}
+
+export interface Project {
+  /** The id of the project: 1 to 255 characters, none of them a control character. */
+  readonly id: string
+  /** The number of memberships, with those that have expired. */
+  readonly memberships: number
+  /** The number of webhooks. */
+  readonly webhooks: number
+  /** The date that all memberships were last extended to. */
+  readonly last_bulk_end_date: string | null
 }
 
 export interface Webhook {
@@ -259,6 +295,8 @@ export interface Client {
         readonly user_id: string
         /** A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. */
         readonly extend: number | string
+        /** If true, nothing is changed. The response is that of the same request without it. */
+        readonly dry_run?: boolean | undefined
         /** Why, in 1 to 500 characters. The audit trail and the event keep it. */
         readonly reason?: string | undefined
         /** If given, the membership is changed only if it has this end date. */
@@ -274,11 +312,70 @@ export interface Client {
         readonly project_id: string
         /** A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. */
         readonly extend: number | string
+        /** If true, nothing is changed. The response is that of the same request without it. */
+        readonly dry_run?: boolean | undefined
         /** Why, in 1 to 500 characters. The audit trail and the event keep it. */
         readonly reason?: string | undefined
       },
       options?: CallOptions,
-    ) => Promise<Counted<Extended>>
+    ) => Promise<Counted<BulkExtended>>
+
+    /** Returns the memberships of a project in the order of their user ids, compared as text; with `state`, only those that are active, or only those that have expired. `GET /v2/projects/{project_id}/memberships` */
+    readonly list: (
+      input: {
+        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        readonly project_id: string
+        /** The most items to return. */
+        readonly limit?: number | undefined
+        /** The cursor that the page before has as `next`; without it, the first page. */
+        readonly after?: string | undefined
+        /** Whether the end date is over. */
+        readonly state?: "active" | "expired" | undefined
+      },
+      options?: CallOptions,
+    ) => List<Membership>
+
+    /** Returns a membership. `GET /v2/projects/{project_id}/memberships/{user_id}` */
+    readonly get: (
+      input: {
+        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        readonly project_id: string
+        /** The id of the user. */
+        readonly user_id: string
+      },
+      options?: CallOptions,
+    ) => Promise<Success<Membership>>
+  }
+
+  readonly projects: {
+    /** Returns the projects that the key opens, in the order of their ids, compared as text. `GET /v2/projects` */
+    readonly list: (
+      input?: {
+        /** The most items to return. */
+        readonly limit?: number | undefined
+        /** The cursor that the page before has as `next`; without it, the first page. */
+        readonly after?: string | undefined
+      },
+      options?: CallOptions,
+    ) => List<ListedProject>
+
+    /** Creates a project. Does nothing if it exists. Needs the role `admin`. `PUT /v2/projects/{project_id}` */
+    readonly create: (
+      input: {
+        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        readonly project_id: string
+      },
+      options?: CallOptions,
+    ) => Promise<Success<Project>>
+
+    /** Returns a project. `GET /v2/projects/{project_id}` */
+    readonly get: (
+      input: {
+        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        readonly project_id: string
+      },
+      options?: CallOptions,
+    ) => Promise<Success<Project>>
   }
 
   readonly webhooks: {
@@ -359,6 +456,14 @@ export const operations = ({ call, list }: Calls): Client => ({
       call("PATCH", "/v2/projects/{project_id}/memberships/{user_id}/extend", input, options),
     extendAll: (input, options) =>
       call("PATCH", "/v2/projects/{project_id}/memberships/extend", input, options),
+    list: (input, options) => list("GET", "/v2/projects/{project_id}/memberships", input, options),
+    get: (input, options) =>
+      call("GET", "/v2/projects/{project_id}/memberships/{user_id}", input, options),
+  },
+  projects: {
+    list: (input = {}, options) => list("GET", "/v2/projects", input, options),
+    create: (input, options) => call("PUT", "/v2/projects/{project_id}", input, options),
+    get: (input, options) => call("GET", "/v2/projects/{project_id}", input, options),
   },
   webhooks: {
     create: (input, options) =>
