@@ -206,6 +206,14 @@ export interface Problems {
     readonly error_code: "FORBIDDEN"
     readonly message: string
   }
+  readonly IDEMPOTENCY_IN_PROGRESS: {
+    readonly error_code: "IDEMPOTENCY_IN_PROGRESS"
+    readonly message: string
+  }
+  readonly IDEMPOTENCY_MISMATCH: {
+    readonly error_code: "IDEMPOTENCY_MISMATCH"
+    readonly message: string
+  }
   readonly INTERNAL_ERROR: {
     readonly error_code: "INTERNAL_ERROR"
     readonly message: string
