@@ -33,6 +33,13 @@ const optional = {
   reason: Setting.optional(reason),
 }
 
+/** What a grant says. */
+export const grant = (body: JsonObject) =>
+  Result.all({
+    endDate: read(body, "end_date", endDate),
+    reason: read(body, "reason", optional.reason),
+  })
+
 /** What an extension of one membership may say besides the date. */
 export const extension = (body: JsonObject) =>
   Result.all({

@@ -1,10 +1,12 @@
 /** The operations on memberships. */
 
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { InvalidInput } from "../base/InvalidInput.ts"
 import { own } from "../base/Own.ts"
 import * as Setting from "../base/Setting.ts"
 import * as EndDate from "../memberships/EndDate.ts"
-import { type CurrentMembership, membershipStates } from "../memberships/Membership.ts"
+import { type CurrentMembership, membershipStates, stateAt } from "../memberships/Membership.ts"
 import { Memberships } from "../memberships/Memberships.ts"
 import type { ApiError } from "./ApiError.ts"
 import * as ChangeBody from "./ChangeBody.ts"
@@ -16,6 +18,10 @@ import type * as RequestBody from "./RequestBody.ts"
 const membershipNotFound: Effect.Effect<never, ApiError> = Effect.fail({
   _tag: "MembershipNotFound",
 })
+
+// The only argument that the operation has not checked.
+const invalidUserId = ({ problem }: InvalidInput): InvalidInput =>
+  new InvalidInput({ field: "user_id", problem })
 
 /** Reads the end date in a body, in either of its two formats. */
 const endDateOf = (body: RequestBody.JsonObject) =>
@@ -98,6 +104,34 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
         () => membershipNotFound,
       )
       return { message: "The membership.", data: dataOf(membership) }
+    }),
+
+    "memberships.grant": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const userId = yield* idOf(call.params.user_id)
+      const body = yield* bodyOf(call, maxBodyBytes)
+      const granted = yield* Effect.fromResult(ChangeBody.grant(body))
+      const membership = yield* Effect.mapError(
+        memberships.grant(
+          { projectId, userId, ...granted, idempotencyKey: call.once },
+          originOf(call),
+        ),
+        (error) => (error._tag === "InvalidInput" ? invalidUserId(error) : error),
+      )
+      const state = stateAt(membership, yield* Clock.currentTimeMillis)
+      return { message: "The membership was granted.", data: dataOf({ ...membership, state }) }
+    }),
+
+    "memberships.end": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const userId = yield* idOf(call.params.user_id)
+      yield* Query.read(call.request, {})
+      yield* Effect.catchTag(
+        memberships.end({ projectId, userId, idempotencyKey: call.once }, originOf(call)),
+        "InvalidInput",
+        () => membershipNotFound,
+      )
+      return { message: "The membership was ended.", data: null }
     }),
   } satisfies OperationsOn<"memberships">
 })

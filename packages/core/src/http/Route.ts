@@ -57,6 +57,16 @@ export const table = {
     pattern: "/v2/projects/:project_id",
     role: "client",
   },
+  "memberships.grant": {
+    method: "PUT",
+    pattern: "/v2/projects/:project_id/memberships/:user_id",
+    role: "operator",
+  },
+  "memberships.end": {
+    method: "DELETE",
+    pattern: "/v2/projects/:project_id/memberships/:user_id",
+    role: "operator",
+  },
   "webhooks.list": {
     method: "GET",
     pattern: "/v2/projects/:project_id/integrations/webhooks",

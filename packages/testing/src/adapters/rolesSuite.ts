@@ -29,6 +29,8 @@ const extend = "2099-01-01T00:00:00.000Z"
 const expectations: { readonly [Of in Route.Operation]: Expectation } = {
   "memberships.extend": { least: "client", body: { extend } },
   "memberships.extendAll": { least: "client", body: { extend } },
+  "memberships.grant": { least: "operator", body: { end_date: extend } },
+  "memberships.end": { least: "operator" },
   "memberships.list": { least: "client" },
   "memberships.get": { least: "client" },
   "projects.list": { least: "client" },

@@ -12,9 +12,11 @@ import * as Fields from "./Fields.ts"
 import { counted, paged, success } from "./Successes.ts"
 
 const {
+  "memberships.end": end,
   "memberships.extend": extend,
   "memberships.extendAll": extendAll,
   "memberships.get": get,
+  "memberships.grant": grant,
   "memberships.list": list,
 } = table
 
@@ -57,6 +59,14 @@ const bulkExtended = Schema.Struct({
     description: "Of a dry run, the number of memberships that would end earlier than they do now.",
   }),
 }).annotate({ identifier: "BulkExtended" })
+
+const granting = Schema.Struct({
+  end_date: Fields.endDate.annotate({
+    description:
+      "A date, which may be over: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ.",
+  }),
+  reason: Schema.optionalKey(Fields.reason),
+}).annotate({ identifier: "Grant" })
 
 /** The operations on memberships. */
 export class Memberships extends HttpApiGroup.make("memberships")
@@ -114,6 +124,31 @@ export class Memberships extends HttpApiGroup.make("memberships")
       error: [...Failures.inProject, Failures.failure("MembershipNotFound")],
     }).annotateMerge(
       OpenApi.annotations({ summary: "Get a membership", description: "Returns a membership." }),
+    ),
+    HttpApiEndpoint.make(grant.method)("grant", grant.pattern, {
+      params: { project_id: Fields.projectId, user_id: Fields.userId },
+      payload: granting,
+      success: success(membership, "The membership was granted."),
+      error: [...Failures.inProject, Failures.failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Grant a membership",
+        description: "Creates a membership, or sets the end date of an existing one.",
+      }),
+    ),
+    HttpApiEndpoint.make(end.method)("end", end.pattern, {
+      params: { project_id: Fields.projectId, user_id: Fields.userId },
+      success: success(Schema.Null, "The membership was ended."),
+      error: [
+        ...Failures.inProject,
+        Failures.failure("MembershipNotFound"),
+        Failures.failure("InvalidInput"),
+      ],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "End a membership",
+        description: "Removes a membership. The user can be granted another one.",
+      }),
     ),
   )
   .middleware(Authorization)

@@ -33,6 +33,10 @@ export const document: Document = {
       "description": "Who is a member of a project, and until when."
     },
     {
+      "name": "projects",
+      "description": "What memberships, webhooks and keys belong to."
+    },
+    {
       "name": "webhooks",
       "description": "Who is notified of the events of a project."
     },
@@ -208,7 +212,7 @@ export const document: Document = {
             "$ref": "#/components/responses/RequestTimeout"
           },
           "409": {
-            "$ref": "#/components/responses/EndDateConflict"
+            "$ref": "#/components/responses/EndDateConflictOrIdempotencyInProgress"
           },
           "413": {
             "$ref": "#/components/responses/PayloadTooLarge"
@@ -217,7 +221,7 @@ export const document: Document = {
             "$ref": "#/components/responses/UnsupportedMediaType"
           },
           "422": {
-            "$ref": "#/components/responses/InvalidEndDateOrEndDateNotInFutureOrInvalidInput"
+            "$ref": "#/components/responses/InvalidEndDateOrEndDateNotInFutureOrInvalidInputOrIdempotencyMismatch"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -330,7 +334,7 @@ export const document: Document = {
                       ]
                     },
                     "data": {
-                      "$ref": "#/components/schemas/Extended"
+                      "$ref": "#/components/schemas/BulkExtended"
                     }
                   },
                   "required": [
@@ -353,7 +357,537 @@ export const document: Document = {
                   "message": "All memberships of the project were extended.",
                   "total": 1,
                   "data": {
-                    "new_end_date": "2099-01-01T00:00:00.000Z"
+                    "new_end_date": "2099-01-01T00:00:00.000Z",
+                    "would_shorten": 1
+                  }
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "409": {
+            "$ref": "#/components/responses/IdempotencyInProgress"
+          },
+          "413": {
+            "$ref": "#/components/responses/PayloadTooLarge"
+          },
+          "415": {
+            "$ref": "#/components/responses/UnsupportedMediaType"
+          },
+          "422": {
+            "$ref": "#/components/responses/InvalidEndDateOrEndDateNotInFutureOrIdempotencyMismatch"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
+    "/v2/projects/{project_id}/memberships": {
+      "get": {
+        "operationId": "memberships.list",
+        "summary": "List memberships",
+        "description": "Returns the memberships of a project in the order of their user ids, compared as text; with `state`, only those that are active, or only those that have expired.",
+        "tags": [
+          "memberships"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          },
+          {
+            "name": "limit",
+            "in": "query",
+            "description": "The most items to return.",
+            "required": false,
+            "schema": {
+              "type": "integer",
+              "minimum": 1,
+              "maximum": 1000,
+              "default": 100,
+              "examples": [
+                100
+              ]
+            }
+          },
+          {
+            "name": "after",
+            "in": "query",
+            "description": "The cursor that the page before has as `next`; without it, the first page.",
+            "required": false,
+            "schema": {
+              "type": "string"
+            }
+          },
+          {
+            "name": "state",
+            "in": "query",
+            "description": "Whether the end date is over.",
+            "required": false,
+            "schema": {
+              "$ref": "#/components/schemas/MembershipState"
+            }
+          }
+        ],
+        "responses": {
+          "200": {
+            "description": "The memberships of the project.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The memberships of the project."
+                      ]
+                    },
+                    "total": {
+                      "type": "integer",
+                      "minimum": 0,
+                      "maximum": 9007199254740991,
+                      "examples": [
+                        1
+                      ]
+                    },
+                    "data": {
+                      "type": "array",
+                      "items": {
+                        "$ref": "#/components/schemas/Membership"
+                      }
+                    },
+                    "next": {
+                      "anyOf": [
+                        {
+                          "type": "string"
+                        },
+                        {
+                          "type": "null"
+                        }
+                      ],
+                      "description": "The cursor of the next page, for `after`; null if there is none.",
+                      "examples": [
+                        null
+                      ]
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "total",
+                    "data",
+                    "next"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "GET",
+                  "path": "/v2/projects/demo/memberships",
+                  "code": 200,
+                  "message": "The memberships of the project.",
+                  "total": 1,
+                  "data": [
+                    {
+                      "user_id": "1001",
+                      "end_date": "2099-01-01T00:00:00.000Z",
+                      "state": "active"
+                    }
+                  ],
+                  "next": null
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "422": {
+            "$ref": "#/components/responses/"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
+    "/v2/projects/{project_id}/memberships/{user_id}": {
+      "get": {
+        "operationId": "memberships.get",
+        "summary": "Get a membership",
+        "description": "Returns a membership.",
+        "tags": [
+          "memberships"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          },
+          {
+            "name": "user_id",
+            "in": "path",
+            "description": "The id of the user.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "pattern": "^[0-9]{1,64}$",
+              "examples": [
+                "1001"
+              ]
+            },
+            "example": "1001"
+          }
+        ],
+        "responses": {
+          "200": {
+            "description": "The membership.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The membership."
+                      ]
+                    },
+                    "data": {
+                      "$ref": "#/components/schemas/Membership"
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "GET",
+                  "path": "/v2/projects/demo/memberships/1001",
+                  "code": 200,
+                  "message": "The membership.",
+                  "data": {
+                    "user_id": "1001",
+                    "end_date": "2099-01-01T00:00:00.000Z",
+                    "state": "active"
+                  }
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      },
+      "put": {
+        "operationId": "memberships.grant",
+        "summary": "Grant a membership",
+        "description": "Creates a membership, or sets the end date of an existing one. Needs the role `operator`.",
+        "tags": [
+          "memberships"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          },
+          {
+            "name": "user_id",
+            "in": "path",
+            "description": "The id of the user.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "pattern": "^[0-9]{1,64}$",
+              "examples": [
+                "1001"
+              ]
+            },
+            "example": "1001"
+          }
+        ],
+        "requestBody": {
+          "required": true,
+          "content": {
+            "application/json": {
+              "schema": {
+                "$ref": "#/components/schemas/Grant"
+              },
+              "example": {
+                "end_date": "2099-01-01T00:00:00.000Z"
+              }
+            }
+          }
+        },
+        "responses": {
+          "200": {
+            "description": "The membership was granted.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The membership was granted."
+                      ]
+                    },
+                    "data": {
+                      "$ref": "#/components/schemas/Membership"
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PUT",
+                  "path": "/v2/projects/demo/memberships/1001",
+                  "code": 200,
+                  "message": "The membership was granted.",
+                  "data": {
+                    "user_id": "1001",
+                    "end_date": "2099-01-01T00:00:00.000Z",
+                    "state": "active"
                   }
                 }
               }
@@ -384,7 +918,608 @@ export const document: Document = {
             "$ref": "#/components/responses/UnsupportedMediaType"
           },
           "422": {
-            "$ref": "#/components/responses/InvalidEndDateOrEndDateNotInFuture"
+            "$ref": "#/components/responses/"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      },
+      "delete": {
+        "operationId": "memberships.end",
+        "summary": "End a membership",
+        "description": "Removes a membership. The user can be granted another one. Needs the role `operator`.",
+        "tags": [
+          "memberships"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          },
+          {
+            "name": "user_id",
+            "in": "path",
+            "description": "The id of the user.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "pattern": "^[0-9]{1,64}$",
+              "examples": [
+                "1001"
+              ]
+            },
+            "example": "1001"
+          }
+        ],
+        "responses": {
+          "200": {
+            "description": "The membership was ended.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The membership was ended."
+                      ]
+                    },
+                    "data": {
+                      "type": "null"
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "DELETE",
+                  "path": "/v2/projects/demo/memberships/1001",
+                  "code": 200,
+                  "message": "The membership was ended.",
+                  "data": null
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "422": {
+            "$ref": "#/components/responses/"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
+    "/v2/projects": {
+      "get": {
+        "operationId": "projects.list",
+        "summary": "List projects",
+        "description": "Returns the projects that the key opens, in the order of their ids, compared as text.",
+        "tags": [
+          "projects"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "limit",
+            "in": "query",
+            "description": "The most items to return.",
+            "required": false,
+            "schema": {
+              "type": "integer",
+              "minimum": 1,
+              "maximum": 1000,
+              "default": 100,
+              "examples": [
+                100
+              ]
+            }
+          },
+          {
+            "name": "after",
+            "in": "query",
+            "description": "The cursor that the page before has as `next`; without it, the first page.",
+            "required": false,
+            "schema": {
+              "type": "string"
+            }
+          }
+        ],
+        "responses": {
+          "200": {
+            "description": "The projects.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The projects."
+                      ]
+                    },
+                    "total": {
+                      "type": "integer",
+                      "minimum": 0,
+                      "maximum": 9007199254740991,
+                      "examples": [
+                        1
+                      ]
+                    },
+                    "data": {
+                      "type": "array",
+                      "items": {
+                        "$ref": "#/components/schemas/ListedProject"
+                      }
+                    },
+                    "next": {
+                      "anyOf": [
+                        {
+                          "type": "string"
+                        },
+                        {
+                          "type": "null"
+                        }
+                      ],
+                      "description": "The cursor of the next page, for `after`; null if there is none.",
+                      "examples": [
+                        null
+                      ]
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "total",
+                    "data",
+                    "next"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "GET",
+                  "path": "/v2/projects",
+                  "code": 200,
+                  "message": "The projects.",
+                  "total": 1,
+                  "data": [
+                    {
+                      "id": "demo",
+                      "memberships": 1,
+                      "webhooks": 1
+                    }
+                  ],
+                  "next": null
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "422": {
+            "$ref": "#/components/responses/"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
+    "/v2/projects/{project_id}": {
+      "put": {
+        "operationId": "projects.create",
+        "summary": "Create a project",
+        "description": "Creates a project. Does nothing if it exists. Needs the role `admin`.",
+        "tags": [
+          "projects"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          }
+        ],
+        "responses": {
+          "200": {
+            "description": "The project exists.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The project exists."
+                      ]
+                    },
+                    "data": {
+                      "$ref": "#/components/schemas/Project"
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PUT",
+                  "path": "/v2/projects/demo",
+                  "code": 200,
+                  "message": "The project exists.",
+                  "data": {
+                    "id": "demo",
+                    "memberships": 1,
+                    "webhooks": 1,
+                    "last_bulk_end_date": "2099-01-01T00:00:00.000Z"
+                  }
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      },
+      "get": {
+        "operationId": "projects.get",
+        "summary": "Get a project",
+        "description": "Returns a project.",
+        "tags": [
+          "projects"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          }
+        ],
+        "responses": {
+          "200": {
+            "description": "The project.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The project."
+                      ]
+                    },
+                    "data": {
+                      "$ref": "#/components/schemas/Project"
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "GET",
+                  "path": "/v2/projects/demo",
+                  "code": 200,
+                  "message": "The project.",
+                  "data": {
+                    "id": "demo",
+                    "memberships": 1,
+                    "webhooks": 1,
+                    "last_bulk_end_date": "2099-01-01T00:00:00.000Z"
+                  }
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -528,13 +1663,16 @@ export const document: Document = {
             "$ref": "#/components/responses/Forbidden"
           },
           "404": {
-            "$ref": "#/components/responses/ProjectNotFound"
+            "$ref": "#/components/responses/ProjectNotFoundOrWebhookNotFound"
           },
           "405": {
             "$ref": "#/components/responses/MethodNotAllowed"
           },
           "408": {
             "$ref": "#/components/responses/RequestTimeout"
+          },
+          "409": {
+            "$ref": "#/components/responses/IdempotencyInProgress"
           },
           "413": {
             "$ref": "#/components/responses/PayloadTooLarge"
@@ -543,7 +1681,7 @@ export const document: Document = {
             "$ref": "#/components/responses/UnsupportedMediaType"
           },
           "422": {
-            "$ref": "#/components/responses/InvalidWebhookUrlOrWebhookLimitReached"
+            "$ref": "#/components/responses/IdempotencyMismatchOrInvalidWebhookUrlOrWebhookLimitReached"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -830,13 +1968,19 @@ export const document: Document = {
             "$ref": "#/components/responses/Forbidden"
           },
           "404": {
-            "$ref": "#/components/responses/ProjectNotFoundOrWebhookNotFound"
+            "$ref": "#/components/responses/ProjectNotFound"
           },
           "405": {
             "$ref": "#/components/responses/MethodNotAllowed"
           },
           "408": {
             "$ref": "#/components/responses/RequestTimeout"
+          },
+          "409": {
+            "$ref": "#/components/responses/IdempotencyInProgress"
+          },
+          "422": {
+            "$ref": "#/components/responses/IdempotencyMismatch"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -2336,8 +3480,8 @@ export const document: Document = {
           }
         }
       },
-      "EndDateConflict": {
-        "description": "The membership has another end date than `expected_end_date`.",
+      "EndDateConflictOrIdempotencyInProgress": {
+        "description": "The membership has another end date than `expected_end_date`. Or: The first request with the idempotency key has not ended yet.",
         "headers": {
           "X-RateLimit-Limit": {
             "$ref": "#/components/headers/X-RateLimit-Limit"
@@ -2352,7 +3496,14 @@ export const document: Document = {
         "content": {
           "application/json": {
             "schema": {
-              "$ref": "#/components/schemas/EndDateConflict"
+              "anyOf": [
+                {
+                  "$ref": "#/components/schemas/IdempotencyInProgress"
+                },
+                {
+                  "$ref": "#/components/schemas/EndDateConflict"
+                }
+              ]
             },
             "examples": {
               "EndDateConflict": {
@@ -2366,6 +3517,19 @@ export const document: Document = {
                     "error_code": "END_DATE_CONFLICT",
                     "message": "The membership has another end date than expected_end_date.",
                     "current_end_date": "2098-01-01T00:00:00.000Z"
+                  }
+                }
+              },
+              "IdempotencyInProgress": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 409,
+                  "error": {
+                    "error_code": "IDEMPOTENCY_IN_PROGRESS",
+                    "message": "The first request with this idempotency key has not ended yet."
                   }
                 }
               }
@@ -2445,8 +3609,8 @@ export const document: Document = {
           }
         }
       },
-      "InvalidEndDateOrEndDateNotInFutureOrInvalidInput": {
-        "description": "The date is in neither of the two formats. Or: The date is over. Or: A parameter or a field of the body is invalid.",
+      "InvalidEndDateOrEndDateNotInFutureOrInvalidInputOrIdempotencyMismatch": {
+        "description": "The date is in neither of the two formats. Or: The date is over. Or: A parameter or a field of the body is invalid. Or: The idempotency key was used for another request.",
         "headers": {
           "X-RateLimit-Limit": {
             "$ref": "#/components/headers/X-RateLimit-Limit"
@@ -2462,6 +3626,9 @@ export const document: Document = {
           "application/json": {
             "schema": {
               "anyOf": [
+                {
+                  "$ref": "#/components/schemas/IdempotencyMismatch"
+                },
                 {
                   "$ref": "#/components/schemas/InvalidEndDate"
                 },
@@ -2516,6 +3683,19 @@ export const document: Document = {
                   "error": {
                     "error_code": "VALIDATION_ERROR",
                     "message": "limit must be a whole number from 1 to 1,000"
+                  }
+                }
+              },
+              "IdempotencyMismatch": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "error": {
+                    "error_code": "IDEMPOTENCY_MISMATCH",
+                    "message": "The idempotency key was used for another request."
                   }
                 }
               }
@@ -2709,8 +3889,44 @@ export const document: Document = {
           }
         }
       },
-      "InvalidEndDateOrEndDateNotInFuture": {
-        "description": "The date is in neither of the two formats. Or: The date is over.",
+      "IdempotencyInProgress": {
+        "description": "The first request with the idempotency key has not ended yet.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "$ref": "#/components/schemas/IdempotencyInProgress"
+            },
+            "examples": {
+              "IdempotencyInProgress": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 409,
+                  "error": {
+                    "error_code": "IDEMPOTENCY_IN_PROGRESS",
+                    "message": "The first request with this idempotency key has not ended yet."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "InvalidEndDateOrEndDateNotInFutureOrIdempotencyMismatch": {
+        "description": "The date is in neither of the two formats. Or: The date is over. Or: The idempotency key was used for another request.",
         "headers": {
           "X-RateLimit-Limit": {
             "$ref": "#/components/headers/X-RateLimit-Limit"
@@ -2726,6 +3942,9 @@ export const document: Document = {
           "application/json": {
             "schema": {
               "anyOf": [
+                {
+                  "$ref": "#/components/schemas/IdempotencyMismatch"
+                },
                 {
                   "$ref": "#/components/schemas/InvalidEndDate"
                 },
@@ -2769,13 +3988,26 @@ export const document: Document = {
                     "message": "extend must be a future timestamp"
                   }
                 }
+              },
+              "IdempotencyMismatch": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "error": {
+                    "error_code": "IDEMPOTENCY_MISMATCH",
+                    "message": "The idempotency key was used for another request."
+                  }
+                }
               }
             }
           }
         }
       },
-      "InvalidWebhookUrlOrWebhookLimitReached": {
-        "description": "The URL of the webhook is invalid, or may not be reached. Or: The project has the most webhooks that it may have.",
+      "": {
+        "description": "",
         "headers": {
           "X-RateLimit-Limit": {
             "$ref": "#/components/headers/X-RateLimit-Limit"
@@ -2790,43 +4022,9 @@ export const document: Document = {
         "content": {
           "application/json": {
             "schema": {
-              "anyOf": [
-                {
-                  "$ref": "#/components/schemas/InvalidWebhookUrl"
-                },
-                {
-                  "$ref": "#/components/schemas/WebhookLimitReached"
-                }
-              ]
+              "$ref": "#/components/schemas/InvalidInput_7"
             },
-            "examples": {
-              "InvalidWebhookUrl": {
-                "value": {
-                  "ok": false,
-                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
-                  "method": "PATCH",
-                  "path": "/v2/projects/demo/memberships/1001/extend",
-                  "code": 422,
-                  "error": {
-                    "error_code": "VALIDATION_ERROR",
-                    "message": "url must not point to a private address"
-                  }
-                }
-              },
-              "WebhookLimitReached": {
-                "value": {
-                  "ok": false,
-                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
-                  "method": "PATCH",
-                  "path": "/v2/projects/demo/memberships/1001/extend",
-                  "code": 422,
-                  "error": {
-                    "error_code": "VALIDATION_ERROR",
-                    "message": "A project has 50 webhooks at most."
-                  }
-                }
-              }
-            }
+            "examples": {}
           }
         }
       },
@@ -2886,8 +4084,8 @@ export const document: Document = {
           }
         }
       },
-      "": {
-        "description": "",
+      "IdempotencyMismatchOrInvalidWebhookUrlOrWebhookLimitReached": {
+        "description": "The idempotency key was used for another request. Or: The URL of the webhook is invalid, or may not be reached. Or: The project has the most webhooks that it may have.",
         "headers": {
           "X-RateLimit-Limit": {
             "$ref": "#/components/headers/X-RateLimit-Limit"
@@ -2902,9 +4100,95 @@ export const document: Document = {
         "content": {
           "application/json": {
             "schema": {
-              "$ref": "#/components/schemas/InvalidInput_3"
+              "anyOf": [
+                {
+                  "$ref": "#/components/schemas/IdempotencyMismatch"
+                },
+                {
+                  "$ref": "#/components/schemas/InvalidWebhookUrl"
+                },
+                {
+                  "$ref": "#/components/schemas/WebhookLimitReached"
+                }
+              ]
             },
-            "examples": {}
+            "examples": {
+              "IdempotencyMismatch": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "error": {
+                    "error_code": "IDEMPOTENCY_MISMATCH",
+                    "message": "The idempotency key was used for another request."
+                  }
+                }
+              },
+              "InvalidWebhookUrl": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "error": {
+                    "error_code": "VALIDATION_ERROR",
+                    "message": "url must not point to a private address"
+                  }
+                }
+              },
+              "WebhookLimitReached": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "error": {
+                    "error_code": "VALIDATION_ERROR",
+                    "message": "A project has 50 webhooks at most."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "IdempotencyMismatch": {
+        "description": "The idempotency key was used for another request.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "$ref": "#/components/schemas/IdempotencyMismatch"
+            },
+            "examples": {
+              "IdempotencyMismatch": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "error": {
+                    "error_code": "IDEMPOTENCY_MISMATCH",
+                    "message": "The idempotency key was used for another request."
+                  }
+                }
+              }
+            }
           }
         }
       },
@@ -4005,7 +5289,7 @@ export const document: Document = {
           "error"
         ]
       },
-      "InvalidInput_3": {
+      "InvalidInput_7": {
         "type": "object",
         "properties": {
           "ok": {
@@ -4201,7 +5485,7 @@ export const document: Document = {
           "client"
         ]
       },
-      "InvalidInput_2": {
+      "InvalidInput_6": {
         "type": "object",
         "properties": {
           "ok": {
@@ -4347,7 +5631,111 @@ export const document: Document = {
           "last_used_at"
         ]
       },
-      "WebhookNotFound": {
+      "IdempotencyInProgress": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              409
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "IDEMPOTENCY_IN_PROGRESS"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "IdempotencyMismatch": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              422
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "IDEMPOTENCY_MISMATCH"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "WebhookNotFound_1": {
         "type": "object",
         "properties": {
           "ok": {
@@ -4532,6 +5920,58 @@ export const document: Document = {
           "error"
         ]
       },
+      "WebhookNotFound": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              404
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "WEBHOOK_NOT_FOUND"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
       "NewWebhook": {
         "type": "object",
         "properties": {
@@ -4546,6 +5986,465 @@ export const document: Document = {
         },
         "required": [
           "url"
+        ]
+      },
+      "Project": {
+        "type": "object",
+        "properties": {
+          "id": {
+            "type": "string",
+            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "examples": [
+              "demo"
+            ]
+          },
+          "memberships": {
+            "description": "The number of memberships, with those that have expired.",
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 9007199254740991,
+            "examples": [
+              1
+            ]
+          },
+          "webhooks": {
+            "description": "The number of webhooks.",
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 9007199254740991,
+            "examples": [
+              1
+            ]
+          },
+          "last_bulk_end_date": {
+            "description": "The date that all memberships were last extended to.",
+            "anyOf": [
+              {
+                "$ref": "#/components/schemas/Instant"
+              },
+              {
+                "type": "null"
+              }
+            ]
+          }
+        },
+        "required": [
+          "id",
+          "memberships",
+          "webhooks",
+          "last_bulk_end_date"
+        ]
+      },
+      "InvalidInput_5": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              422
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "VALIDATION_ERROR"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "ListedProject": {
+        "type": "object",
+        "properties": {
+          "id": {
+            "type": "string",
+            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "examples": [
+              "demo"
+            ]
+          },
+          "memberships": {
+            "description": "The number of memberships, with those that have expired.",
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 9007199254740991,
+            "examples": [
+              1
+            ]
+          },
+          "webhooks": {
+            "description": "The number of webhooks.",
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 9007199254740991,
+            "examples": [
+              1
+            ]
+          }
+        },
+        "required": [
+          "id",
+          "memberships",
+          "webhooks"
+        ]
+      },
+      "InvalidInput_4": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              422
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "VALIDATION_ERROR"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "MembershipNotFound_2": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              404
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "MEMBERSHIP_NOT_FOUND"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "InvalidInput_3": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              422
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "VALIDATION_ERROR"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "Membership": {
+        "type": "object",
+        "properties": {
+          "user_id": {
+            "type": "string",
+            "pattern": "^[0-9]{1,64}$",
+            "description": "The id of the user.",
+            "examples": [
+              "1001"
+            ]
+          },
+          "end_date": {
+            "$ref": "#/components/schemas/Instant"
+          },
+          "state": {
+            "$ref": "#/components/schemas/MembershipState"
+          }
+        },
+        "required": [
+          "user_id",
+          "end_date",
+          "state"
+        ]
+      },
+      "MembershipState": {
+        "type": "string",
+        "enum": [
+          "active",
+          "expired"
+        ],
+        "description": "Whether the end date is over."
+      },
+      "Grant": {
+        "type": "object",
+        "properties": {
+          "end_date": {
+            "anyOf": [
+              {
+                "type": "integer",
+                "minimum": 1000000000000,
+                "maximum": 9999999999999
+              },
+              {
+                "type": "string",
+                "pattern": "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z$"
+              }
+            ],
+            "description": "A date, which may be over: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ.",
+            "examples": [
+              "2099-01-01T00:00:00.000Z"
+            ]
+          },
+          "reason": {
+            "type": "string",
+            "pattern": "^[^\\0\\p{Cs}]{1,500}$",
+            "description": "Why, in 1 to 500 characters. The audit trail and the event keep it.",
+            "examples": [
+              "Compensation for the outage of 3 May"
+            ]
+          }
+        },
+        "required": [
+          "end_date"
+        ]
+      },
+      "MembershipNotFound_1": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              404
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "MEMBERSHIP_NOT_FOUND"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "InvalidInput_2": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              422
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "VALIDATION_ERROR"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
         ]
       },
       "InvalidInput_1": {
@@ -4709,11 +6608,17 @@ export const document: Document = {
           "errors"
         ]
       },
-      "Extended": {
+      "BulkExtended": {
         "type": "object",
         "properties": {
           "new_end_date": {
             "$ref": "#/components/schemas/Instant"
+          },
+          "would_shorten": {
+            "description": "Of a dry run, the number of memberships that would end earlier than they do now.",
+            "type": "integer",
+            "minimum": -9007199254740991,
+            "maximum": 9007199254740991
           }
         },
         "required": [
@@ -4740,6 +6645,10 @@ export const document: Document = {
               "2099-01-01T00:00:00.000Z"
             ]
           },
+          "dry_run": {
+            "description": "If true, nothing is changed. The response is that of the same request without it.",
+            "type": "boolean"
+          },
           "reason": {
             "type": "string",
             "pattern": "^[^\\0\\p{Cs}]{1,500}$",
@@ -4751,58 +6660,6 @@ export const document: Document = {
         },
         "required": [
           "extend"
-        ]
-      },
-      "InvalidInput": {
-        "type": "object",
-        "properties": {
-          "ok": {
-            "type": "boolean",
-            "enum": [
-              false
-            ]
-          },
-          "request_id": {
-            "$ref": "#/components/schemas/Uuid"
-          },
-          "method": {
-            "type": "string"
-          },
-          "path": {
-            "type": "string"
-          },
-          "code": {
-            "type": "number",
-            "enum": [
-              422
-            ]
-          },
-          "error": {
-            "type": "object",
-            "properties": {
-              "error_code": {
-                "type": "string",
-                "enum": [
-                  "VALIDATION_ERROR"
-                ]
-              },
-              "message": {
-                "type": "string"
-              }
-            },
-            "required": [
-              "error_code",
-              "message"
-            ]
-          }
-        },
-        "required": [
-          "ok",
-          "request_id",
-          "method",
-          "path",
-          "code",
-          "error"
         ]
       },
       "EndDateConflict": {
@@ -4849,6 +6706,58 @@ export const document: Document = {
               "error_code",
               "message",
               "current_end_date"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "InvalidInput": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              422
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "VALIDATION_ERROR"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
             ]
           }
         },
@@ -4913,6 +6822,17 @@ export const document: Document = {
           "error"
         ]
       },
+      "Extended": {
+        "type": "object",
+        "properties": {
+          "new_end_date": {
+            "$ref": "#/components/schemas/Instant"
+          }
+        },
+        "required": [
+          "new_end_date"
+        ]
+      },
       "Extension": {
         "type": "object",
         "properties": {
@@ -4932,6 +6852,10 @@ export const document: Document = {
             "examples": [
               "2099-01-01T00:00:00.000Z"
             ]
+          },
+          "dry_run": {
+            "description": "If true, nothing is changed. The response is that of the same request without it.",
+            "type": "boolean"
           },
           "reason": {
             "type": "string",

@@ -5,6 +5,7 @@ import { apiKeyTests } from "./apiKeys.ts"
 import { conditionTests } from "./conditions.ts"
 import { extendAllTests } from "./extendAll.ts"
 import { extendOneTests } from "./extendOne.ts"
+import { grantingTests } from "./granting.ts"
 import { idempotencyTests } from "./idempotency.ts"
 import { projectTestsOn } from "./projects.ts"
 import { webhookTests } from "./webhooks.ts"
@@ -14,6 +15,7 @@ export const operationsSuite = (serving: Serving): void => {
   extendOneTests(serving)
   extendAllTests(serving)
   conditionTests(serving)
+  grantingTests(serving)
   projectTestsOn(serving)
   webhookTests(serving)
   idempotencyTests(serving)
