@@ -96,6 +96,49 @@ export const memberships = mutantsOf(MembershipStore, {
     }
   },
 
+  "ignores idempotency keys": ({ extend }) => ({
+    extend: ({ once: _, ...extension }) => extend(extension),
+  }),
+
+  "takes any request for the one of its idempotency key": ({ extend, recall }) => ({
+    recall: (once) => recall({ ...once, fingerprint: "a request" }),
+    extend: (extension) =>
+      extend(
+        extension.once === undefined
+          ? extension
+          : { ...extension, once: { ...extension.once, fingerprint: "a request" } },
+      ),
+  }),
+
+  "shares idempotency keys among owners": ({ extend }) => ({
+    extend: (extension) =>
+      extend(
+        extension.once === undefined
+          ? extension
+          : { ...extension, once: { ...extension.once, owner: "all" } },
+      ),
+  }),
+
+  "looks for idempotency keys before its turn": ({ grant, recall }) => ({
+    grant: Effect.fnUntraced(function* ({ once, ...granted }) {
+      const known = once && (yield* recall(once))
+      yield* Effect.yieldNow
+      return known ?? (yield* grant(granted))
+    }),
+  }),
+
+  "counts anew for a bulk extension that is repeated": ({ extendAll, list }) => ({
+    extendAll: Effect.fnUntraced(function* (extension) {
+      const result = yield* extendAll(extension)
+      if (!isReplayed(result)) return result
+      const members = yield* list(extension.projectId, {
+        after: undefined,
+        limit: 1_000_000,
+      })
+      return { ...result, answer: String(members.length) }
+    }),
+  }),
+
   "reads the date for the audit trail before its turn": ({ extend, find, history }) => {
     const stale = new Map<AuditRow, EndDate>()
     return {
