@@ -353,6 +353,32 @@ export interface Client {
       },
       options?: CallOptions,
     ) => Promise<Success<Membership>>
+
+    /** Creates a membership, or sets the end date of an existing one. Needs the role `operator`. `PUT /v2/projects/{project_id}/memberships/{user_id}` */
+    readonly grant: (
+      input: {
+        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        readonly project_id: string
+        /** The id of the user. */
+        readonly user_id: string
+        /** A date, which may be over: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. */
+        readonly end_date: number | string
+        /** Why, in 1 to 500 characters. The audit trail and the event keep it. */
+        readonly reason?: string | undefined
+      },
+      options?: CallOptions,
+    ) => Promise<Success<Membership>>
+
+    /** Removes a membership. The user can be granted another one. Needs the role `operator`. `DELETE /v2/projects/{project_id}/memberships/{user_id}` */
+    readonly end: (
+      input: {
+        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        readonly project_id: string
+        /** The id of the user. */
+        readonly user_id: string
+      },
+      options?: CallOptions,
+    ) => Promise<Success<null>>
   }
 
   readonly projects: {
@@ -467,6 +493,10 @@ export const operations = ({ call, list }: Calls): Client => ({
     list: (input, options) => list("GET", "/v2/projects/{project_id}/memberships", input, options),
     get: (input, options) =>
       call("GET", "/v2/projects/{project_id}/memberships/{user_id}", input, options),
+    grant: (input, options) =>
+      call("PUT", "/v2/projects/{project_id}/memberships/{user_id}", input, options),
+    end: (input, options) =>
+      call("DELETE", "/v2/projects/{project_id}/memberships/{user_id}", input, options),
   },
   projects: {
     list: (input = {}, options) => list("GET", "/v2/projects", input, options),
