@@ -42,6 +42,16 @@ export const table = {
     pattern: "/v2/projects/:project_id/memberships/:user_id",
     role: "client",
   },
+  "memberships.grant": {
+    method: "PUT",
+    pattern: "/v2/projects/:project_id/memberships/:user_id",
+    role: "operator",
+  },
+  "memberships.end": {
+    method: "DELETE",
+    pattern: "/v2/projects/:project_id/memberships/:user_id",
+    role: "operator",
+  },
   "projects.list": {
     method: "GET",
     pattern: "/v2/projects",
@@ -56,16 +66,6 @@ export const table = {
     method: "GET",
     pattern: "/v2/projects/:project_id",
     role: "client",
-  },
-  "memberships.grant": {
-    method: "PUT",
-    pattern: "/v2/projects/:project_id/memberships/:user_id",
-    role: "operator",
-  },
-  "memberships.end": {
-    method: "DELETE",
-    pattern: "/v2/projects/:project_id/memberships/:user_id",
-    role: "operator",
   },
   "webhooks.list": {
     method: "GET",
