@@ -48,6 +48,7 @@ export default defineConfig({
       project("packages/fuzz"),
       project("packages/memory"),
       project("packages/node-http"),
+      project("packages/openapi"),
       project("packages/postgres"),
       project("packages/testing"),
       project("examples/custom-store"),

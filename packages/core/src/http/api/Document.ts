@@ -32,6 +32,9 @@ const refTo = (kind: keyof Document["components"], name: string): Reference => (
 
 const json = "application/json"
 
+/** `HttpApi` numbers the copies of a schema: `Role_2` is `Role`. */
+const nameOfCopy = (name: string): string => name.replace(/_\d+$/, "")
+
 const isRecord = (value: unknown): value is Schema =>
   Predicate.isObject(value) && !Array.isArray(value)
 
@@ -42,6 +45,7 @@ const isRecord = (value: unknown): value is Schema =>
 const simplify = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(simplify)
   if (!isRecord(value)) return value
+  if (typeof value["$ref"] === "string") return { ...value, $ref: nameOfCopy(value["$ref"]) }
   const { additionalProperties, allOf, ...rest } = value
   const parts: ReadonlyArray<unknown> = Array.isArray(allOf) ? allOf : []
   const merged = Object.assign({}, ...parts.filter(isRecord), rest)
@@ -325,7 +329,9 @@ const webhookOf = (
 /** Completes the document. */
 export const complete = (spec: OpenApi.OpenAPISpec): Document => {
   const schemas = Object.fromEntries(
-    Object.entries(spec.components.schemas).map(([name, schema]) => [name, schemaOf(schema)]),
+    Object.entries(spec.components.schemas)
+      .filter(([name]) => nameOfCopy(name) === name)
+      .map(([name, schema]) => [name, schemaOf(schema)]),
   )
   const responses: Record<string, Response> = {}
   const share = (name: string, response: Response): Reference => {

@@ -15,11 +15,11 @@ code,pre{font:.875em/1.5 ui-monospace,Menlo,Consolas,monospace;overflow-wrap:any
 pre{margin:.25rem 0 .75rem;padding:.6rem .75rem;border-radius:.4rem;background:var(--code);white-space:pre-wrap}
 section>section{padding:1rem 0;border-top:1px solid var(--line)}
 p{margin:.25rem 0 .75rem;max-width:46rem}small{color:var(--dim)}
-dl{margin:.25rem 0 .75rem;display:grid;grid-template-columns:minmax(7rem,max-content) 1fr;gap:.15rem 1rem}dd{margin:0}
-nav ul{margin:0 0 .75rem;padding:0;list-style:none}nav b{display:block}
+dl{margin:.25rem 0 .75rem;display:grid;grid-template-columns:fit-content(40%) 1fr;gap:.15rem 1rem}dd{margin:0}
+h4{margin:.75rem 0 .25rem}nav{margin-bottom:2rem;columns:2}nav ul{margin:0 0 .75rem;padding:0;list-style:none}nav b{display:block}
 .m{display:inline-block;min-width:4rem;font-weight:600;color:light-dark(#0a6640,#6fd6a4)}
 .m.post,.m.put{color:light-dark(#0b5cad,#7cb8ff)}.m.patch{color:light-dark(#8a4b00,#f0b35e)}.m.delete{color:light-dark(#b3261e,#ff9b93)}
-@media(min-width:60rem){body{display:grid;grid-template-columns:15rem minmax(0,1fr);gap:0 3rem;padding:2rem}nav{position:sticky;top:2rem;align-self:start;max-height:calc(100vh - 4rem);overflow:auto;font-size:.9rem}.two{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);gap:2rem}}
+@media(min-width:60rem){body{display:grid;grid-template-columns:15rem minmax(0,1fr);gap:0 3rem;padding:2rem}nav{position:sticky;top:2rem;align-self:start;max-height:calc(100vh - 4rem);columns:1;overflow:auto;font-size:.9rem}.two{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);gap:2rem}}
 `
 
 const digest = Base64.encode(sha256(new TextEncoder().encode(style)))
@@ -66,6 +66,9 @@ const event = (type: string, given: Operation): string =>
   )
     .map(({ example }) => pre(example))
     .join("")}</section>`
+
+/** The statuses that mean something else for each operation. */
+const ofItsOwn = new Set(["404", "409", "410", "422"])
 
 /** Prints the parts of the page that need the rest of the document. */
 const printer = ({ components, paths, webhooks }: Document) => {
@@ -139,17 +142,9 @@ const printer = ({ components, paths, webhooks }: Document) => {
       })
       .join("")
 
-  const common = new Set(
-    Object.values(paths)
-      .flatMap((methods) => Object.values(methods))
-      .filter(({ security }) => security.length > 0)
-      .map(({ responses: all }) => Object.values(all).filter(isReference).map(nameOf))
-      .reduce((shared, names) => shared.filter((name) => names.includes(name))),
-  )
-
   const errors = (operation: Operation): string => {
     const own = Object.entries(operation.responses).flatMap(([status, response]) =>
-      isReference(response) && !common.has(nameOf(response))
+      isReference(response) && ofItsOwn.has(status)
         ? [`${status} ${prose(responses[nameOf(response)]?.description ?? "")}`]
         : [],
     )
@@ -181,11 +176,11 @@ const printer = ({ components, paths, webhooks }: Document) => {
     },
     errors: (): string =>
       Object.entries(responses)
-        .filter(([name]) => common.has(name))
         .map(([, { content = {}, description }]) => {
           const [example] = Object.values(content["application/json"]?.examples ?? {})
-          const status = Predicate.hasProperty(example?.value, "code") ? example.value.code : ""
-          return `<dt>${String(status)}<dd>${prose(description)}`
+          const value = example?.value
+          const status = String(Predicate.hasProperty(value, "code") ? value.code : "")
+          return ofItsOwn.has(status) ? "" : `<dt>${status}<dd>${prose(description)}`
         })
         .join(""),
     schemas: (): string =>
@@ -222,7 +217,7 @@ export const print = (document: Document): string => {
 <nav>${index(document)}<a href="#errors">errors</a><br><a href="#objects">objects</a></nav>
 <main><h1>${escape(info.title)}</h1><p>${prose(info.description)}</p><p>Version ${escape(info.version)}, at ${code(base)}. <a href="openapi.json">OpenAPI document</a></p>
 ${sections.join("\n")}
-<section id=errors><h2>errors</h2><p>Every operation that needs a key can also be answered with these.</p><dl>${printed.errors()}</dl></section>
+<section id=errors><h2>errors</h2><p>Every operation can also be answered with these.</p><dl>${printed.errors()}</dl></section>
 <section id=objects><h2>objects</h2>${printed.schemas()}</section></main></html>
 `
 }

@@ -1,0 +1,159 @@
+/** Checks responses by the OpenAPI document, and keeps what has been seen. */
+
+import * as Api from "@tenure/core/Api"
+import type { ApiRequest } from "@tenure/core/ApiRequest"
+import type { ApiResponse } from "@tenure/core/Envelope"
+import * as Route from "@tenure/core/Route"
+import formats from "ajv-formats"
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
+import * as Predicate from "effect/Predicate"
+
+const document = Api.openApi()
+
+/** Closes every object, so that a property that is not documented is a mismatch. */
+const close = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(close)
+  if (!Predicate.isObject(value)) return value
+  const closed = Object.fromEntries(
+    Object.entries(value).map(([name, part]) => [name, close(part)]),
+  )
+  return "properties" in closed && closed["type"] === "object"
+    ? { ...closed, additionalProperties: false }
+    : closed
+}
+
+const ajv = new Ajv2020({ strict: false, allErrors: true })
+formats.default(ajv)
+ajv.addSchema({ $id: "openapi", components: close(document.components) })
+
+const compiled = new Map<string, ValidateFunction>()
+
+/** Returns what is wrong with a value by the schema at a place in the document. */
+const faultOf = (schema: object, value: unknown): string | undefined => {
+  const text = JSON.stringify(close(schema)).replaceAll('"#/', '"openapi#/')
+  const validate = compiled.get(text) ?? ajv.compile(JSON.parse(text))
+  compiled.set(text, validate)
+  return validate(value) ? undefined : ajv.errorsText(validate.errors)
+}
+
+const routes = Route.make("all")
+
+/** Returns the operations that a request may be for: that of its method, or all of its path. */
+const operationsOf = (request: ApiRequest, basePath: string): ReadonlyArray<Route.Operation> => {
+  const methods = routes.match(request.path, basePath)?.value
+  if (methods === undefined) return []
+  const operation = methods.get(request.method)
+  return operation === undefined ? [...methods.values()] : [operation]
+}
+
+const operations = new Map(
+  Object.values(document.paths)
+    .flatMap((methods) => Object.values(methods))
+    .map((operation) => [operation.operationId, operation] as const),
+)
+
+const nameOf = ($ref: string): string => $ref.slice($ref.lastIndexOf("/") + 1)
+
+/** Returns the documented response of an operation with a status. */
+const documented = (operation: string, status: number) => {
+  const response = operations.get(operation)?.responses[String(status)]
+  return response !== undefined && "$ref" in response
+    ? document.components.responses[nameOf(response.$ref)]
+    : response
+}
+
+const valueOf = (text: string, { type }: Readonly<Record<string, unknown>>): unknown =>
+  type === "integer" ? Number(text) : text
+
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+// Every response has these, and documents need not name them (OpenAPI 3.1, 4.8.17).
+const unnamed = new Set(["content-type", "cache-control"])
+
+// What the pages of the documentation have besides.
+const ofPages = new Set(["content-security-policy", "referrer-policy", "x-content-type-options"])
+
+/** Returns what is wrong with a response of an operation. */
+const faultsOf = (operation: string, { body, headers, status }: ApiResponse) => {
+  const response = documented(operation, status)
+  if (response === undefined) return ["is not documented"]
+  const names = Object.keys(response.headers ?? {})
+  const sent = new Map(Object.entries(headers).map(([name, text]) => [name.toLowerCase(), text]))
+  const headerFaults = names.flatMap((name) => {
+    const text = sent.get(name.toLowerCase())
+    const schema = document.components.headers[name]?.schema ?? {}
+    const fault = text === undefined ? "is missing" : faultOf(schema, valueOf(text, schema))
+    return fault === undefined ? [] : [`header ${name} ${fault}`]
+  })
+  const known = new Set(names.map((name) => name.toLowerCase()))
+  const unknown = [...sent.keys()].filter(
+    (name) =>
+      !known.has(name) &&
+      !unnamed.has(name) &&
+      !(operation.startsWith("docs.") && ofPages.has(name)),
+  )
+  const type = headers["Content-Type"]?.split(";")[0] ?? ""
+  const schema = response.content?.[type]?.schema
+  const bodyFault = schema === undefined ? `has the type ${type}` : faultOf(schema, parse(body))
+  return [
+    ...headerFaults,
+    ...unknown.map((name) => `header ${name} is not documented`),
+    ...(bodyFault === undefined ? [] : [bodyFault]),
+  ]
+}
+
+/** The operations and statuses that were seen, such as `memberships.extend 200`. */
+export const seen = new Set<string>()
+
+/** What was wrong with responses. */
+export const faults = new Set<string>()
+
+/** Checks a response. */
+export const check = (request: ApiRequest, basePath: string, response: ApiResponse): void => {
+  for (const operation of operationsOf(request, basePath)) {
+    seen.add(`${operation} ${response.status}`)
+    for (const fault of faultsOf(operation, response)) {
+      faults.add(`${operation} ${response.status} ${fault}`)
+    }
+  }
+}
+
+/** Every operation and status that the document has. */
+export const all: ReadonlyArray<string> = [...operations.values()].flatMap(
+  ({ operationId, responses }) =>
+    Object.keys(responses).map((status) => `${operationId} ${status}`),
+)
+
+/** Returns what is wrong with the examples of the document. */
+export const faultsOfExamples = (): ReadonlyArray<string> => {
+  const contents = [
+    ...[...operations.values()].flatMap(({ operationId, requestBody, responses }) => [
+      [operationId, requestBody?.content] as const,
+      ...Object.values(responses).map(
+        (response) => [operationId, "$ref" in response ? {} : response.content] as const,
+      ),
+    ]),
+    ...Object.entries(document.components.responses).map(
+      ([name, { content }]) => [name, content] as const,
+    ),
+    ...Object.entries(document.webhooks).map(
+      ([type, { post }]) => [type, post?.requestBody?.content] as const,
+    ),
+  ]
+  return contents.flatMap(([name, content = {}]) =>
+    Object.values(content).flatMap(({ example, examples = {}, schema }) =>
+      [
+        ...(example === undefined ? [] : [example]),
+        ...Object.values(examples).map((one) => one.value),
+      ]
+        .map((value) => faultOf(schema, value))
+        .flatMap((fault) => (fault === undefined ? [] : [`${name}: ${fault}`])),
+    ),
+  )
+}
