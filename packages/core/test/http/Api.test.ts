@@ -61,7 +61,7 @@ describe("the OpenAPI document", () => {
         431,
         500,
         503,
-        ...(needsKey ? [401, 403] : []),
+        ...(needsKey ? [401] : []),
         ...(requestBody === undefined ? [] : [413, 415]),
       ]
       expect(Object.keys(responses)).toEqual(expect.arrayContaining(common.map(String)))

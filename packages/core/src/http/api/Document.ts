@@ -68,27 +68,38 @@ const integer: Schema = { type: "integer", minimum: 0 }
 const headers: Document["components"]["headers"] = {
   "X-RateLimit-Limit": {
     description: "The most requests in the current window.",
+    required: true,
     schema: { ...integer, examples: [100] },
   },
   "X-RateLimit-Remaining": {
     description: "How many requests are left in the current window.",
+    required: true,
     schema: { ...integer, examples: [99] },
   },
   "X-RateLimit-Reset": {
     description: "When the window ends, in seconds since 1970.",
+    required: true,
     schema: { ...integer, examples: [4_070_908_800] },
   },
   Allow: {
     description: "The methods that the path allows.",
+    required: true,
     schema: { type: "string", examples: ["GET, POST"] },
   },
   "Retry-After": {
     description: "How long to wait, in seconds.",
+    required: true,
     schema: { type: "integer", minimum: 1, examples: [3] },
   },
   "WWW-Authenticate": {
     description: "The scheme of authentication.",
+    required: true,
     schema: { type: "string", examples: ["Bearer"] },
+  },
+  "Idempotent-Replayed": {
+    description: "Sent if an earlier request with the same idempotency key made the change.",
+    required: false,
+    schema: { type: "string", enum: ["true"] },
   },
 } satisfies Record<string, Header>
 
@@ -175,6 +186,8 @@ interface Context {
   readonly method: string
   readonly path: string
   readonly schemas: Schemas
+  /** Whether a request may have an idempotency key. */
+  readonly canRepeat: boolean
   /** Keeps a response, and returns the reference to it. */
   readonly share: (name: string, response: Response) => Reference
 }
@@ -187,7 +200,7 @@ const exampleOfPath = (path: string, parameters: ReadonlyArray<Parameter>): stri
 
 const successOf = (
   content: OpenApi.OpenApiSpecContent,
-  { method, path, schemas }: Context,
+  { canRepeat, method, path, schemas }: Context,
 ): Response => {
   const mediaTypes = Object.entries(content).map(([type, { schema: given }]) => {
     const schema = schemaOf(given)
@@ -203,7 +216,7 @@ const successOf = (
   )
   return {
     description: messages[0] ?? "Success.",
-    headers: headersNamed(everywhere),
+    headers: headersNamed(canRepeat ? [...everywhere, "Idempotent-Replayed"] : everywhere),
     content: Object.fromEntries(mediaTypes),
   }
 }
@@ -229,9 +242,11 @@ const bodyOf = (content: OpenApi.OpenApiSpecContent, schemas: Schemas): Content 
 
 const isOperation = (name: string): name is Route.Operation => Object.hasOwn(Route.table, name)
 
+const roleOf = (operationId: string) =>
+  isOperation(operationId) ? Route.roleOf(operationId) : "client"
+
 /** Says who may call an operation, where it is not everyone with a key. */
-const roleNote = (operationId: string): string => {
-  const role = isOperation(operationId) ? Route.roleOf(operationId) : "client"
+const roleNote = (role: ReturnType<typeof roleOf>): string => {
   if (role === "none") return " Needs no key."
   return role === "client" ? "" : ` Needs the role \`${role}\`.`
 }
@@ -243,19 +258,39 @@ const ofBodies = new Set(
   ),
 )
 
+const idempotencyKey: Parameter = {
+  name: "Idempotency-Key",
+  in: "header",
+  description:
+    "A key of the client's own for this change. A request that repeats the key is answered as the first one was, and changes nothing.",
+  required: false,
+  schema: { type: "string", pattern: "^[!-~]{1,255}$" },
+  example: "invoice-2099-117",
+}
+
+const takesIdempotencyKey = (responses: OpenApi.OpenAPISpecResponses): boolean =>
+  Object.values(responses).some(({ content }) =>
+    tagsIn(schemaOf(content?.[json]?.schema)).includes("IdempotencyMismatch"),
+  )
+
+/** The error of operations that need more than the least role. */
+const ofRoles = String(ApiError.table.Forbidden.status)
+
 const operationOf = (
   { description = "", operationId, summary = "", ...given }: OpenApi.OpenAPISpecOperation,
   context: Context,
 ): Operation => {
   const parameters = given.parameters.map((one) => parameterOf(one, context.schemas))
-  const inPlace = { ...context, path: exampleOfPath(context.path, parameters) }
+  const role = roleOf(operationId)
+  const canRepeat = takesIdempotencyKey(given.responses)
+  const inPlace = { ...context, canRepeat, path: exampleOfPath(context.path, parameters) }
   return {
     operationId,
     summary,
-    description: `${description}${roleNote(operationId)}`,
+    description: `${description}${roleNote(role)}`,
     tags: given.tags,
     security: given.security,
-    parameters,
+    parameters: canRepeat ? [...parameters, idempotencyKey] : parameters,
     ...(given.requestBody !== undefined && {
       requestBody: {
         required: given.requestBody.required,
@@ -265,6 +300,7 @@ const operationOf = (
     responses: Object.fromEntries(
       Object.entries(given.responses)
         .filter(([status]) => given.requestBody !== undefined || !ofBodies.has(status))
+        .filter(([status]) => role !== "client" || status !== ofRoles)
         .map(([status, response]) => [status, responseOf(status, response, inPlace)]),
     ),
   }
@@ -346,7 +382,13 @@ export const complete = (spec: OpenApi.OpenAPISpec): Document => {
           ? [
               [
                 method,
-                operationOf(operation, { method: method.toUpperCase(), path, schemas, share }),
+                operationOf(operation, {
+                  method: method.toUpperCase(),
+                  path,
+                  schemas,
+                  share,
+                  canRepeat: false,
+                }),
               ],
             ]
           : [],

@@ -18,6 +18,7 @@ export type Content = Readonly<Record<string, MediaType>>
 
 export interface Header {
   readonly description: string
+  readonly required: boolean
   readonly schema: Schema
 }
 

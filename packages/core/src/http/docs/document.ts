@@ -199,9 +199,6 @@ export const document: Document = {
           "401": {
             "$ref": "#/components/responses/Unauthorized"
           },
-          "403": {
-            "$ref": "#/components/responses/Forbidden"
-          },
           "404": {
             "$ref": "#/components/responses/ProjectNotFoundOrMembershipNotFound"
           },
@@ -370,9 +367,6 @@ export const document: Document = {
           "401": {
             "$ref": "#/components/responses/Unauthorized"
           },
-          "403": {
-            "$ref": "#/components/responses/Forbidden"
-          },
           "404": {
             "$ref": "#/components/responses/ProjectNotFound"
           },
@@ -392,7 +386,7 @@ export const document: Document = {
             "$ref": "#/components/responses/UnsupportedMediaType"
           },
           "422": {
-            "$ref": "#/components/responses/InvalidEndDateOrEndDateNotInFutureOrIdempotencyMismatch"
+            "$ref": "#/components/responses/InvalidEndDateOrEndDateNotInFutureOrInvalidInputOrIdempotencyMismatch"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -583,9 +577,6 @@ export const document: Document = {
           "401": {
             "$ref": "#/components/responses/Unauthorized"
           },
-          "403": {
-            "$ref": "#/components/responses/Forbidden"
-          },
           "404": {
             "$ref": "#/components/responses/ProjectNotFound"
           },
@@ -596,7 +587,7 @@ export const document: Document = {
             "$ref": "#/components/responses/RequestTimeout"
           },
           "422": {
-            "$ref": "#/components/responses/"
+            "$ref": "#/components/responses/InvalidInput"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -737,336 +728,14 @@ export const document: Document = {
           "401": {
             "$ref": "#/components/responses/Unauthorized"
           },
-          "403": {
-            "$ref": "#/components/responses/Forbidden"
-          },
           "404": {
-            "$ref": "#/components/responses/ProjectNotFound"
+            "$ref": "#/components/responses/ProjectNotFoundOrMembershipNotFound"
           },
           "405": {
             "$ref": "#/components/responses/MethodNotAllowed"
           },
           "408": {
             "$ref": "#/components/responses/RequestTimeout"
-          },
-          "429": {
-            "$ref": "#/components/responses/RateLimited"
-          },
-          "431": {
-            "$ref": "#/components/responses/RequestHeadersTooLarge"
-          },
-          "500": {
-            "$ref": "#/components/responses/InternalError"
-          },
-          "503": {
-            "$ref": "#/components/responses/StoreUnavailable"
-          }
-        }
-      },
-      "put": {
-        "operationId": "memberships.grant",
-        "summary": "Grant a membership",
-        "description": "Creates a membership, or sets the end date of an existing one. Needs the role `operator`.",
-        "tags": [
-          "memberships"
-        ],
-        "security": [
-          {
-            "bearer": []
-          }
-        ],
-        "parameters": [
-          {
-            "name": "project_id",
-            "in": "path",
-            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
-            "required": true,
-            "schema": {
-              "type": "string",
-              "examples": [
-                "demo"
-              ]
-            },
-            "example": "demo"
-          },
-          {
-            "name": "user_id",
-            "in": "path",
-            "description": "The id of the user.",
-            "required": true,
-            "schema": {
-              "type": "string",
-              "pattern": "^[0-9]{1,64}$",
-              "examples": [
-                "1001"
-              ]
-            },
-            "example": "1001"
-          }
-        ],
-        "requestBody": {
-          "required": true,
-          "content": {
-            "application/json": {
-              "schema": {
-                "$ref": "#/components/schemas/Grant"
-              },
-              "example": {
-                "end_date": "2099-01-01T00:00:00.000Z"
-              }
-            }
-          }
-        },
-        "responses": {
-          "200": {
-            "description": "The membership was granted.",
-            "headers": {
-              "X-RateLimit-Limit": {
-                "$ref": "#/components/headers/X-RateLimit-Limit"
-              },
-              "X-RateLimit-Remaining": {
-                "$ref": "#/components/headers/X-RateLimit-Remaining"
-              },
-              "X-RateLimit-Reset": {
-                "$ref": "#/components/headers/X-RateLimit-Reset"
-              }
-            },
-            "content": {
-              "application/json": {
-                "schema": {
-                  "type": "object",
-                  "properties": {
-                    "ok": {
-                      "type": "boolean",
-                      "enum": [
-                        true
-                      ]
-                    },
-                    "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
-                    },
-                    "method": {
-                      "type": "string"
-                    },
-                    "path": {
-                      "type": "string"
-                    },
-                    "code": {
-                      "type": "number",
-                      "enum": [
-                        200
-                      ]
-                    },
-                    "message": {
-                      "type": "string",
-                      "examples": [
-                        "The membership was granted."
-                      ]
-                    },
-                    "data": {
-                      "$ref": "#/components/schemas/Membership"
-                    }
-                  },
-                  "required": [
-                    "ok",
-                    "request_id",
-                    "method",
-                    "path",
-                    "code",
-                    "message",
-                    "data"
-                  ]
-                },
-                "example": {
-                  "ok": true,
-                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
-                  "method": "PUT",
-                  "path": "/v2/projects/demo/memberships/1001",
-                  "code": 200,
-                  "message": "The membership was granted.",
-                  "data": {
-                    "user_id": "1001",
-                    "end_date": "2099-01-01T00:00:00.000Z",
-                    "state": "active"
-                  }
-                }
-              }
-            }
-          },
-          "400": {
-            "$ref": "#/components/responses/MalformedRequest"
-          },
-          "401": {
-            "$ref": "#/components/responses/Unauthorized"
-          },
-          "403": {
-            "$ref": "#/components/responses/Forbidden"
-          },
-          "404": {
-            "$ref": "#/components/responses/ProjectNotFound"
-          },
-          "405": {
-            "$ref": "#/components/responses/MethodNotAllowed"
-          },
-          "408": {
-            "$ref": "#/components/responses/RequestTimeout"
-          },
-          "413": {
-            "$ref": "#/components/responses/PayloadTooLarge"
-          },
-          "415": {
-            "$ref": "#/components/responses/UnsupportedMediaType"
-          },
-          "422": {
-            "$ref": "#/components/responses/"
-          },
-          "429": {
-            "$ref": "#/components/responses/RateLimited"
-          },
-          "431": {
-            "$ref": "#/components/responses/RequestHeadersTooLarge"
-          },
-          "500": {
-            "$ref": "#/components/responses/InternalError"
-          },
-          "503": {
-            "$ref": "#/components/responses/StoreUnavailable"
-          }
-        }
-      },
-      "delete": {
-        "operationId": "memberships.end",
-        "summary": "End a membership",
-        "description": "Removes a membership. The user can be granted another one. Needs the role `operator`.",
-        "tags": [
-          "memberships"
-        ],
-        "security": [
-          {
-            "bearer": []
-          }
-        ],
-        "parameters": [
-          {
-            "name": "project_id",
-            "in": "path",
-            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
-            "required": true,
-            "schema": {
-              "type": "string",
-              "examples": [
-                "demo"
-              ]
-            },
-            "example": "demo"
-          },
-          {
-            "name": "user_id",
-            "in": "path",
-            "description": "The id of the user.",
-            "required": true,
-            "schema": {
-              "type": "string",
-              "pattern": "^[0-9]{1,64}$",
-              "examples": [
-                "1001"
-              ]
-            },
-            "example": "1001"
-          }
-        ],
-        "responses": {
-          "200": {
-            "description": "The membership was ended.",
-            "headers": {
-              "X-RateLimit-Limit": {
-                "$ref": "#/components/headers/X-RateLimit-Limit"
-              },
-              "X-RateLimit-Remaining": {
-                "$ref": "#/components/headers/X-RateLimit-Remaining"
-              },
-              "X-RateLimit-Reset": {
-                "$ref": "#/components/headers/X-RateLimit-Reset"
-              }
-            },
-            "content": {
-              "application/json": {
-                "schema": {
-                  "type": "object",
-                  "properties": {
-                    "ok": {
-                      "type": "boolean",
-                      "enum": [
-                        true
-                      ]
-                    },
-                    "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
-                    },
-                    "method": {
-                      "type": "string"
-                    },
-                    "path": {
-                      "type": "string"
-                    },
-                    "code": {
-                      "type": "number",
-                      "enum": [
-                        200
-                      ]
-                    },
-                    "message": {
-                      "type": "string",
-                      "examples": [
-                        "The membership was ended."
-                      ]
-                    },
-                    "data": {
-                      "type": "null"
-                    }
-                  },
-                  "required": [
-                    "ok",
-                    "request_id",
-                    "method",
-                    "path",
-                    "code",
-                    "message",
-                    "data"
-                  ]
-                },
-                "example": {
-                  "ok": true,
-                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
-                  "method": "DELETE",
-                  "path": "/v2/projects/demo/memberships/1001",
-                  "code": 200,
-                  "message": "The membership was ended.",
-                  "data": null
-                }
-              }
-            }
-          },
-          "400": {
-            "$ref": "#/components/responses/MalformedRequest"
-          },
-          "401": {
-            "$ref": "#/components/responses/Unauthorized"
-          },
-          "403": {
-            "$ref": "#/components/responses/Forbidden"
-          },
-          "404": {
-            "$ref": "#/components/responses/ProjectNotFound"
-          },
-          "405": {
-            "$ref": "#/components/responses/MethodNotAllowed"
-          },
-          "408": {
-            "$ref": "#/components/responses/RequestTimeout"
-          },
-          "422": {
-            "$ref": "#/components/responses/"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -1235,9 +904,6 @@ export const document: Document = {
           "401": {
             "$ref": "#/components/responses/Unauthorized"
           },
-          "403": {
-            "$ref": "#/components/responses/Forbidden"
-          },
           "405": {
             "$ref": "#/components/responses/MethodNotAllowed"
           },
@@ -1245,7 +911,7 @@ export const document: Document = {
             "$ref": "#/components/responses/RequestTimeout"
           },
           "422": {
-            "$ref": "#/components/responses/"
+            "$ref": "#/components/responses/InvalidInput"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -1509,9 +1175,6 @@ export const document: Document = {
           "401": {
             "$ref": "#/components/responses/Unauthorized"
           },
-          "403": {
-            "$ref": "#/components/responses/Forbidden"
-          },
           "404": {
             "$ref": "#/components/responses/ProjectNotFound"
           },
@@ -1658,9 +1321,6 @@ export const document: Document = {
           },
           "401": {
             "$ref": "#/components/responses/Unauthorized"
-          },
-          "403": {
-            "$ref": "#/components/responses/Forbidden"
           },
           "404": {
             "$ref": "#/components/responses/ProjectNotFoundOrWebhookNotFound"
@@ -1821,9 +1481,6 @@ export const document: Document = {
           "401": {
             "$ref": "#/components/responses/Unauthorized"
           },
-          "403": {
-            "$ref": "#/components/responses/Forbidden"
-          },
           "404": {
             "$ref": "#/components/responses/ProjectNotFound"
           },
@@ -1964,11 +1621,8 @@ export const document: Document = {
           "401": {
             "$ref": "#/components/responses/Unauthorized"
           },
-          "403": {
-            "$ref": "#/components/responses/Forbidden"
-          },
           "404": {
-            "$ref": "#/components/responses/ProjectNotFound"
+            "$ref": "#/components/responses/ProjectNotFoundOrWebhookNotFound"
           },
           "405": {
             "$ref": "#/components/responses/MethodNotAllowed"
@@ -2166,7 +1820,7 @@ export const document: Document = {
             "$ref": "#/components/responses/RequestTimeout"
           },
           "422": {
-            "$ref": "#/components/responses/"
+            "$ref": "#/components/responses/InvalidInput"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -2311,7 +1965,7 @@ export const document: Document = {
             "$ref": "#/components/responses/UnsupportedMediaType"
           },
           "422": {
-            "$ref": "#/components/responses/"
+            "$ref": "#/components/responses/InvalidInput"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -3313,42 +2967,6 @@ export const document: Document = {
           }
         }
       },
-      "Forbidden": {
-        "description": "The role of the key does not allow the operation.",
-        "headers": {
-          "X-RateLimit-Limit": {
-            "$ref": "#/components/headers/X-RateLimit-Limit"
-          },
-          "X-RateLimit-Remaining": {
-            "$ref": "#/components/headers/X-RateLimit-Remaining"
-          },
-          "X-RateLimit-Reset": {
-            "$ref": "#/components/headers/X-RateLimit-Reset"
-          }
-        },
-        "content": {
-          "application/json": {
-            "schema": {
-              "$ref": "#/components/schemas/Forbidden"
-            },
-            "examples": {
-              "Forbidden": {
-                "value": {
-                  "ok": false,
-                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
-                  "method": "PATCH",
-                  "path": "/v2/projects/demo/memberships/1001/extend",
-                  "code": 403,
-                  "error": {
-                    "error_code": "FORBIDDEN",
-                    "message": "The role of this key does not allow this."
-                  }
-                }
-              }
-            }
-          }
-        }
-      },
       "ProjectNotFoundOrMembershipNotFound": {
         "description": "The key does not open the project, or there is no such project. Or: The user has no membership in the project.",
         "headers": {
@@ -3925,8 +3543,8 @@ export const document: Document = {
           }
         }
       },
-      "InvalidEndDateOrEndDateNotInFutureOrIdempotencyMismatch": {
-        "description": "The date is in neither of the two formats. Or: The date is over. Or: The idempotency key was used for another request.",
+      "InvalidInput": {
+        "description": "A parameter or a field of the body is invalid.",
         "headers": {
           "X-RateLimit-Limit": {
             "$ref": "#/components/headers/X-RateLimit-Limit"
@@ -3941,42 +3559,10 @@ export const document: Document = {
         "content": {
           "application/json": {
             "schema": {
-              "anyOf": [
-                {
-                  "$ref": "#/components/schemas/IdempotencyMismatch"
-                },
-                {
-                  "$ref": "#/components/schemas/InvalidEndDate"
-                },
-                {
-                  "$ref": "#/components/schemas/EndDateNotInFuture"
-                },
-                {
-                  "$ref": "#/components/schemas/InvalidInput_1"
-                }
-              ]
+              "$ref": "#/components/schemas/InvalidInput"
             },
             "examples": {
-              "InvalidEndDate": {
-                "value": {
-                  "ok": false,
-                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
-                  "method": "PATCH",
-                  "path": "/v2/projects/demo/memberships/1001/extend",
-                  "code": 422,
-                  "errors": [
-                    {
-                      "message": "extend must be a Unix timestamp in milliseconds (13 digits)",
-                      "error_code": "VALIDATION_ERROR"
-                    },
-                    {
-                      "message": "extend must be a UTC ISO 8601 date with three millisecond digits (YYYY-MM-DDTHH:mm:ss.sssZ)",
-                      "error_code": "VALIDATION_ERROR"
-                    }
-                  ]
-                }
-              },
-              "EndDateNotInFuture": {
+              "InvalidInput": {
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -3985,20 +3571,7 @@ export const document: Document = {
                   "code": 422,
                   "error": {
                     "error_code": "VALIDATION_ERROR",
-                    "message": "extend must be a future timestamp"
-                  }
-                }
-              },
-              "IdempotencyMismatch": {
-                "value": {
-                  "ok": false,
-                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
-                  "method": "PATCH",
-                  "path": "/v2/projects/demo/memberships/1001/extend",
-                  "code": 422,
-                  "error": {
-                    "error_code": "IDEMPOTENCY_MISMATCH",
-                    "message": "The idempotency key was used for another request."
+                    "message": "limit must be a whole number from 1 to 1,000"
                   }
                 }
               }
@@ -4006,8 +3579,8 @@ export const document: Document = {
           }
         }
       },
-      "": {
-        "description": "",
+      "Forbidden": {
+        "description": "The role of the key does not allow the operation.",
         "headers": {
           "X-RateLimit-Limit": {
             "$ref": "#/components/headers/X-RateLimit-Limit"
@@ -4022,9 +3595,23 @@ export const document: Document = {
         "content": {
           "application/json": {
             "schema": {
-              "$ref": "#/components/schemas/InvalidInput_7"
+              "$ref": "#/components/schemas/Forbidden"
             },
-            "examples": {}
+            "examples": {
+              "Forbidden": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 403,
+                  "error": {
+                    "error_code": "FORBIDDEN",
+                    "message": "The role of this key does not allow this."
+                  }
+                }
+              }
+            }
           }
         }
       },
@@ -5289,58 +4876,6 @@ export const document: Document = {
           "error"
         ]
       },
-      "InvalidInput_7": {
-        "type": "object",
-        "properties": {
-          "ok": {
-            "type": "boolean",
-            "enum": [
-              false
-            ]
-          },
-          "request_id": {
-            "$ref": "#/components/schemas/Uuid"
-          },
-          "method": {
-            "type": "string"
-          },
-          "path": {
-            "type": "string"
-          },
-          "code": {
-            "type": "number",
-            "enum": [
-              422
-            ]
-          },
-          "error": {
-            "type": "object",
-            "properties": {
-              "error_code": {
-                "type": "string",
-                "enum": [
-                  "VALIDATION_ERROR"
-                ]
-              },
-              "message": {
-                "type": "string"
-              }
-            },
-            "required": [
-              "error_code",
-              "message"
-            ]
-          }
-        },
-        "required": [
-          "ok",
-          "request_id",
-          "method",
-          "path",
-          "code",
-          "error"
-        ]
-      },
       "ProjectNotFound": {
         "type": "object",
         "properties": {
@@ -5483,58 +5018,6 @@ export const document: Document = {
         "description": "What the holder of a key may do; each role may also do what those before it may.",
         "examples": [
           "client"
-        ]
-      },
-      "InvalidInput_6": {
-        "type": "object",
-        "properties": {
-          "ok": {
-            "type": "boolean",
-            "enum": [
-              false
-            ]
-          },
-          "request_id": {
-            "$ref": "#/components/schemas/Uuid"
-          },
-          "method": {
-            "type": "string"
-          },
-          "path": {
-            "type": "string"
-          },
-          "code": {
-            "type": "number",
-            "enum": [
-              422
-            ]
-          },
-          "error": {
-            "type": "object",
-            "properties": {
-              "error_code": {
-                "type": "string",
-                "enum": [
-                  "VALIDATION_ERROR"
-                ]
-              },
-              "message": {
-                "type": "string"
-              }
-            },
-            "required": [
-              "error_code",
-              "message"
-            ]
-          }
-        },
-        "required": [
-          "ok",
-          "request_id",
-          "method",
-          "path",
-          "code",
-          "error"
         ]
       },
       "ApiKey": {
@@ -5714,58 +5197,6 @@ export const document: Document = {
                 "type": "string",
                 "enum": [
                   "IDEMPOTENCY_MISMATCH"
-                ]
-              },
-              "message": {
-                "type": "string"
-              }
-            },
-            "required": [
-              "error_code",
-              "message"
-            ]
-          }
-        },
-        "required": [
-          "ok",
-          "request_id",
-          "method",
-          "path",
-          "code",
-          "error"
-        ]
-      },
-      "WebhookNotFound_1": {
-        "type": "object",
-        "properties": {
-          "ok": {
-            "type": "boolean",
-            "enum": [
-              false
-            ]
-          },
-          "request_id": {
-            "$ref": "#/components/schemas/Uuid"
-          },
-          "method": {
-            "type": "string"
-          },
-          "path": {
-            "type": "string"
-          },
-          "code": {
-            "type": "number",
-            "enum": [
-              404
-            ]
-          },
-          "error": {
-            "type": "object",
-            "properties": {
-              "error_code": {
-                "type": "string",
-                "enum": [
-                  "WEBHOOK_NOT_FOUND"
                 ]
               },
               "message": {
@@ -6035,58 +5466,6 @@ export const document: Document = {
           "last_bulk_end_date"
         ]
       },
-      "InvalidInput_5": {
-        "type": "object",
-        "properties": {
-          "ok": {
-            "type": "boolean",
-            "enum": [
-              false
-            ]
-          },
-          "request_id": {
-            "$ref": "#/components/schemas/Uuid"
-          },
-          "method": {
-            "type": "string"
-          },
-          "path": {
-            "type": "string"
-          },
-          "code": {
-            "type": "number",
-            "enum": [
-              422
-            ]
-          },
-          "error": {
-            "type": "object",
-            "properties": {
-              "error_code": {
-                "type": "string",
-                "enum": [
-                  "VALIDATION_ERROR"
-                ]
-              },
-              "message": {
-                "type": "string"
-              }
-            },
-            "required": [
-              "error_code",
-              "message"
-            ]
-          }
-        },
-        "required": [
-          "ok",
-          "request_id",
-          "method",
-          "path",
-          "code",
-          "error"
-        ]
-      },
       "ListedProject": {
         "type": "object",
         "properties": {
@@ -6122,162 +5501,6 @@ export const document: Document = {
           "webhooks"
         ]
       },
-      "InvalidInput_4": {
-        "type": "object",
-        "properties": {
-          "ok": {
-            "type": "boolean",
-            "enum": [
-              false
-            ]
-          },
-          "request_id": {
-            "$ref": "#/components/schemas/Uuid"
-          },
-          "method": {
-            "type": "string"
-          },
-          "path": {
-            "type": "string"
-          },
-          "code": {
-            "type": "number",
-            "enum": [
-              422
-            ]
-          },
-          "error": {
-            "type": "object",
-            "properties": {
-              "error_code": {
-                "type": "string",
-                "enum": [
-                  "VALIDATION_ERROR"
-                ]
-              },
-              "message": {
-                "type": "string"
-              }
-            },
-            "required": [
-              "error_code",
-              "message"
-            ]
-          }
-        },
-        "required": [
-          "ok",
-          "request_id",
-          "method",
-          "path",
-          "code",
-          "error"
-        ]
-      },
-      "MembershipNotFound_2": {
-        "type": "object",
-        "properties": {
-          "ok": {
-            "type": "boolean",
-            "enum": [
-              false
-            ]
-          },
-          "request_id": {
-            "$ref": "#/components/schemas/Uuid"
-          },
-          "method": {
-            "type": "string"
-          },
-          "path": {
-            "type": "string"
-          },
-          "code": {
-            "type": "number",
-            "enum": [
-              404
-            ]
-          },
-          "error": {
-            "type": "object",
-            "properties": {
-              "error_code": {
-                "type": "string",
-                "enum": [
-                  "MEMBERSHIP_NOT_FOUND"
-                ]
-              },
-              "message": {
-                "type": "string"
-              }
-            },
-            "required": [
-              "error_code",
-              "message"
-            ]
-          }
-        },
-        "required": [
-          "ok",
-          "request_id",
-          "method",
-          "path",
-          "code",
-          "error"
-        ]
-      },
-      "InvalidInput_3": {
-        "type": "object",
-        "properties": {
-          "ok": {
-            "type": "boolean",
-            "enum": [
-              false
-            ]
-          },
-          "request_id": {
-            "$ref": "#/components/schemas/Uuid"
-          },
-          "method": {
-            "type": "string"
-          },
-          "path": {
-            "type": "string"
-          },
-          "code": {
-            "type": "number",
-            "enum": [
-              422
-            ]
-          },
-          "error": {
-            "type": "object",
-            "properties": {
-              "error_code": {
-                "type": "string",
-                "enum": [
-                  "VALIDATION_ERROR"
-                ]
-              },
-              "message": {
-                "type": "string"
-              }
-            },
-            "required": [
-              "error_code",
-              "message"
-            ]
-          }
-        },
-        "required": [
-          "ok",
-          "request_id",
-          "method",
-          "path",
-          "code",
-          "error"
-        ]
-      },
       "Membership": {
         "type": "object",
         "properties": {
@@ -6309,195 +5532,6 @@ export const document: Document = {
           "expired"
         ],
         "description": "Whether the end date is over."
-      },
-      "Grant": {
-        "type": "object",
-        "properties": {
-          "end_date": {
-            "anyOf": [
-              {
-                "type": "integer",
-                "minimum": 1000000000000,
-                "maximum": 9999999999999
-              },
-              {
-                "type": "string",
-                "pattern": "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z$"
-              }
-            ],
-            "description": "A date, which may be over: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ.",
-            "examples": [
-              "2099-01-01T00:00:00.000Z"
-            ]
-          },
-          "reason": {
-            "type": "string",
-            "pattern": "^[^\\0\\p{Cs}]{1,500}$",
-            "description": "Why, in 1 to 500 characters. The audit trail and the event keep it.",
-            "examples": [
-              "Compensation for the outage of 3 May"
-            ]
-          }
-        },
-        "required": [
-          "end_date"
-        ]
-      },
-      "MembershipNotFound_1": {
-        "type": "object",
-        "properties": {
-          "ok": {
-            "type": "boolean",
-            "enum": [
-              false
-            ]
-          },
-          "request_id": {
-            "$ref": "#/components/schemas/Uuid"
-          },
-          "method": {
-            "type": "string"
-          },
-          "path": {
-            "type": "string"
-          },
-          "code": {
-            "type": "number",
-            "enum": [
-              404
-            ]
-          },
-          "error": {
-            "type": "object",
-            "properties": {
-              "error_code": {
-                "type": "string",
-                "enum": [
-                  "MEMBERSHIP_NOT_FOUND"
-                ]
-              },
-              "message": {
-                "type": "string"
-              }
-            },
-            "required": [
-              "error_code",
-              "message"
-            ]
-          }
-        },
-        "required": [
-          "ok",
-          "request_id",
-          "method",
-          "path",
-          "code",
-          "error"
-        ]
-      },
-      "InvalidInput_2": {
-        "type": "object",
-        "properties": {
-          "ok": {
-            "type": "boolean",
-            "enum": [
-              false
-            ]
-          },
-          "request_id": {
-            "$ref": "#/components/schemas/Uuid"
-          },
-          "method": {
-            "type": "string"
-          },
-          "path": {
-            "type": "string"
-          },
-          "code": {
-            "type": "number",
-            "enum": [
-              422
-            ]
-          },
-          "error": {
-            "type": "object",
-            "properties": {
-              "error_code": {
-                "type": "string",
-                "enum": [
-                  "VALIDATION_ERROR"
-                ]
-              },
-              "message": {
-                "type": "string"
-              }
-            },
-            "required": [
-              "error_code",
-              "message"
-            ]
-          }
-        },
-        "required": [
-          "ok",
-          "request_id",
-          "method",
-          "path",
-          "code",
-          "error"
-        ]
-      },
-      "InvalidInput_1": {
-        "type": "object",
-        "properties": {
-          "ok": {
-            "type": "boolean",
-            "enum": [
-              false
-            ]
-          },
-          "request_id": {
-            "$ref": "#/components/schemas/Uuid"
-          },
-          "method": {
-            "type": "string"
-          },
-          "path": {
-            "type": "string"
-          },
-          "code": {
-            "type": "number",
-            "enum": [
-              422
-            ]
-          },
-          "error": {
-            "type": "object",
-            "properties": {
-              "error_code": {
-                "type": "string",
-                "enum": [
-                  "VALIDATION_ERROR"
-                ]
-              },
-              "message": {
-                "type": "string"
-              }
-            },
-            "required": [
-              "error_code",
-              "message"
-            ]
-          }
-        },
-        "required": [
-          "ok",
-          "request_id",
-          "method",
-          "path",
-          "code",
-          "error"
-        ]
       },
       "EndDateNotInFuture": {
         "type": "object",

@@ -1,0 +1,20 @@
+/** An instance of Tenure whose responses are checked before they are sent. */
+
+import type { Mountable } from "@tenure/core/Mountable"
+import type { Tenure } from "@tenure/core/Tenure"
+import { check } from "./contract.ts"
+
+/** Checks every response. */
+export const checked = (tenure: Tenure): Mountable => ({
+  ...tenure,
+  handle: async (request) => {
+    const response = await tenure.handle(request)
+    check(request, tenure.basePath, response)
+    return response
+  },
+  answer: (request, deliver) =>
+    tenure.answer(request, (response) => {
+      check(request, tenure.basePath, response)
+      deliver(response)
+    }),
+})

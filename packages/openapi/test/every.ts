@@ -1,0 +1,86 @@
+/** Causes the errors that do not depend on what an operation does, for every operation. */
+
+import type { ApiRequest, ArrivedBody } from "@tenure/core/ApiRequest"
+import * as Route from "@tenure/core/Route"
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import * as Struct from "effect/Struct"
+import { checked } from "./checked.ts"
+
+const operations = Struct.keys(Route.table)
+
+const empty: ArrivedBody = { _tag: "Bytes", bytes: new Uint8Array(0) }
+
+const unreadable: ReadonlyArray<ArrivedBody> = [
+  { _tag: "Unreadable", error: { _tag: "MalformedRequest", message: "The request is invalid." } },
+  { _tag: "Unreadable", error: { _tag: "RequestTimeout" } },
+  { _tag: "Unreadable", error: { _tag: "RequestHeadersTooLarge" } },
+]
+
+const requestFor = (
+  operation: Route.Operation,
+  { headers = {}, ...more }: Partial<ApiRequest>,
+): ApiRequest => ({
+  method: Route.table[operation].method,
+  path: Route.table[operation].pattern.replaceAll(/:\w+/g, "1001"),
+  headers,
+  body: empty,
+  remoteAddress: "127.0.0.1",
+  ...more,
+})
+
+/** Sends requests for every operation to a new instance. */
+const sending = async (
+  options: Tenure.Options,
+  use: (send: (more: Partial<ApiRequest>) => Promise<void>, tenure: Tenure.Tenure) => Promise<void>,
+): Promise<void> => {
+  const tenure = await Tenure.make({ ...options, stores: memory() })
+  const { handle } = checked(tenure)
+  await use(async (more) => {
+    for (const operation of operations) await handle(requestFor(operation, more))
+  }, tenure)
+  await tenure.close()
+}
+
+const generous: Tenure.Options["rateLimits"] = {
+  perKey: { limit: 1_000_000, window: "1 minute" },
+  perAddress: { limit: 1_000_000, window: "1 minute" },
+  burst: { limit: 1_000_000, window: "1 second" },
+}
+
+/** Causes them. */
+export const causeErrors = async (): Promise<void> => {
+  await sending({ rateLimits: generous }, async (send, tenure) => {
+    const bearer = async (role: "admin" | "client") => {
+      const { token } = await tenure.apiKeys.issue({ projects: "all", role })
+      return { authorization: `Bearer ${token}` }
+    }
+    const headers = await bearer("admin")
+    for (const body of unreadable) await send({ body })
+    await send({})
+    await send({ headers: await bearer("client") })
+    await send({ headers, method: "TRACE" })
+    await send({ headers, body: { _tag: "TooLarge" } })
+    const bytes = new TextEncoder().encode("a=b")
+    await send({
+      headers: { ...headers, "content-type": "application/x-www-form-urlencoded" },
+      body: { _tag: "Bytes", bytes },
+    })
+    await send({ headers, query: "limit=0" })
+    await tenure.memberships.createProject("1001")
+    const once = { ...headers, "idempotency-key": "one" }
+    const url = "https://receiver.example/"
+    await send({ headers: once, body: { _tag: "Parsed", value: { url } } })
+    await send({ headers: once, body: { _tag: "Parsed", value: { url } } })
+    await tenure.close()
+    await send({ headers })
+  })
+  const authenticate = () => {
+    throw new Error("the host's own")
+  }
+  await sending({ rateLimits: generous, authenticate, onError: () => {} }, (send) => send({}))
+  await sending({ rateLimits: { perAddress: { limit: 1, window: "1 hour" } } }, async (send) => {
+    await send({})
+    await send({})
+  })
+}
