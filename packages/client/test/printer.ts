@@ -138,12 +138,15 @@ const resolve = ({ components }: Document, schema: Schema): Schema =>
 const orUndefined = " | undefined"
 
 const parameterFields = (operation: Operation): ReadonlyArray<Field> =>
-  (operation.parameters ?? []).map(({ description, name, required = false, schema }) => ({
-    name,
-    type: required ? print(schema) : `${print(schema)}${orUndefined}`,
-    isRequired: required,
-    description: description ?? schema.description,
-  }))
+  (operation.parameters ?? [])
+    // The client itself sends the header fields.
+    .filter((parameter) => parameter.in !== "header")
+    .map(({ description, name, required = false, schema }) => ({
+      name,
+      type: required ? print(schema) : `${print(schema)}${orUndefined}`,
+      isRequired: required,
+      description: description ?? schema.description,
+    }))
 
 const bodyFields = (document: Document, operation: Operation): ReadonlyArray<Field> => {
   const schema = operation.requestBody?.content["application/json"]?.schema

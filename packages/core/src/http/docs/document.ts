@@ -94,6 +94,17 @@ export const document: Document = {
               ]
             },
             "example": "1001"
+          },
+          {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "description": "A key of the client's own for this change. A request that repeats the key is answered as the first one was, and changes nothing.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "pattern": "^[!-~]{1,255}$"
+            },
+            "example": "invoice-2099-117"
           }
         ],
         "requestBody": {
@@ -121,6 +132,9 @@ export const document: Document = {
               },
               "X-RateLimit-Reset": {
                 "$ref": "#/components/headers/X-RateLimit-Reset"
+              },
+              "Idempotent-Replayed": {
+                "$ref": "#/components/headers/Idempotent-Replayed"
               }
             },
             "content": {
@@ -261,6 +275,17 @@ export const document: Document = {
               ]
             },
             "example": "demo"
+          },
+          {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "description": "A key of the client's own for this change. A request that repeats the key is answered as the first one was, and changes nothing.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "pattern": "^[!-~]{1,255}$"
+            },
+            "example": "invoice-2099-117"
           }
         ],
         "requestBody": {
@@ -288,6 +313,9 @@ export const document: Document = {
               },
               "X-RateLimit-Reset": {
                 "$ref": "#/components/headers/X-RateLimit-Reset"
+              },
+              "Idempotent-Replayed": {
+                "$ref": "#/components/headers/Idempotent-Replayed"
               }
             },
             "content": {
@@ -1225,6 +1253,17 @@ export const document: Document = {
               ]
             },
             "example": "demo"
+          },
+          {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "description": "A key of the client's own for this change. A request that repeats the key is answered as the first one was, and changes nothing.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "pattern": "^[!-~]{1,255}$"
+            },
+            "example": "invoice-2099-117"
           }
         ],
         "requestBody": {
@@ -1252,6 +1291,9 @@ export const document: Document = {
               },
               "X-RateLimit-Reset": {
                 "$ref": "#/components/headers/X-RateLimit-Reset"
+              },
+              "Idempotent-Replayed": {
+                "$ref": "#/components/headers/Idempotent-Replayed"
               }
             },
             "content": {
@@ -1541,6 +1583,17 @@ export const document: Document = {
               "$ref": "#/components/schemas/Uuid"
             },
             "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          },
+          {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "description": "A key of the client's own for this change. A request that repeats the key is answered as the first one was, and changes nothing.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "pattern": "^[!-~]{1,255}$"
+            },
+            "example": "invoice-2099-117"
           }
         ],
         "responses": {
@@ -1555,6 +1608,9 @@ export const document: Document = {
               },
               "X-RateLimit-Reset": {
                 "$ref": "#/components/headers/X-RateLimit-Reset"
+              },
+              "Idempotent-Replayed": {
+                "$ref": "#/components/headers/Idempotent-Replayed"
               }
             },
             "content": {
@@ -2834,6 +2890,7 @@ export const document: Document = {
     "headers": {
       "X-RateLimit-Limit": {
         "description": "The most requests in the current window.",
+        "required": true,
         "schema": {
           "type": "integer",
           "minimum": 0,
@@ -2844,6 +2901,7 @@ export const document: Document = {
       },
       "X-RateLimit-Remaining": {
         "description": "How many requests are left in the current window.",
+        "required": true,
         "schema": {
           "type": "integer",
           "minimum": 0,
@@ -2854,6 +2912,7 @@ export const document: Document = {
       },
       "X-RateLimit-Reset": {
         "description": "When the window ends, in seconds since 1970.",
+        "required": true,
         "schema": {
           "type": "integer",
           "minimum": 0,
@@ -2864,6 +2923,7 @@ export const document: Document = {
       },
       "Allow": {
         "description": "The methods that the path allows.",
+        "required": true,
         "schema": {
           "type": "string",
           "examples": [
@@ -2873,6 +2933,7 @@ export const document: Document = {
       },
       "Retry-After": {
         "description": "How long to wait, in seconds.",
+        "required": true,
         "schema": {
           "type": "integer",
           "minimum": 1,
@@ -2883,10 +2944,21 @@ export const document: Document = {
       },
       "WWW-Authenticate": {
         "description": "The scheme of authentication.",
+        "required": true,
         "schema": {
           "type": "string",
           "examples": [
             "Bearer"
+          ]
+        }
+      },
+      "Idempotent-Replayed": {
+        "description": "Sent if an earlier request with the same idempotency key made the change.",
+        "required": false,
+        "schema": {
+          "type": "string",
+          "enum": [
+            "true"
           ]
         }
       }
