@@ -129,7 +129,7 @@ export class Memberships extends HttpApiGroup.make("memberships")
       params: { project_id: Fields.projectId, user_id: Fields.userId },
       payload: granting,
       success: success(membership, "The membership was granted."),
-      error: [...Failures.inProject, Failures.failure("InvalidInput")],
+      error: [...Failures.inProject, ...Failures.once, Failures.failure("InvalidInput")],
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Grant a membership",
@@ -141,6 +141,7 @@ export class Memberships extends HttpApiGroup.make("memberships")
       success: success(Schema.Null, "The membership was ended."),
       error: [
         ...Failures.inProject,
+        ...Failures.once,
         Failures.failure("MembershipNotFound"),
         Failures.failure("InvalidInput"),
       ],

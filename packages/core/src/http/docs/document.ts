@@ -818,6 +818,17 @@ export const document: Document = {
               ]
             },
             "example": "1001"
+          },
+          {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "description": "A key of the client's own for this change. A request that repeats the key is answered as the first one was, and changes nothing.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "pattern": "^[!-~]{1,255}$"
+            },
+            "example": "invoice-2099-117"
           }
         ],
         "requestBody": {
@@ -845,6 +856,9 @@ export const document: Document = {
               },
               "X-RateLimit-Reset": {
                 "$ref": "#/components/headers/X-RateLimit-Reset"
+              },
+              "Idempotent-Replayed": {
+                "$ref": "#/components/headers/Idempotent-Replayed"
               }
             },
             "content": {
@@ -927,6 +941,9 @@ export const document: Document = {
           "408": {
             "$ref": "#/components/responses/RequestTimeout"
           },
+          "409": {
+            "$ref": "#/components/responses/IdempotencyInProgress"
+          },
           "413": {
             "$ref": "#/components/responses/PayloadTooLarge"
           },
@@ -934,7 +951,7 @@ export const document: Document = {
             "$ref": "#/components/responses/UnsupportedMediaType"
           },
           "422": {
-            "$ref": "#/components/responses/InvalidInput"
+            "$ref": "#/components/responses/InvalidInputOrIdempotencyMismatch"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -989,6 +1006,17 @@ export const document: Document = {
               ]
             },
             "example": "1001"
+          },
+          {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "description": "A key of the client's own for this change. A request that repeats the key is answered as the first one was, and changes nothing.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "pattern": "^[!-~]{1,255}$"
+            },
+            "example": "invoice-2099-117"
           }
         ],
         "responses": {
@@ -1003,6 +1031,9 @@ export const document: Document = {
               },
               "X-RateLimit-Reset": {
                 "$ref": "#/components/headers/X-RateLimit-Reset"
+              },
+              "Idempotent-Replayed": {
+                "$ref": "#/components/headers/Idempotent-Replayed"
               }
             },
             "content": {
@@ -1081,8 +1112,11 @@ export const document: Document = {
           "408": {
             "$ref": "#/components/responses/RequestTimeout"
           },
+          "409": {
+            "$ref": "#/components/responses/IdempotencyInProgress"
+          },
           "422": {
-            "$ref": "#/components/responses/InvalidInput"
+            "$ref": "#/components/responses/InvalidInputOrIdempotencyMismatch"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -3999,6 +4033,62 @@ export const document: Document = {
                   "error": {
                     "error_code": "FORBIDDEN",
                     "message": "The role of this key does not allow this."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "InvalidInputOrIdempotencyMismatch": {
+        "description": "A parameter or a field of the body is invalid. Or: The idempotency key was used for another request.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "anyOf": [
+                {
+                  "$ref": "#/components/schemas/IdempotencyMismatch"
+                },
+                {
+                  "$ref": "#/components/schemas/InvalidInput"
+                }
+              ]
+            },
+            "examples": {
+              "InvalidInput": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "error": {
+                    "error_code": "VALIDATION_ERROR",
+                    "message": "limit must be a whole number from 1 to 1,000"
+                  }
+                }
+              },
+              "IdempotencyMismatch": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "error": {
+                    "error_code": "IDEMPOTENCY_MISMATCH",
+                    "message": "The idempotency key was used for another request."
                   }
                 }
               }
