@@ -138,15 +138,12 @@ const resolve = ({ components }: Document, schema: Schema): Schema =>
 const orUndefined = " | undefined"
 
 const parameterFields = (operation: Operation): ReadonlyArray<Field> =>
-  (operation.parameters ?? [])
-    // The client itself sends the header fields.
-    .filter((parameter) => parameter.in !== "header")
-    .map(({ description, name, required = false, schema }) => ({
-      name,
-      type: required ? print(schema) : `${print(schema)}${orUndefined}`,
-      isRequired: required,
-      description: description ?? schema.description,
-    }))
+  (operation.parameters ?? []).map(({ description, name, required = false, schema }) => ({
+    name,
+    type: required ? print(schema) : `${print(schema)}${orUndefined}`,
+    isRequired: required,
+    description: description ?? schema.description,
+  }))
 
 const bodyFields = (document: Document, operation: Operation): ReadonlyArray<Field> => {
   const schema = operation.requestBody?.content["application/json"]?.schema
@@ -214,14 +211,20 @@ const methodsOf = (document: Document): ReadonlyArray<Method> =>
     }),
   )
 
+/** Tells whether a schema is that of a failure: an envelope with errors. */
+const isFailure = ({ properties = {} }: Schema): boolean =>
+  "request_id" in properties && ("error" in properties || "errors" in properties)
+
 /** The schemas of the `error` or the `errors` of failures. */
 const problemsOf = (document: Document): ReadonlyArray<Schema> =>
-  Object.values(document.components.schemas).flatMap(({ properties = {} }) => {
-    const { error, errors } = properties
-    return [error, ...(errors?.prefixItems ?? [errors?.items || undefined])].filter(
-      (schema) => schema !== undefined,
-    )
-  })
+  Object.values(document.components.schemas)
+    .filter(isFailure)
+    .flatMap(({ properties = {} }) => {
+      const { error, errors } = properties
+      return [error, ...(errors?.prefixItems ?? [errors?.items || undefined])].filter(
+        (schema) => schema !== undefined,
+      )
+    })
 
 const codeOf = ({ properties = {} }: Schema): string => {
   const { code, error_code = code } = properties
@@ -257,8 +260,6 @@ const printEvents = (document: Document): string => {
   })
   return `export interface Events ${printObject(fields)}`
 }
-
-const isFailure = ({ properties = {} }: Schema) => "error" in properties || "errors" in properties
 
 /** Prints the schemas with a name that the texts, or other schemas, refer to. */
 const printSchemas = ({ components }: Document, texts: ReadonlyArray<string>): string => {
