@@ -137,13 +137,16 @@ const resolve = ({ components }: Document, schema: Schema): Schema =>
 /** What a client that passes on an optional value of its own may pass. */
 const orUndefined = " | undefined"
 
-const parameterFields = (operation: Operation): ReadonlyArray<Field> =>
-  (operation.parameters ?? []).map(({ description, name, required = false, schema }) => ({
-    name,
-    type: required ? print(schema) : `${print(schema)}${orUndefined}`,
-    isRequired: required,
-    description: description ?? schema.description,
-  }))
+/** The parameters but header fields, which the client sends by itself. */
+const parameterFields = ({ parameters = [] }: Operation): ReadonlyArray<Field> =>
+  parameters
+    .filter((parameter) => parameter.in !== "header")
+    .map(({ description, name, required = false, schema }) => ({
+      name,
+      type: required ? print(schema) : `${print(schema)}${orUndefined}`,
+      isRequired: required,
+      description: description ?? schema.description,
+    }))
 
 const bodyFields = (document: Document, operation: Operation): ReadonlyArray<Field> => {
   const schema = operation.requestBody?.content["application/json"]?.schema
