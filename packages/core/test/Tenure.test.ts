@@ -35,11 +35,12 @@ describe("memberships", () => {
   it("are granted, read, listed, extended and ended", async () => {
     const { memberships } = tenure
     const granted = await memberships.grant({ ...member, endDate: "2001-01-01T00:00:00.000Z" })
-    expect(await memberships.find(member)).toEqual(granted)
-    expect(await memberships.list({ projectId: "p1" })).toEqual([granted])
+    const expired = { ...granted, state: "expired" }
+    expect(await memberships.find(member)).toEqual(expired)
+    expect(await memberships.list({ projectId: "p1" })).toEqual([expired])
     const extended = await memberships.extend({ ...member, endDate })
     expect(extended).toEqual({ ...member, endDate: Date.parse(endDate) })
-    expect(await memberships.find(member)).toEqual(extended)
+    expect(await memberships.find(member)).toEqual({ ...extended, state: "active" })
     const bulk = await memberships.extendAll({ projectId: "p1", endDate: 4_102_444_800_000 })
     expect(bulk).toEqual({ endDate: 4_102_444_800_000, total: 1 })
     await memberships.end(member)
