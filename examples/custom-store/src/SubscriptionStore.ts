@@ -76,6 +76,16 @@ const toAuditRow = (projectId: ProjectId, row: ChangeRow): AuditRow => ({
   at: row.at.getTime(),
 })
 
+/** Merges rows by their times, newest first. Keeps the order of ours, and that of theirs. */
+const merge = (ours: ReadonlyArray<AuditRow>, theirs: ReadonlyArray<AuditRow>) => {
+  const rest = [...theirs]
+  const merged = ours.flatMap((row) => {
+    const next = rest.findIndex(({ at }) => at <= row.at)
+    return [...rest.splice(0, next === -1 ? rest.length : next), row]
+  })
+  return [...merged, ...rest]
+}
+
 const make = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   const database = yield* Database
@@ -338,9 +348,12 @@ const make = Effect.gen(function* () {
         ORDER BY id DESC
         LIMIT ${limit}
       `)
-      return (yield* database.run(orMissing(projectId, rows))).map((row) =>
+      const changes = (yield* database.run(orMissing(projectId, rows))).map((row) =>
         toAuditRow(projectId, row),
       )
+      if (userId !== undefined) return changes
+      // The other store has the changes of webhooks.
+      return merge(changes, yield* history(projectId, page)).slice(0, limit)
     }),
   })
 })

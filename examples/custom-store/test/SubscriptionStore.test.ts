@@ -32,7 +32,9 @@ const client = PgClient.layer({ url: Redacted.make(server.url) })
 const empty = Layer.effectDiscard(
   Effect.flatMap(
     PgClient.PgClient,
-    (sql) => sql`TRUNCATE accounts, subscription_changes, tenure.projects CASCADE`,
+    (sql) => sql`
+      TRUNCATE accounts, subscription_changes, tenure.projects, tenure.api_keys, tenure.audit CASCADE
+    `,
   ),
 )
 
