@@ -1,0 +1,100 @@
+/** The examples of requests work as they are, on a server that has what they are about. */
+
+import * as Api from "@tenure/core/Api"
+import type { Parameter } from "@tenure/core/Route"
+import * as Tenure from "@tenure/core/Tenure"
+import { WebhookTransport } from "@tenure/core/WebhookTransport"
+import { memory } from "@tenure/memory"
+import { serve } from "@tenure/node-http"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Predicate from "effect/Predicate"
+import { expect, it } from "vitest"
+
+const document = Api.openApi()
+
+const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
+)
+
+type Given = (typeof operations)[number]
+
+type Ids = Partial<Record<Parameter, string>>
+
+/** Fills in the ids of a path: those given, and the examples of others. */
+const pathOf = ({ parameters, path }: Given, ids: Ids): string => {
+  const examples = parameters.flatMap(({ example, in: place, name }) =>
+    place === "path" ? [[name, String(example)]] : [],
+  )
+  const values = { ...Object.fromEntries(examples), ...ids }
+  return path.replaceAll(/{(\w+)}/g, (_, name: string) => values[name])
+}
+
+/** Makes the request that the examples of an operation show. */
+const requestOf = (operation: Given, ids: Ids, token: string) => {
+  const headers = operation.parameters.flatMap(({ example, in: place, name }) =>
+    place === "header" ? [[name, String(example)]] : [],
+  )
+  const authorization = `Bearer ${token}`
+  const path = pathOf(operation, ids)
+  const method = operation.method.toUpperCase()
+  const [content] = Object.entries(operation.requestBody?.content ?? {})
+  if (content === undefined) {
+    return { path, method, headers: { ...Object.fromEntries(headers), authorization } }
+  }
+  const [type, { example }] = content
+  return {
+    path,
+    method,
+    headers: { ...Object.fromEntries(headers), authorization, "content-type": type },
+    body: typeof example === "string" ? example : JSON.stringify(example),
+  }
+}
+
+/** The example of the response of an operation that succeeds. */
+const exampleOf = ({ responses }: Given): unknown => {
+  const success = responses["200"]
+  if (success === undefined || "$ref" in success) return undefined
+  return Object.values(success.content ?? {})[0]?.example
+}
+
+const transport = Layer.succeed(WebhookTransport, {
+  sendsHttpToNames: true,
+  send: () => Effect.succeed({ status: 204, retryAfter: undefined, body: "" }),
+})
+
+/** Makes what the examples are about. Returns the ids that the server chose, and a token. */
+const seed = async ({ apiKeys, memberships, webhooks }: Tenure.Tenure) => {
+  const projectId = "demo"
+  await memberships.createProject(projectId)
+  await memberships.grant({ projectId, userId: "1001", endDate: "2098-01-01T00:00:00.000Z" })
+  const webhook = await webhooks.create({ projectId, url: "https://receiver.example/" })
+  const key = await apiKeys.issue({ projects: [projectId] })
+  const { token } = await apiKeys.issue({ projects: "all", role: "admin" })
+  const ids: Ids = { webhook_id: webhook.id, key_id: key.id }
+  return { ids, token }
+}
+
+/** Runs a test on a server of its own. */
+const onServer = async (
+  use: (url: string, seeded: Awaited<ReturnType<typeof seed>>) => unknown,
+) => {
+  const tenure = await Tenure.make({ stores: memory(), transport })
+  const server = await serve(tenure)
+  await use(server.url, await seed(tenure))
+  await server.close()
+  await tenure.close()
+}
+
+it.each(operations)("of $operationId", (operation) =>
+  onServer(async (url, { ids, token }) => {
+    const { path, ...request } = requestOf(operation, ids, token)
+    const response = await fetch(url + path, request)
+    const text = await response.text()
+    expect([response.status, text]).toEqual([200, text])
+    const documented = exampleOf(operation)
+    if (!Predicate.isObject(documented)) return
+    const { code, message, method, ok } = JSON.parse(text)
+    expect(documented).toMatchObject({ code, message, method, ok })
+  }),
+)
