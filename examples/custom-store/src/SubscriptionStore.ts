@@ -6,8 +6,10 @@
 import { PgClient } from "@effect/sql-pg"
 import { ApiKeyId } from "@tenure/core/ApiKey"
 import { EndDate } from "@tenure/core/EndDate"
+import * as History from "@tenure/core/History"
 import {
   type Action,
+  AuditCursor,
   type AuditRow,
   conflictOf,
   type Dated,
@@ -39,6 +41,7 @@ interface Subscription {
 }
 
 interface ChangeRow {
+  readonly id: string
   readonly customer: string | null
   readonly action: Action
   readonly paid_from: Date | null
@@ -64,6 +67,7 @@ const toDate = (endDate: EndDate | undefined): Date | null =>
 const toAuditRow = (projectId: ProjectId, row: ChangeRow): AuditRow => ({
   projectId,
   userId: row.customer === null ? undefined : UserId(row.customer),
+  cursor: AuditCursor(`0.${row.id}`),
   action: row.action,
   subject: undefined,
   origin: {
@@ -209,8 +213,9 @@ const make = Effect.gen(function* () {
       SELECT count(*)::integer AS total FROM extended
     `
     const total = row?.total ?? 0
-    const audited = { action: "bulk_extended", userId: undefined, from: undefined } as const
-    yield* record(change, { ...audited, to: endDate }, String(total))
+    const action = mode === "set" ? "bulk_extended" : "bulk_lengthened"
+    const audited = { action, userId: undefined, from: undefined, to: endDate } as const
+    yield* record(change, audited, String(total))
     return total
   })
 
@@ -224,13 +229,21 @@ const make = Effect.gen(function* () {
     return accounts.length > 0 ? rows : yield* new ProjectNotFound({ projectId })
   })
 
+  const isSubscribed = (projectId: ProjectId, userId: UserId) =>
+    Effect.map(
+      database.run(sql`
+        SELECT 1 FROM subscriptions WHERE account = ${projectId} AND customer = ${userId}
+      `),
+      (rows) => rows.length > 0,
+    )
+
   /** Completes what the other store knows of a project. */
   const completed = Effect.fnUntraced(function* (project: ProjectSummary) {
     const [row] = yield* database.run(sql<AccountRow>`
       SELECT (SELECT count(*) FROM subscriptions WHERE account = ${project.id})::integer
                AS subscriptions,
              (SELECT paid_until FROM subscription_changes
-              WHERE account = ${project.id} AND action = 'bulk_extended'
+              WHERE account = ${project.id} AND action LIKE 'bulk_%'
               ORDER BY id DESC LIMIT 1) AS last_bulk
     `)
     return {
@@ -339,21 +352,24 @@ const make = Effect.gen(function* () {
 
     history: Effect.fnUntraced(function* (projectId, page) {
       if (projectId === undefined) return yield* history(undefined, page)
-      const { limit, userId } = page
-      const ofUser = userId === undefined ? sql`true` : sql`customer = ${userId}`
+      const { after, limit, userId } = page
       const rows = yield* database.run(sql<ChangeRow>`
-        SELECT customer, action, paid_from, paid_until, at, request_id, key_id, reason
+        SELECT id::text, customer, action, paid_from, paid_until, at, request_id, key_id, reason
         FROM subscription_changes
-        WHERE account = ${projectId} AND ${ofUser}
-        ORDER BY id DESC
-        LIMIT ${limit}
+        WHERE account = ${projectId}
+          AND (${userId ?? null}::text IS NULL OR customer = ${userId ?? null} OR customer IS NULL)
+        ORDER BY id
       `)
       const changes = (yield* database.run(orMissing(projectId, rows))).map((row) =>
         toAuditRow(projectId, row),
       )
-      if (userId !== undefined) return changes
-      // The other store has the changes of webhooks.
-      return merge(changes, yield* history(projectId, page)).slice(0, limit)
+      const found =
+        userId === undefined
+          ? // The other store has the changes of webhooks.
+            merge(changes.toReversed(), yield* history(projectId, { userId, limit: 10_000 }))
+          : History.changesOf(changes, userId, yield* isSubscribed(projectId, userId)).toReversed()
+      const start = after === undefined ? 0 : found.findIndex(({ cursor }) => cursor === after) + 1
+      return found.slice(start, start + limit)
     }),
   })
 })

@@ -31,7 +31,9 @@ const createTables = Effect.gen(function* () {
       -- NULL for a change of all subscriptions of the account.
       customer   text,
       action     text NOT NULL
-                 CHECK (action IN ('granted', 'imported', 'extended', 'bulk_extended', 'ended')),
+                 CHECK (action IN (
+                   'granted', 'imported', 'extended', 'bulk_extended', 'bulk_lengthened', 'ended'
+                 )),
       paid_from  timestamptz,
       paid_until timestamptz,
       at         timestamptz NOT NULL,

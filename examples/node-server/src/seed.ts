@@ -2,13 +2,9 @@
 
 import { readFile } from "node:fs/promises"
 import { ApiKeys } from "@tenure/core/ApiKeys"
-import * as EndDate from "@tenure/core/EndDate"
-import { InvalidInput } from "@tenure/core/InvalidInput"
-import { type Dated, UserId } from "@tenure/core/Membership"
 import { Memberships } from "@tenure/core/Memberships"
 import { roles } from "@tenure/core/Role"
 import { Database } from "@tenure/postgres"
-import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -45,11 +41,12 @@ const at =
     )
 
 /** Runs each step of a list, with the name of its entry. */
-const each = <Item, A, R>(
+const each = <Item, R>(
   items: ReadonlyArray<Item> = [],
   path: ReadonlyArray<string | number>,
-  step: (item: Item, index: number) => Effect.Effect<A, Error, R>,
-) => Effect.forEach(items, (item, index) => at(...path, index)(step(item, index)))
+  step: (item: Item, index: number) => Effect.Effect<unknown, Error, R>,
+) =>
+  Effect.forEach(items, (item, index) => at(...path, index)(step(item, index)), { discard: true })
 
 const issue = Effect.fnUntraced(function* (projects: "all" | ReadonlyArray<string>, key: Key) {
   const apiKeys = yield* ApiKeys
@@ -62,54 +59,17 @@ const issue = Effect.fnUntraced(function* (projects: "all" | ReadonlyArray<strin
   )
 })
 
-const invalidUserId = new InvalidInput({ field: "userId", problem: `must be ${UserId.expected}` })
-
-const read = ({
-  end_date,
-  user_id,
-}: typeof Member.Type): Effect.Effect<Dated, InvalidInput | EndDate.InvalidEndDate> =>
-  UserId.is(user_id)
-    ? Effect.map(Effect.fromResult(EndDate.fromInput(end_date)), (endDate) => ({
-        userId: user_id,
-        endDate,
-      }))
-    : Effect.fail(invalidUserId)
-
-// The most memberships of a page, and of an import.
-const most = 10_000
-
-/** Returns the ids of all members of a project. */
-const membersOf = Effect.fnUntraced(function* (projectId: string) {
-  const { list } = yield* Memberships
-  const ids = new Set<UserId>()
-  let after: UserId | undefined
-  do {
-    const page: ReadonlyArray<Dated> = yield* list({ projectId, after, limit: most })
-    for (const { userId } of page) ids.add(userId)
-    after = page.length === most ? page.at(-1)?.userId : undefined
-  } while (after !== undefined)
-  return ids
-})
-
-/** Imports those memberships whose users are no members yet. */
-const importNew = Effect.fnUntraced(function* (projectId: string, listed: ReadonlyArray<Dated>) {
-  if (listed.length === 0) return
+const grant = Effect.fnUntraced(function* (projectId: string, given: typeof Member.Type) {
   const memberships = yield* Memberships
-  const members = yield* membersOf(projectId)
-  const added = listed.filter(({ userId }) => {
-    const isNew = !members.has(userId)
-    members.add(userId)
-    return isNew
-  })
-  for (const part of Arr.chunksOf(added, most)) {
-    yield* memberships.import({ projectId, memberships: part })
-  }
+  const member = { projectId, userId: given.user_id }
+  yield* Effect.catchTag(memberships.find(member), "MembershipNotFound", () =>
+    memberships.grant({ ...member, endDate: given.end_date }),
+  )
 })
 
 const create = Effect.fnUntraced(function* (project: typeof Project.Type) {
   yield* (yield* Memberships).createProject(project.id)
-  const listed = yield* each(project.memberships, ["memberships"], read)
-  yield* at("memberships")(importNew(project.id, listed))
+  yield* each(project.memberships, ["memberships"], (member) => grant(project.id, member))
   yield* each(project.api_keys, ["api_keys"], (key) => issue([project.id], key))
 })
 

@@ -145,36 +145,6 @@ describe("a seed file for a database", () => {
   })
 })
 
-describe("a seed file with tens of thousands of memberships", () => {
-  const summary = `
-    SELECT count(*)::integer AS total, max(end_date) AS latest FROM many.memberships_current
-  `
-  const seeded = async (size: number, end_date: string) => {
-    const memberships = Array.from({ length: size }, (_, index) => ({
-      user_id: String(index % 50_000),
-      end_date,
-    }))
-    await writeFile(
-      join(folder, "many.json"),
-      JSON.stringify({ projects: [{ id: "p1", memberships }] }),
-    )
-    await startServer({
-      DATABASE_URL: database.url,
-      DATABASE_SCHEMA: "many",
-      SEED_FILE: join(folder, "many.json"),
-    })
-    return await withSql((query) => query(summary))
-  }
-
-  it("is applied, and leaves existing memberships unchanged", async () => {
-    const latest = new Date(extend)
-    expect(await seeded(10_001, extend)).toEqual([{ total: 10_001, latest }])
-    // The last one repeats the first.
-    expect(await seeded(50_001, extend)).toEqual([{ total: 50_000, latest }])
-    expect(await seeded(50_000, "2100-01-01T00:00:00.000Z")).toEqual([{ total: 50_000, latest }])
-  }, 60_000)
-})
-
 describe("a server with a database and without a seed", () => {
   it("creates no project and no API key, and prints none", async () => {
     const DATABASE_URL = database.url

@@ -60,6 +60,24 @@ export interface Membership {
   readonly state: "active" | "expired"
 }
 
+export interface MembershipChange {
+  /** A time in UTC, with milliseconds. */
+  readonly at: string
+  /** What was done; `bulk_lengthened` has left memberships that ended later. */
+  readonly action:
+    | "granted"
+    | "imported"
+    | "extended"
+    | "bulk_extended"
+    | "bulk_lengthened"
+    | "ended"
+  readonly from: string | null
+  readonly to: string | null
+  readonly key_id: string | null
+  readonly request_id: string | null
+  readonly reason: string | null
+}
+
 export interface MembershipEndedEvent {
   readonly type: "membership.ended"
   /** A time in UTC, with milliseconds. */
@@ -379,6 +397,21 @@ export interface Client {
       },
       options?: CallOptions,
     ) => Promise<Success<null>>
+
+    /** Returns the changes of a membership, newest first, also of one that has ended; among them the bulk extensions that applied to it. Needs the role `operator`. `GET /v2/projects/{project_id}/memberships/{user_id}/history` */
+    readonly history: (
+      input: {
+        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        readonly project_id: string
+        /** The id of the user. */
+        readonly user_id: string
+        /** The most items to return. */
+        readonly limit?: number | undefined
+        /** The cursor that the page before has as `next`; without it, the first page. */
+        readonly after?: string | undefined
+      },
+      options?: CallOptions,
+    ) => List<MembershipChange>
   }
 
   readonly projects: {
@@ -497,6 +530,8 @@ export const operations = ({ call, list }: Calls): Client => ({
       call("PUT", "/v2/projects/{project_id}/memberships/{user_id}", input, options),
     end: (input, options) =>
       call("DELETE", "/v2/projects/{project_id}/memberships/{user_id}", input, options),
+    history: (input, options) =>
+      list("GET", "/v2/projects/{project_id}/memberships/{user_id}/history", input, options),
   },
   projects: {
     list: (input = {}, options) => list("GET", "/v2/projects", input, options),

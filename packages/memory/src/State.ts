@@ -1,7 +1,7 @@
 /** The state that all stores share. Each function that changes it is one synchronous step. */
 
 import type { Event, EventId } from "@tenure/core/Event"
-import type { AuditRow, OtherAction } from "@tenure/core/Membership"
+import type { OtherAction } from "@tenure/core/Membership"
 import type { Moment } from "@tenure/core/Moment"
 import * as Origin from "@tenure/core/Origin"
 import type { PublishedEvent, WebhookRef } from "@tenure/core/Outbox"
@@ -14,12 +14,13 @@ import * as Ring from "./collections/Ring.ts"
 import * as Deliveries from "./deliveries/Deliveries.ts"
 import * as Job from "./deliveries/Job.ts"
 import * as Project from "./projects/Project.ts"
+import * as Trail from "./projects/Trail.ts"
 
 /** The state behind all ports. */
 export interface State {
   readonly projects: Map<ProjectId, Project.Project>
   /** The audit trail of what belongs to no project. */
-  readonly otherHistory: Ring.Ring<AuditRow>
+  readonly otherHistory: Trail.Trail
   readonly deliveries: Deliveries.Deliveries
   readonly events: Ring.Ring<Event>
   /** The answers to requests with an idempotency key. */
@@ -38,7 +39,7 @@ export interface State {
  */
 export const make = (history: number, answers: Answers.Bounds): State => ({
   projects: new Map(),
-  otherHistory: Ring.make(history),
+  otherHistory: Trail.make(history),
   deliveries: Deliveries.make(history),
   events: Ring.make(history),
   answers: Answers.make(answers),
@@ -68,7 +69,9 @@ export const audit = (
   { at, origin }: Origin.Occasion,
 ): void => {
   const history = projectId === undefined ? otherHistory : projects.get(projectId)?.history
-  history?.push({ ...unchanged, projectId, action, subject, at, origin })
+  if (history !== undefined) {
+    Trail.add(history, { ...unchanged, projectId, action, subject, at, origin })
+  }
 }
 
 /** Returns a project, or fails if it does not exist. */

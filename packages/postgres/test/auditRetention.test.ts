@@ -171,7 +171,7 @@ describe("the history", () => {
       )
       yield* extendTo(4)
       expect(yield* history()).toEqual([4, 3, 2, 0])
-      expect(yield* history(userId)).toEqual([4, 2, 0])
+      expect(yield* history(userId)).toEqual([4, 3, 2, 0])
     }),
   )
 })

@@ -6,11 +6,17 @@ import { InvalidInput } from "../base/InvalidInput.ts"
 import { own } from "../base/Own.ts"
 import * as Setting from "../base/Setting.ts"
 import * as EndDate from "../memberships/EndDate.ts"
-import { type CurrentMembership, membershipStates, stateAt } from "../memberships/Membership.ts"
+import {
+  type AuditRow,
+  type CurrentMembership,
+  membershipStates,
+  stateAt,
+  UserId,
+} from "../memberships/Membership.ts"
 import { Memberships } from "../memberships/Memberships.ts"
 import type { ApiError } from "./ApiError.ts"
 import * as ChangeBody from "./ChangeBody.ts"
-import { bodyOf, idOf, type OperationsOn, originOf, projectOf } from "./Operation.ts"
+import { bodyOf, idOf, type OperationsOn, originOf, projectOf, timeOf } from "./Operation.ts"
 import * as Page from "./Page.ts"
 import * as Query from "./Query.ts"
 import type * as RequestBody from "./RequestBody.ts"
@@ -33,6 +39,16 @@ const dataOf = ({ endDate, state, userId }: CurrentMembership) => ({
   user_id: userId,
   end_date: EndDate.format(endDate),
   state,
+})
+
+const changeOf = (row: AuditRow) => ({
+  at: timeOf(row.at),
+  action: row.action,
+  from: timeOf(row.from),
+  to: timeOf(row.to),
+  key_id: row.origin.keyId ?? null,
+  request_id: row.origin.requestId ?? null,
+  reason: row.reason ?? null,
 })
 
 const listQuery = { ...Query.page, state: Setting.optional(Setting.oneOf(membershipStates)) }
@@ -132,6 +148,18 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
         () => membershipNotFound,
       )
       return { message: "The membership was ended.", data: null }
+    }),
+
+    "memberships.history": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const userId = yield* idOf(call.params.user_id)
+      if (!UserId.is(userId)) return yield* membershipNotFound
+      const { after, limit } = yield* Query.read(call.request, Query.page)
+      const found = yield* memberships.history({ projectId, userId, after, limit: limit + 1 })
+      return {
+        message: "The changes of the membership, newest first.",
+        ...Page.of(found, limit, ({ cursor }) => cursor, changeOf),
+      }
     }),
   } satisfies OperationsOn<"memberships">
 })

@@ -52,6 +52,11 @@ export const table = {
     pattern: "/v2/projects/:project_id/memberships/:user_id",
     role: "operator",
   },
+  "memberships.history": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/memberships/:user_id/history",
+    role: "operator",
+  },
   "projects.list": {
     method: "GET",
     pattern: "/v2/projects",

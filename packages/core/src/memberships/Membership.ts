@@ -88,7 +88,23 @@ export const conflictOf = (
     : new EndDateConflict({ projectId, userId, currentEndDate: endDate })
 
 /** What happened to memberships, as the audit trail keeps it. */
-export type MembershipAction = "granted" | "imported" | "extended" | "bulk_extended" | "ended"
+export type MembershipAction =
+  | "granted"
+  | "imported"
+  | "extended"
+  /** All memberships of the project. */
+  | "bulk_extended"
+  /** All memberships of the project that ended earlier. */
+  | "bulk_lengthened"
+  | "ended"
+
+/** A place in the audit trail: two numbers, which only the store understands. */
+export type AuditCursor = Branded<string, "@tenure/core/AuditCursor">
+
+/** Brands a cursor. Throws a `TypeError` if it is invalid. */
+export const AuditCursor = refined<string, AuditCursor>("cursor", "a cursor of the trail", (text) =>
+  /^\d{1,18}\.\d{1,18}$/u.test(text),
+)
 
 /** What happened to other things, as the audit trail keeps it. */
 export type OtherAction =
@@ -110,6 +126,8 @@ export type Action = MembershipAction | OtherAction
 
 /** A row of the audit trail: who changed what, in which request and why, from and to which end date. */
 export interface AuditRow {
+  /** Where the row is in the trail; the rows after it are older. */
+  readonly cursor: AuditCursor
   /** `undefined` for what belongs to no project: API keys, and projects themselves. */
   readonly projectId: ProjectId | undefined
   /** `undefined` if all memberships of the project were changed, or something else. */

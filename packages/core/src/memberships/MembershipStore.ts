@@ -9,6 +9,7 @@ import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import type { Event } from "../events/Event.ts"
 import type { EndDate } from "./EndDate.ts"
 import type {
+  AuditCursor,
   AuditRow,
   Dated,
   EndDateConflict,
@@ -180,12 +181,18 @@ export class MembershipStore extends Context.Service<
 
     /**
      * Returns the newest `limit` rows of the audit trail of a project, newest first; without one, of
-     * what belongs to no project. With a user, returns only changes of that user's membership; bulk
-     * extensions are not among them.
+     * what belongs to no project. With a user, returns only changes of that user's membership, with
+     * the bulk extensions that applied to it.
+     *
+     * @param page.after - returns only rows older than the one with this cursor
      */
     readonly history: (
       projectId: ProjectId | undefined,
-      page: { readonly userId: UserId | undefined; readonly limit: number },
+      page: {
+        readonly userId: UserId | undefined
+        readonly after?: AuditCursor | undefined
+        readonly limit: number
+      },
     ) => Effect.Effect<ReadonlyArray<AuditRow>, ProjectNotFound | StoreUnavailable>
   }
 >()("@tenure/core/MembershipStore") {}

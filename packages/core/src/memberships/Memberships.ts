@@ -18,6 +18,7 @@ import { Hooks } from "../events/Hooks.ts"
 import * as EndDate from "./EndDate.ts"
 import * as Import from "./Import.ts"
 import {
+  AuditCursor,
   type AuditRow,
   conflictOf,
   type CurrentMembership,
@@ -225,13 +226,15 @@ export class Memberships extends Context.Service<
      *
      * @param page.projectId - the project; by default, returns the rows of what belongs to no project: of
      *   API keys, and of projects that were created
-     * @param page.userId - returns only changes of this user's membership; bulk extensions are not
-     *   among them
+     * @param page.userId - returns only changes of this user's membership, with the bulk extensions that
+     *   applied to it
+     * @param page.after - the `cursor` of a row: returns only rows older than this one
      * @param page.limit - the most rows to return, 1 to 10,000; 100 by default
      */
     readonly history: (page: {
       readonly projectId?: string | undefined
       readonly userId?: string | undefined
+      readonly after?: string | undefined
       readonly limit?: number | undefined
     }) => Effect.Effect<ReadonlyArray<AuditRow>, Failure | ProjectNotFound>
   }
@@ -467,10 +470,12 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
     }),
 
     history: Effect.fnUntraced(function* (page) {
-      const { limit = 100, projectId, userId } = owned(page)
+      const { after, limit = 100, projectId, userId } = owned(page)
       const id = projectId === undefined ? undefined : yield* Argument.projectId(projectId)
       return yield* store.history(id, {
         userId: userId === undefined ? undefined : yield* Argument.decode("userId", UserId, userId),
+        after:
+          after === undefined ? undefined : yield* Argument.decode("after", AuditCursor, after),
         limit: yield* Argument.pageSize(limit),
       })
     }),

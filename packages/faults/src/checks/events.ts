@@ -9,6 +9,7 @@ const typeOf: Readonly<Record<string, string>> = {
   granted: Event.types.granted,
   extended: Event.types.extended,
   bulk_extended: Event.types.bulkExtended,
+  bulk_lengthened: Event.types.bulkExtended,
   ended: Event.types.ended,
 }
 

@@ -1,18 +1,18 @@
 /** A project: its members, its webhooks and its audit trail. */
 
 import type { EndDate } from "@tenure/core/EndDate"
-import type { AuditRow, Membership, ProjectSummary, UserId } from "@tenure/core/Membership"
+import type { Membership, ProjectSummary, UserId } from "@tenure/core/Membership"
 import type { ProjectId } from "@tenure/core/Project"
 import type { StoredWebhook, WebhookId } from "@tenure/core/Webhook"
-import * as Ring from "../collections/Ring.ts"
 import * as Members from "./Members.ts"
+import * as Trail from "./Trail.ts"
 
 /** A project. */
 export interface Project {
   readonly id: ProjectId
   readonly members: Members.Members
   readonly webhooks: Map<WebhookId, StoredWebhook>
-  readonly history: Ring.Ring<AuditRow>
+  readonly history: Trail.Trail
   /** The end date of the last bulk extension. */
   lastBulkEndDate: EndDate | undefined
 }
@@ -26,7 +26,7 @@ export const make = (id: ProjectId, history: number): Project => ({
   id,
   members: Members.make(),
   webhooks: new Map(),
-  history: Ring.make(history),
+  history: Trail.make(history),
   lastBulkEndDate: undefined,
 })
 

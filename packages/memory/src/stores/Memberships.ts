@@ -16,6 +16,7 @@ import type { ProjectId } from "@tenure/core/Project"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { membershipOf, type Project, summaryOf } from "../projects/Project.ts"
+import * as Trail from "../projects/Trail.ts"
 import * as State from "../State.ts"
 
 /** What a row of the audit trail says besides who made the change, and when. */
@@ -40,7 +41,14 @@ const setAll = (project: Project, { endDate, mode }: BulkExtension): number => {
 }
 
 const audit = (project: Project, { at, origin, reason }: Change, entry: Entry): void => {
-  project.history.push({ projectId: project.id, origin, reason, at, subject: undefined, ...entry })
+  Trail.add(project.history, {
+    projectId: project.id,
+    origin,
+    reason,
+    at,
+    subject: undefined,
+    ...entry,
+  })
 }
 
 /** Sets the end date of a member, who may be new. */
@@ -106,11 +114,6 @@ export const make = (state: State.State): MembershipStore["Service"] => {
       answerOf,
     )
 
-  const historyOf = (projectId: ProjectId | undefined) =>
-    projectId === undefined
-      ? Effect.succeed(state.otherHistory)
-      : Effect.map(State.projectOf(state, projectId), ({ history }) => history)
-
   return {
     ping: Effect.void,
 
@@ -155,7 +158,8 @@ export const make = (state: State.State): MembershipStore["Service"] => {
         (project, now) => {
           const total = setAll(project, extension)
           const to = extension.endDate
-          const entry = { action: "bulk_extended", userId: undefined, from: undefined, to } as const
+          const action = extension.mode === "set" ? "bulk_extended" : "bulk_lengthened"
+          const entry = { action, userId: undefined, from: undefined, to } as const
           record(project, extension, entry, now)
           return total
         },
@@ -200,11 +204,15 @@ export const make = (state: State.State): MembershipStore["Service"] => {
         return page
       }),
 
-    history: (projectId, { limit, userId }) =>
-      Effect.map(historyOf(projectId), (history) =>
-        [...history.newestFirst()]
-          .filter((row) => userId === undefined || row.userId === userId)
-          .slice(0, limit),
-      ),
+    history: (projectId, { userId, ...page }) =>
+      projectId === undefined
+        ? Effect.sync(() => Trail.page(state.otherHistory, undefined, page))
+        : Effect.map(State.projectOf(state, projectId), ({ history, members }) =>
+            Trail.page(
+              history,
+              userId && { id: userId, isMember: members.get(userId) !== undefined },
+              page,
+            ),
+          ),
   }
 }

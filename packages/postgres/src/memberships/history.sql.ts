@@ -1,47 +1,119 @@
 import { ApiKeyId } from "@tenure/core/ApiKey"
 import { EndDate } from "@tenure/core/EndDate"
-import { type Action, type AuditRow, UserId } from "@tenure/core/Membership"
+import { type Action, AuditCursor, type AuditRow, UserId } from "@tenure/core/Membership"
 import type { ProjectId } from "@tenure/core/Project"
+import { Reason } from "@tenure/core/Reason"
 import { noProject } from "../audit/fragments.sql.ts"
+import { text } from "../connection/parameters.ts"
 
 const columns =
-  "a.user_id, a.subject, a.action, a.from_date, a.to_date, a.at, a.request_id, a.key_id, a.reason"
-import { Reason } from "@tenure/core/Reason"
+  "a.seq, a.id, a.user_id, a.subject, a.action, a.from_date, a.to_date, a.at, a.request_id, a.key_id, a.reason"
 
-const auditRows = (schema: string, condition: string, order: string): string => `
+const latest = "9223372036854775807"
+
+// Whether a row is older than the cursor, which is NULL for the first page.
+const isOlder = (row: string, seq: string, id: string): string =>
+  `(${row}.seq, ${row}.id) < (coalesce(${seq}::text, '${latest}')::bigint, coalesce(${id}::text, '${latest}')::bigint)`
+
+const newestFirst = (row: string): string => `${row}.seq DESC, ${row}.id DESC`
+
+const before = (row: string, other: string): string =>
+  `(${row}.seq, ${row}.id) < (${other}.seq, ${other}.id)`
+
+const isOwn = (row: string): string => `${row}.user_id = $5::text`
+
+// Whether a row is of all memberships. The index of these rows has the same condition.
+const isBulk = (row: string): string => `${row}.user_id IS NULL AND ${row}.subject IS NULL`
+
+const isBulkOf = (row: string, action: Action): string =>
+  `${isBulk(row)} AND ${row}.action = '${action}'`
+
+const auditRows = (schema: string, rows: string): string => `
   SELECT ${columns}
   FROM ${schema}.projects p
-  LEFT JOIN LATERAL (
-    SELECT * FROM ${schema}.audit a
-    WHERE ${condition}
-    ORDER BY ${order}
-    LIMIT $2::integer
-  ) a ON true
+  LEFT JOIN LATERAL (${rows}) a ON true
   WHERE p.id = $1::text
-  ORDER BY ${order}
+  ORDER BY ${newestFirst("a")}
 `
 
 /**
- * Returns the audit rows of a project, newest first. Returns one empty row if there are none, and no
- * row if the project does not exist.
+ * Returns the newest `$2` audit rows of a project that are older than the cursor `$3` and `$4`, newest
+ * first. Returns one empty row if there are none, and no row if the project does not exist.
  */
 export const projectHistory = (schema: string): string =>
-  auditRows(schema, "a.project_id = p.id", "a.seq DESC, a.id DESC")
+  auditRows(
+    schema,
+    `
+    SELECT * FROM ${schema}.audit a
+    WHERE a.project_id = p.id AND ${isOlder("a", "$3", "$4")}
+    ORDER BY ${newestFirst("a")} LIMIT $2::integer`,
+  )
 
-/** Returns the audit rows of the user `$3` in a project, in the same way. */
-export const userHistory = (schema: string): string =>
-  auditRows(schema, "a.project_id = p.id AND a.user_id = $3::text", "a.id DESC")
+/**
+ * Returns the audit rows of the user `$5` in a project, in the same way, with the bulk extensions that
+ * applied to the membership: it existed, as the next change of it tells, or else that it exists now; and
+ * if only earlier dates were set, the one before was earlier. That is the date of the last change before,
+ * of this membership or of all of them, or a later one that was set for all since then.
+ */
+export const userHistory = (schema: string): string => {
+  const rows = (name: string, condition: string, order: string): string => `
+    SELECT ${name}.* FROM ${schema}.audit ${name}
+    WHERE ${name}.project_id = p.id AND ${condition}
+    ORDER BY ${order} LIMIT`
+  return auditRows(
+    schema,
+    `
+    SELECT * FROM (
+      (${rows("o", `${isOwn("o")} AND ${isOlder("o", "$3", "$4")}`, newestFirst("o"))} $2::integer)
+      UNION ALL
+      (SELECT b.* FROM ${schema}.audit b
+       LEFT JOIN LATERAL (
+         ${rows("n", `${isOwn("n")} AND ${before("b", "n")}`, "n.seq, n.id")} 1
+       ) next ON true
+       LEFT JOIN LATERAL (
+         SELECT * FROM (
+           (${rows("o", `${isOwn("o")} AND ${before("o", "b")}`, newestFirst("o"))} 1)
+           UNION ALL
+           (${rows("s", `${isBulkOf("s", "bulk_extended")} AND ${before("s", "b")}`, newestFirst("s"))} 1)
+         ) l
+         ORDER BY ${newestFirst("l")} LIMIT 1
+       ) last ON true
+       WHERE b.project_id = p.id AND ${isBulk("b")}
+         AND ${isOlder("b", "$3", "$4")}
+         AND CASE WHEN next.id IS NOT NULL THEN next.from_date IS NOT NULL
+             ELSE EXISTS (
+               SELECT FROM ${schema}.memberships m WHERE m.project_id = p.id AND m.user_id = $5::text
+             ) END
+         AND (b.action = 'bulk_extended' OR last.to_date IS NULL OR b.to_date > greatest(
+               last.to_date,
+               (SELECT max(r.to_date) FROM ${schema}.audit r
+                WHERE r.project_id = p.id AND ${isBulkOf("r", "bulk_lengthened")}
+                  AND ${before("last", "r")} AND ${before("r", "b")})
+             ))
+       ORDER BY ${newestFirst("b")} LIMIT $2::integer)
+    ) u
+    ORDER BY ${newestFirst("u")} LIMIT $2::integer`,
+  )
+}
 
-/** Returns the newest `$1` audit rows of what belongs to no project, newest first. */
+/** Returns the audit rows of what belongs to no project: the newest `$1` older than `$2` and `$3`. */
 export const otherHistory = (schema: string): string => `
   SELECT ${columns} FROM ${schema}.audit a
-  WHERE a.project_id = '${noProject}'
-  ORDER BY a.seq DESC, a.id DESC
+  WHERE a.project_id = '${noProject}' AND ${isOlder("a", "$2", "$3")}
+  ORDER BY ${newestFirst("a")}
   LIMIT $1::integer
 `
 
+/** The parameters of a cursor. */
+export const cursorParams = (cursor: AuditCursor | undefined) => {
+  const [seq, id] = cursor === undefined ? [] : cursor.split(".")
+  return [text(seq), text(id)]
+}
+
 /** A row of the statements, which may be empty. */
 export interface HistoryRow {
+  readonly seq: bigint | null
+  readonly id: bigint | null
   readonly user_id: string | null
   readonly subject: string | null
   readonly action: Action | null
@@ -65,6 +137,7 @@ export const toAuditRow = (
     ? []
     : [
         {
+          cursor: AuditCursor(`${row.seq}.${row.id}`),
           projectId,
           userId: row.user_id === null ? undefined : UserId(row.user_id),
           action: row.action,

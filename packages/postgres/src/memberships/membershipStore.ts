@@ -32,6 +32,7 @@ import { type ChangeRow, changeParams, type EachRow, paramsOfEach } from "./frag
 import * as Gathered from "./gathered.ts"
 import { grant } from "./grant.sql.ts"
 import {
+  cursorParams,
   type HistoryRow,
   otherHistory,
   projectHistory,
@@ -213,12 +214,15 @@ export const make = Effect.fnUntraced(function* (
       return (yield* rowsOfProject(projectId, rows)).flatMap((row) => toMembership(projectId, row))
     }),
 
-    history: Effect.fnUntraced(function* (projectId, { limit, userId }) {
+    history: Effect.fnUntraced(function* (projectId, { after, limit, userId }) {
       if (projectId === undefined) {
-        const rows = yield* executor.execute<HistoryRow>(sql.otherHistory, [integer(limit)])
+        const rows = yield* executor.execute<HistoryRow>(sql.otherHistory, [
+          integer(limit),
+          ...cursorParams(after),
+        ])
         return rows.flatMap((row) => toAuditRow(undefined, row))
       }
-      const params = [text(projectId), integer(limit)]
+      const params = [text(projectId), integer(limit), ...cursorParams(after)]
       const manner = { owner: readsOf(projectId) }
       const rows = yield* userId === undefined
         ? executor.execute<HistoryRow>(sql.projectHistory, params, manner)

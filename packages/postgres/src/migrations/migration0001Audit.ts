@@ -24,7 +24,7 @@ export const createAudit = (schema: string): ReadonlyArray<string> => [
     user_id    text COLLATE "C",
     subject    text,
     action     text NOT NULL CHECK (action IN (
-                 'granted', 'imported', 'extended', 'bulk_extended', 'ended', 'project_created',
+                 'granted', 'imported', 'extended', 'bulk_extended', 'bulk_lengthened', 'ended', 'project_created',
                  'webhook_created', 'webhook_deleted', 'webhook_enabled', 'webhook_disabled',
                  'secret_rotated', 'signing_key_added', 'key_issued', 'key_opened', 'key_revoked'
                )),
@@ -37,7 +37,11 @@ export const createAudit = (schema: string): ReadonlyArray<string> => [
     PRIMARY KEY (project_id, seq, id)
   ) PARTITION BY RANGE (id)
   `,
-  `CREATE INDEX audit_of_user ON ${schema}.audit (project_id, user_id, id)`,
+  `CREATE INDEX audit_of_user ON ${schema}.audit (project_id, user_id, seq, id)`,
+  `
+  CREATE INDEX audit_of_all_users ON ${schema}.audit (project_id, seq, id)
+  WHERE user_id IS NULL AND subject IS NULL
+  `,
   createFirstAuditId(schema),
   createAuditPart(schema),
   createAuditParts(schema),

@@ -40,7 +40,7 @@ export const createExtendShorter = (schema: string): string => `
              (SELECT count(*) FROM extended) AS total
       FROM asked a, project p
     ),
-    ${auditing(schema, "changed", "bulk_extended")},${publishing(schema, "changed")}
+    ${auditing(schema, "changed", "bulk_lengthened")},${publishing(schema, "changed")}
     SELECT total, (SELECT count(*) FROM delivered)::integer FROM changed;
   END $$
 `

@@ -33,6 +33,7 @@ const expectations: { readonly [Of in Route.Operation]: Expectation } = {
   "memberships.end": { least: "operator" },
   "memberships.list": { least: "client" },
   "memberships.get": { least: "client" },
+  "memberships.history": { least: "operator" },
   "projects.list": { least: "client" },
   "projects.create": { least: "admin", missing: "OK" },
   "projects.get": { least: "client" },

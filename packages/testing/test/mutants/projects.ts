@@ -74,4 +74,22 @@ export const projects = mutantsOf(MembershipStore, {
   "lists memberships in either state": ({ list }) => ({
     list: (projectId, { after, limit }) => list(projectId, { after, limit }),
   }),
+
+  "has no bulk extensions among the changes of a user": ({ history }) => ({
+    history: (projectId, page) =>
+      Effect.map(history(projectId, page), (rows) =>
+        page.userId === undefined ? rows : rows.filter(({ userId }) => userId === page.userId),
+      ),
+  }),
+
+  "has all bulk extensions among the changes of a user": ({ history }) => ({
+    history: (projectId, { limit, ...page }) =>
+      Effect.map(history(projectId, { ...page, userId: undefined, limit: 1000 }), (rows) =>
+        rows.filter(({ userId }) => [page.userId, undefined].includes(userId)).slice(0, limit),
+      ),
+  }),
+
+  "starts each page of a trail with the newest row": ({ history }) => ({
+    history: (projectId, page) => history(projectId, { ...page, after: undefined }),
+  }),
 })

@@ -17,6 +17,7 @@ const {
   "memberships.extendAll": extendAll,
   "memberships.get": get,
   "memberships.grant": grant,
+  "memberships.history": history,
   "memberships.list": list,
 } = table
 
@@ -67,6 +68,25 @@ const granting = Schema.Struct({
   }),
   reason: Schema.optionalKey(Fields.reason),
 }).annotate({ identifier: "Grant" })
+
+const change = Schema.Struct({
+  at: Fields.instant,
+  action: Schema.Literals([
+    "granted",
+    "imported",
+    "extended",
+    "bulk_extended",
+    "bulk_lengthened",
+    "ended",
+  ]).annotate({
+    description: "What was done; `bulk_lengthened` has left memberships that ended later.",
+  }),
+  from: Schema.NullOr(Fields.instant),
+  to: Schema.NullOr(Fields.instant),
+  key_id: Schema.NullOr(Schema.String),
+  request_id: Schema.NullOr(Schema.String),
+  reason: Schema.NullOr(Schema.String),
+}).annotate({ identifier: "MembershipChange" })
 
 /** The operations on memberships. */
 export class Memberships extends HttpApiGroup.make("memberships")
@@ -149,6 +169,22 @@ export class Memberships extends HttpApiGroup.make("memberships")
       OpenApi.annotations({
         summary: "End a membership",
         description: "Removes a membership. The user can be granted another one.",
+      }),
+    ),
+    HttpApiEndpoint.make(history.method)("history", history.pattern, {
+      params: { project_id: Fields.projectId, user_id: Fields.userId },
+      query: Fields.page,
+      success: paged(Schema.Array(change), "The changes of the membership, newest first."),
+      error: [
+        ...Failures.inProject,
+        Failures.failure("MembershipNotFound"),
+        Failures.failure("InvalidInput"),
+      ],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "List the changes of a membership",
+        description:
+          "Returns the changes of a membership, newest first, also of one that has ended; among them the bulk extensions that applied to it.",
       }),
     ),
   )

@@ -105,6 +105,40 @@ const membershipTests = (serving: Serving): void => {
   )
 }
 
+const historyTests = (serving: Serving): void => {
+  it(
+    "has the changes of a membership with those of all, page by page, for operators",
+    serving(async ({ call, tenure }) => {
+      const extend = "2099-01-01T00:00:00.000Z"
+      const { id, token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })
+      await call("PATCH", `${memberships}/extend`, { body: { extend, reason: "outage" }, token })
+      await tenure.memberships.end({ projectId: "p1", userId: "1001" })
+      const history = `${memberships}/1001/history`
+      const first = await call("GET", `${history}?limit=2`, { token })
+      const none = { from: null, to: null, key_id: null, request_id: null, reason: null }
+      expect(fieldsOf(first.body)).toMatchObject({
+        total: 2,
+        data: [
+          { ...none, action: "ended", from: extend },
+          { action: "bulk_extended", from: null, to: extend, key_id: id, reason: "outage" },
+        ],
+      })
+      const next = String(fieldsOf(first.body)["next"])
+      const second = await call("GET", `${history}?after=${next}`, { token })
+      expect(fieldsOf(second.body)).toMatchObject({
+        total: 1,
+        next: null,
+        data: [{ ...none, action: "granted", to: initialEndDate }],
+      })
+      const invalid = await call("GET", `${history}?after=x`, { token })
+      expectFailure(invalid, "GET", history, 422, "VALIDATION_ERROR")
+      const foreign = `${memberships}/x/history`
+      const missing = await call("GET", foreign, { token })
+      expectFailure(missing, "GET", foreign, 404, "MEMBERSHIP_NOT_FOUND")
+    }),
+  )
+}
+
 /** Declares the tests. */
 export const projectTestsOn = (serving: Serving): void => {
   describe("projects", () => {
@@ -112,5 +146,6 @@ export const projectTestsOn = (serving: Serving): void => {
   })
   describe("memberships", () => {
     membershipTests(serving)
+    historyTests(serving)
   })
 }

@@ -68,7 +68,7 @@ const replayed = (newestFirst: ReadonlyArray<AuditRow>, user: UserId): EndDate |
   let current: EndDate | undefined
   for (const { action, from, to, userId } of newestFirst.toReversed()) {
     if (userId === user) expect(from).toBe(current)
-    if (userId === user || (action === "bulk_extended" && current !== undefined)) current = to
+    if (userId === user || (action.startsWith("bulk_") && current !== undefined)) current = to
   }
   return current
 }

@@ -101,7 +101,14 @@ const recordTests = ({ test }: StoreTests): void => {
       const before = yield* store.history(p1, everything)
       const origin = { requestId: crypto.randomUUID(), keyId: ApiKeyId(crypto.randomUUID()) }
       yield* store.import({ ...mixed(), origin, at: 5 })
-      const common = { projectId: p1, action: "imported", origin, reason: undefined, at: 5 }
+      const common = {
+        cursor: expect.any(String),
+        projectId: p1,
+        action: "imported",
+        origin,
+        reason: undefined,
+        at: 5,
+      }
       const ofU1 = { ...common, userId: u1, from: in2028, to: in2029 }
       const ofU3 = { ...common, userId: u3, from: undefined, to: in2028 }
       expect((yield* store.history(p1, { userId: u1, limit: 1 }))[0]).toEqual(ofU1)

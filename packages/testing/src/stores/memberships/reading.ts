@@ -2,7 +2,8 @@
 
 import { expect } from "@effect/vitest"
 import { ApiKeyId } from "@tenure/core/ApiKey"
-import { type MembershipState, UserId } from "@tenure/core/Membership"
+import type { EndDate } from "@tenure/core/EndDate"
+import { type AuditRow, type MembershipState, UserId } from "@tenure/core/Membership"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { host } from "@tenure/core/Origin"
 import { Reason } from "@tenure/core/Reason"
@@ -88,6 +89,7 @@ const historyTests = ({ describe, test }: StoreTests): void => {
         const [ended, granted, bulk, extended, first] = rows
         expect(ended).toEqual({
           ...ofUser,
+          cursor: expect.any(String),
           action: "ended",
           origin: byEnding,
           reason: undefined,
@@ -97,6 +99,7 @@ const historyTests = ({ describe, test }: StoreTests): void => {
         })
         expect(granted).toEqual({
           ...ofUser,
+          cursor: expect.any(String),
           action: "granted",
           origin: byGrant,
           reason: undefined,
@@ -107,6 +110,7 @@ const historyTests = ({ describe, test }: StoreTests): void => {
         expect(bulk).toEqual({
           projectId: p1,
           userId: undefined,
+          cursor: expect.any(String),
           action: "bulk_extended",
           origin: byBulk,
           reason: undefined,
@@ -116,6 +120,7 @@ const historyTests = ({ describe, test }: StoreTests): void => {
         })
         expect(extended).toEqual({
           ...ofUser,
+          cursor: expect.any(String),
           action: "extended",
           origin: byExtension,
           reason: undefined,
@@ -126,6 +131,7 @@ const historyTests = ({ describe, test }: StoreTests): void => {
         expect(first).toEqual({
           projectId: p1,
           userId: u2,
+          cursor: expect.any(String),
           action: "granted",
           origin: host,
           reason: undefined,
@@ -154,17 +160,54 @@ const historyTests = ({ describe, test }: StoreTests): void => {
         expect(ofUser).toMatchObject([{ reason: byEnding }])
       }))
 
-    test("can be limited to the changes of one user, without bulk extensions", () =>
+    test("has of one user the bulk extensions that applied, page by page", () =>
       Effect.gen(function* () {
         const store = yield* prepared
-        yield* store.extend({ ...change(p1), userId: u1, endDate: in2028 })
-        yield* store.extendAll({ ...change(p1), endDate: in2029, mode: "set" })
-        yield* store.extend({ ...change(p1), userId: u2, endDate: in2028 })
-        const rows = yield* store.history(p1, { userId: u1, limit: 2 })
-        expect(rows.map(({ action, from }) => [action, from])).toEqual([
-          ["extended", in2027],
-          ["granted", undefined],
-        ])
+        const one = () => ({ ...change(p1), userId: u3 })
+        const bulk = (endDate: EndDate, mode: "set" | "neverShorten") =>
+          store.extendAll({ ...change(p1), endDate, mode })
+        yield* bulk(in2029, "set")
+        yield* store.grant({ ...one(), endDate: in2027 })
+        yield* store.extend({ ...one(), userId: u1, endDate: in2028 })
+        yield* bulk(in2028, "neverShorten")
+        yield* bulk(in2027, "neverShorten")
+        yield* bulk(in2029, "set")
+        yield* bulk(in2028, "neverShorten")
+        yield* bulk(in2027, "set")
+        yield* store.end(one())
+        yield* bulk(in2028, "set")
+        yield* store.grant({ ...one(), endDate: in2028 })
+        yield* bulk(in2028, "neverShorten")
+        yield* bulk(in2029, "neverShorten")
+        const expected = [
+          ["bulk_lengthened", in2029],
+          ["granted", in2028],
+          ["ended", undefined],
+          ["bulk_extended", in2027],
+          ["bulk_extended", in2029],
+          ["bulk_lengthened", in2028],
+          ["granted", in2027],
+        ]
+        for (const limit of [1, 2, 3, 100]) {
+          const rows: Array<AuditRow> = []
+          for (;;) {
+            const page: ReadonlyArray<AuditRow> = yield* store.history(p1, {
+              userId: u3,
+              after: rows.at(-1)?.cursor,
+              limit,
+            })
+            if (page.length === 0) break
+            rows.push(...page)
+          }
+          expect(rows.map(({ action, to }) => [action, to])).toEqual(expected)
+        }
+        const all = yield* store.history(p1, { userId: undefined, limit: 100 })
+        const rest = yield* store.history(p1, {
+          userId: undefined,
+          after: all[4]?.cursor,
+          limit: 3,
+        })
+        expect(rest).toEqual(all.slice(5, 8))
       }))
 
     test("fails if the project does not exist", () =>
