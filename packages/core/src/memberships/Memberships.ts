@@ -224,15 +224,15 @@ export class Memberships extends Context.Service<
     /**
      * Returns the newest rows of the audit trail, newest first. Fails with `ProjectNotFound`.
      *
-     * @param page.projectId - the project; by default, returns the rows of what belongs to no project: of
-     *   API keys, and of projects that were created
+     * @param page.projectId - the project; `null` for what belongs to no project: API keys, and projects
+     *   that were created
      * @param page.userId - returns only changes of this user's membership, with the bulk extensions that
      *   applied to it
      * @param page.after - the `cursor` of a row: returns only rows older than this one
      * @param page.limit - the most rows to return, 1 to 10,000; 100 by default
      */
     readonly history: (page: {
-      readonly projectId?: string | undefined
+      readonly projectId: string | null
       readonly userId?: string | undefined
       readonly after?: string | undefined
       readonly limit?: number | undefined
@@ -471,7 +471,8 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
 
     history: Effect.fnUntraced(function* (page) {
       const { after, limit = 100, projectId, userId } = owned(page)
-      const id = projectId === undefined ? undefined : yield* Argument.projectId(projectId)
+      // Explicit, so that a project that was left out by mistake does not have the rows of others.
+      const id = projectId === null ? undefined : yield* Argument.projectId(projectId)
       return yield* store.history(id, {
         userId: userId === undefined ? undefined : yield* Argument.decode("userId", UserId, userId),
         after:

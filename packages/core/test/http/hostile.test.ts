@@ -90,6 +90,7 @@ describe("a call in process without its argument", () => {
     ["memberships", "end", "InvalidInput"],
     ["memberships", "find", "InvalidInput"],
     ["memberships", "list", "InvalidInput"],
+    ["memberships", "history", "InvalidInput"],
     ["memberships", "findProject", "InvalidInput"],
     ["webhooks", "create", "InvalidInput"],
     ["webhooks", "list", "InvalidInput"],

@@ -40,7 +40,7 @@ const projectTests = (serving: Serving): void => {
       }
       const invalid = await asAdmin("PUT", "/v2/projects/a%00b")
       expectFailure(invalid, "PUT", "/v2/projects/a%00b", 404, "PROJECT_NOT_FOUND")
-      const trail = await fixture.tenure.memberships.history({})
+      const trail = await fixture.tenure.memberships.history({ projectId: null })
       expect(trail.filter(({ subject }) => subject === "new")).toHaveLength(1)
     }),
   )
