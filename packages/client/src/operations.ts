@@ -38,8 +38,8 @@ export interface Extended {
 export interface IssuedApiKey {
   /** A UUID. */
   readonly id: string
-  /** The bearer token, which is shown this once. */
-  readonly token: string
+  /** The bearer token, which is shown this once; null in the answer to a repetition. */
+  readonly token: string | null
 }
 
 export interface ListedProject {

@@ -29,9 +29,11 @@ const unseen: Readonly<Record<string, string>> = {
   "memberships.extendAll 409": inProgress,
   "memberships.end 409": inProgress,
   "memberships.grant 409": inProgress,
+  "projects.create 409": inProgress,
   "webhooks.create 409": inProgress,
   "webhooks.delete 409": inProgress,
-  "webhooks.delete 422": "the idempotency key must be that of another request for the same webhook",
+  "apiKeys.issue 409": inProgress,
+  "apiKeys.revoke 409": inProgress,
   "docs.document 500": "it asks neither the host nor a store",
   "docs.page 500": "it asks neither the host nor a store",
 }

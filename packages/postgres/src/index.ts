@@ -203,7 +203,7 @@ const onClient = (settings: Setting.Output<typeof options>) =>
       const memberships = yield* Memberships.make(executor, notifications, answers)
       return Context.make(MembershipStore, memberships).pipe(
         Context.add(WebhookStore, Webhooks.make(executor, notifications, answers)),
-        Context.add(ApiKeyStore, yield* ApiKeys.make(executor)),
+        Context.add(ApiKeyStore, yield* ApiKeys.make(executor, answers)),
         Context.add(Outbox, yield* PostgresOutbox.make(executor, notifications, answers)),
         Context.add(RateLimitStore, yield* RateLimits.make(executor)),
         Context.add(Database, {

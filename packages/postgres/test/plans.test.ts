@@ -2,11 +2,12 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
-import { deliveryStates } from "@tenure/core/Outbox"
+import { deliveryStates, type Replay } from "@tenure/core/Outbox"
 import { migrate } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { days, instant, integer, text, uuid } from "../src/connection/parameters.ts"
+import { forms } from "../src/idempotency/fragments.sql.ts"
 import { cursorParams, projectHistory, userHistory } from "../src/memberships/history.sql.ts"
 import { findEvent } from "../src/outbox/findEvent.sql.ts"
 import { forgetEvents } from "../src/outbox/forgetEvents.sql.ts"
@@ -133,10 +134,14 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
     test.effect("reads little", () =>
       Effect.gen(function* () {
         const webhook = [text("p1"), uuid(webhookId)]
-        const one = replay(`"${schema}"`, "One")
-        expect(yield* blocksReadBy(one, [...webhook, uuid(eventId(5000))])).toBeLessThan(few)
-        const since = replay(`"${schema}"`, "FailedSince")
-        expect(yield* blocksReadBy(since, [...webhook, instant(0)])).toBeLessThan(few)
+        const statement = (which: Replay["_tag"]) =>
+          forms(`"${schema}"`, (name, once) => replay(name, which, once), 3).always
+        expect(
+          yield* blocksReadBy(statement("One"), [...webhook, uuid(eventId(5000))]),
+        ).toBeLessThan(few)
+        expect(
+          yield* blocksReadBy(statement("FailedSince"), [...webhook, instant(0)]),
+        ).toBeLessThan(few)
       }),
     )
   })

@@ -87,9 +87,18 @@ export const fromInput = (
     : Argument.invalid("idempotencyKey", expected)
 }
 
-/** Adds an idempotency key, if there is one, to the occasion of a change. */
-export const on = (occasion: Occasion, once: Once | undefined): Occasion =>
-  once === undefined ? occasion : { ...occasion, once }
+/** Adds the idempotency key of a call, if it has one, to the occasion of its change; see `fromInput`. */
+export const on = (
+  occasion: Occasion,
+  input: Input | undefined,
+  ...request: ReadonlyArray<unknown>
+): Effect.Effect<Occasion, InvalidInput> =>
+  input === undefined
+    ? Effect.succeed(occasion)
+    : Effect.map(fromInput(input, occasion.origin.keyId, ...request), (once) => ({
+        ...occasion,
+        once,
+      }))
 
 /** Makes what a store returns for a request that it has answered before. */
 export const replayed = (answer = ""): Replayed => ({ _tag: "Replayed", answer })
@@ -97,3 +106,7 @@ export const replayed = (answer = ""): Replayed => ({ _tag: "Replayed", answer }
 /** Tells whether a store has returned that in place of making a change. */
 export const isReplayed = (result: unknown): result is Replayed =>
   Predicate.hasProperty(result, "_tag") && result._tag === "Replayed"
+
+/** Tells the caller of a change if it was made before. */
+export const tell = ({ once }: Pick<Occasion, "once">, result: unknown): Effect.Effect<void> =>
+  isReplayed(result) ? Effect.sync(() => once?.onReplay?.()) : Effect.void

@@ -82,8 +82,9 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       const { expires_at, ...key } = yield* Setting.read(issueBody, body)
       yield* permit(call.principal, key.projects)
       const issued = yield* Effect.catchTags(
-        apiKeys.issue({ ...key, expiresAt: expires_at }, originOf(call)),
+        apiKeys.issue({ ...key, expiresAt: expires_at, idempotencyKey: call.once }, originOf(call)),
         {
+          ApiKeyIssued: ({ keyId }) => Effect.succeed({ id: keyId, token: null }),
           InvalidInput: (error) => Effect.fail(named(error)),
           // No key has a token that was just made.
           ApiKeyRevoked: Effect.die,
@@ -98,7 +99,10 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
 
     "apiKeys.revoke": Effect.fnUntraced(function* (call) {
       const keyId = yield* idOf(call.params.key_id)
-      yield* apiKeys.revoke(keyId, originOf(call), call.principal.projects)
+      yield* apiKeys.revoke(keyId, originOf(call), {
+        within: call.principal.projects,
+        idempotencyKey: call.once,
+      })
       return { message: "The API key was revoked.", data: null }
     }),
   } satisfies OperationsOn<"apiKeys">

@@ -28,7 +28,7 @@ export const make = Effect.gen(function* () {
 
     "projects.create": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
-      yield* memberships.createProject(projectId, originOf(call))
+      yield* memberships.createProject(projectId, originOf(call), { idempotencyKey: call.once })
       return {
         message: "The project exists.",
         data: dataOf(yield* memberships.findProject(projectId)),

@@ -62,6 +62,18 @@ export class ApiKeyConflict extends Data.TaggedError("ApiKeyConflict")<{
   }
 }
 
+/**
+ * The key was issued before, by a call with the same idempotency key. Its token cannot be shown again: who
+ * has not got it revokes the key and issues another.
+ */
+export class ApiKeyIssued extends Data.TaggedError("ApiKeyIssued")<{
+  readonly keyId: string
+}> {
+  override get message(): string {
+    return `The API key "${this.keyId}" was issued before.`
+  }
+}
+
 /** Tells whether a key is neither revoked nor expired at `now`, in milliseconds since the epoch. */
 export const isLive = (key: ApiKey, now: number): boolean =>
   key.revokedAt === undefined && (key.expiresAt === undefined || key.expiresAt > now)

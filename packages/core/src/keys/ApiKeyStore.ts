@@ -2,6 +2,7 @@
 
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
+import type { Conflict, Replayed } from "../base/Once.ts"
 import type { Occasion } from "../base/Origin.ts"
 import type { ProjectNotFound } from "../base/Project.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
@@ -20,7 +21,10 @@ import type {
  */
 export type Within = ReadonlySet<string> | "all"
 
-/** Stores API keys, with digests in place of their tokens. */
+/**
+ * Stores API keys, with digests in place of their tokens. A change with an idempotency key is made once,
+ * as by a `MembershipStore`.
+ */
 export class ApiKeyStore extends Context.Service<
   ApiKeyStore,
   {
@@ -31,12 +35,15 @@ export class ApiKeyStore extends Context.Service<
      * Adds a key and returns it as stored. If a key with the same digest exists, that one opens the
      * new one's projects as well, and nothing else about it changes. If that one was revoked, the
      * operation changes nothing and fails with `ApiKeyRevoked`; if it has another role, with
-     * `ApiKeyConflict`.
+     * `ApiKeyConflict`. The answer of a replay is the id of the key.
      */
     readonly add: (
       key: ApiKey,
       occasion: Occasion,
-    ) => Effect.Effect<ApiKey, ProjectNotFound | ApiKeyRevoked | ApiKeyConflict | StoreUnavailable>
+    ) => Effect.Effect<
+      ApiKey | Replayed,
+      ProjectNotFound | ApiKeyRevoked | ApiKeyConflict | Conflict | StoreUnavailable
+    >
 
     /** Returns the key with a digest, even if it was revoked or has expired. */
     readonly find: (digest: TokenDigest) => Effect.Effect<ApiKey | undefined, StoreUnavailable>
@@ -47,7 +54,7 @@ export class ApiKeyStore extends Context.Service<
      */
     readonly revoke: (
       revocation: Occasion & { readonly keyId: ApiKeyId; readonly within: Within },
-    ) => Effect.Effect<void, ApiKeyNotFound | StoreUnavailable>
+    ) => Effect.Effect<Replayed | void, ApiKeyNotFound | Conflict | StoreUnavailable>
 
     /**
      * Records when keys were used. An earlier use than the recorded one changes nothing, and neither

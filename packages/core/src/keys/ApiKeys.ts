@@ -10,6 +10,7 @@ import * as Identifier from "../base/Identifier.ts"
 import type * as Instant from "../base/Instant.ts"
 import type { InvalidInput } from "../base/InvalidInput.ts"
 import * as Moment from "../base/Moment.ts"
+import * as Once from "../base/Once.ts"
 import * as Origin from "../base/Origin.ts"
 import { owned } from "../base/Own.ts"
 import { ProjectId, type ProjectNotFound } from "../base/Project.ts"
@@ -51,6 +52,25 @@ export interface Issue {
    * the epoch, in the future. By default, it never does.
    */
   readonly expiresAt?: Instant.Input | undefined
+  /**
+   * Issues the key once, however often the call is repeated within 24 hours: 1 to 255 visible characters
+   * of ASCII. A repetition fails with `ApiKeyIssued`, which has the id of the key.
+   */
+  readonly idempotencyKey?: Once.Input | undefined
+}
+
+/** How a key is revoked. */
+export interface Revoking {
+  /**
+   * Revokes the key only if it opens at least one of these projects and no other, and otherwise fails as
+   * if there were none; `"all"` by default.
+   */
+  readonly within?: Within | undefined
+  /**
+   * Revokes the key once, however often the call is repeated within 24 hours: 1 to 255 visible
+   * characters of ASCII.
+   */
+  readonly idempotencyKey?: Once.Input | undefined
 }
 
 /** A key that was issued. Only its digest is stored, so the token cannot be shown again. */
@@ -75,7 +95,8 @@ export interface Page {
 /**
  * Issues, revokes and lists API keys. Every method fails with `StoreUnavailable` if the store does
  * not answer. The methods that change keys take an origin, which the audit trail keeps: who asked for
- * the change, and in which request.
+ * the change, and in which request. They fail with `IdempotencyMismatch` if the idempotency key was
+ * used for another call, and with `IdempotencyInProgress` if the first call with it takes too long.
  *
  * @example
  * ```ts
@@ -104,7 +125,7 @@ export class ApiKeys extends Context.Service<
      *
      * Fails with `InvalidInput` if an argument is invalid, with `ProjectNotFound`, with
      * `ApiKeyRevoked` if the token is a revoked key's, and with `ApiKeyConflict` if it is that of a key
-     * with another role.
+     * with another role. With an idempotency key, it fails with `ApiKeyIssued` if it was made before.
      */
     readonly issue: (
       key: Issue,
@@ -115,21 +136,23 @@ export class ApiKeys extends Context.Service<
       | ProjectNotFound
       | ApiKey.ApiKeyRevoked
       | ApiKey.ApiKeyConflict
+      | ApiKey.ApiKeyIssued
+      | Once.Conflict
       | StoreUnavailable
     >
 
     /**
      * Revokes a key for good: at once in this process, and within `keyCacheLife` in others that share
-     * its store. Fails with `ApiKeyNotFound`, and with `InvalidInput` if the origin is invalid.
-     *
-     * @param within - revokes the key only if it opens at least one of these projects and no other, and
-     *   otherwise fails as if there were none; `"all"` by default
+     * its store. Fails with `ApiKeyNotFound`, and with `InvalidInput` if an argument is invalid.
      */
     readonly revoke: (
       keyId: string,
       origin?: Origin.Input,
-      within?: Within,
-    ) => Effect.Effect<void, InvalidInput | ApiKey.ApiKeyNotFound | StoreUnavailable>
+      revocation?: Revoking,
+    ) => Effect.Effect<
+      void,
+      InvalidInput | ApiKey.ApiKeyNotFound | Once.Conflict | StoreUnavailable
+    >
 
     /**
      * Returns keys, including revoked and expired ones, oldest first. Fails with `InvalidInput` if an
@@ -211,14 +234,16 @@ const make = Effect.fnUntraced(function* ({ keyCacheLife }: Settings) {
     issue: Effect.fnUntraced(function* (input, origin) {
       const {
         expiresAt,
+        idempotencyKey,
         name,
         projects,
         role = "client",
-        token: given = makeToken(),
+        token: given,
       } = owned(input)
-      const occasion = yield* Origin.occasionOf(origin)
-      const { at: now } = occasion
-      const token = yield* decodeToken(given)
+      const now = yield* Origin.occasionOf(origin)
+      const request = [projects, role, name, given, expiresAt]
+      const occasion = yield* Once.on(now, idempotencyKey, "issue", ...request)
+      const token = yield* decodeToken(given ?? makeToken())
       const digest = ApiKey.digest(token)
       const key: ApiKey.ApiKey = {
         id: ApiKey.ApiKeyId(crypto.randomUUID()),
@@ -226,24 +251,31 @@ const make = Effect.fnUntraced(function* ({ keyCacheLife }: Settings) {
         role: yield* Argument.read("role", roleSetting, role),
         name: yield* Argument.read("name", nameSetting, name),
         projects: yield* decodeProjects(projects),
-        createdAt: now,
-        expiresAt: expiresAt === undefined ? undefined : yield* decodeExpiry(expiresAt, now),
+        createdAt: occasion.at,
+        expiresAt:
+          expiresAt === undefined ? undefined : yield* decodeExpiry(expiresAt, occasion.at),
         revokedAt: undefined,
         lastUsedAt: undefined,
       }
-      const { id } = yield* Effect.ensuring(
+      const added = yield* Effect.ensuring(
         store.add(key, occasion),
         Effect.sync(() => cache.invalidate(digest)),
       )
-      return { id, token }
+      if (!Once.isReplayed(added)) return { id: added.id, token }
+      yield* Once.tell(occasion, added)
+      return yield* new ApiKey.ApiKeyIssued({ keyId: added.answer })
     }),
 
-    revoke: Effect.fnUntraced(function* (keyId, origin, within = "all") {
+    revoke: Effect.fnUntraced(function* (keyId, origin, revocation = {}) {
+      const { idempotencyKey, within = "all" } = owned(revocation)
       if (!ApiKey.ApiKeyId.is(keyId)) return yield* new ApiKey.ApiKeyNotFound({ keyId })
-      yield* Effect.ensuring(
-        store.revoke({ ...(yield* Origin.occasionOf(origin)), keyId, within }),
+      const now = yield* Origin.occasionOf(origin)
+      const occasion = yield* Once.on(now, idempotencyKey, "revoke", keyId)
+      const replayed = yield* Effect.ensuring(
+        store.revoke({ ...occasion, keyId, within }),
         Effect.sync(() => cache.invalidateKey(keyId)),
       )
+      yield* Once.tell(occasion, replayed)
     }),
 
     list: Effect.fnUntraced(function* (page = {}) {

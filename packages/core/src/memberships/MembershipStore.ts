@@ -96,7 +96,7 @@ export class MembershipStore extends Context.Service<
     readonly createProject: (
       projectId: ProjectId,
       occasion: Occasion,
-    ) => Effect.Effect<void, StoreUnavailable>
+    ) => Effect.Effect<Replayed | void, Conflict | StoreUnavailable>
 
     /** Returns a project. */
     readonly findProject: (

@@ -117,11 +117,16 @@ type ChangeFailure = Failure | Once.Conflict
 export class Memberships extends Context.Service<
   Memberships,
   {
-    /** Creates a project. Does nothing if it exists. */
+    /**
+     * Creates a project. Does nothing if it exists.
+     *
+     * @param creation.idempotencyKey - as of a change of memberships
+     */
     readonly createProject: (
       projectId: string,
       origin?: Origin.Input,
-    ) => Effect.Effect<void, Failure>
+      creation?: Pick<Changing, "idempotencyKey">,
+    ) => Effect.Effect<void, ChangeFailure>
 
     /** Returns a project. Fails with `ProjectNotFound`. */
     readonly findProject: (
@@ -332,13 +337,16 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
         )
 
   /** Tells the host of a change, or the caller that it was made before. */
-  const announce = ({ event, once }: Change, result: unknown): Effect.Effect<void> =>
-    Once.isReplayed(result) ? Effect.sync(() => once?.onReplay?.()) : hooks.event(event)
+  const announce = (changed: Change, result: unknown): Effect.Effect<void> =>
+    Once.isReplayed(result) ? Once.tell(changed, result) : hooks.event(changed.event)
 
   return Memberships.of({
-    createProject: Effect.fnUntraced(function* (projectId, origin) {
-      const occasion = yield* Origin.occasionOf(origin)
-      yield* store.createProject(yield* Argument.projectId(projectId), occasion)
+    createProject: Effect.fnUntraced(function* (id, origin, creation = {}) {
+      const projectId = yield* Argument.projectId(id)
+      const { idempotencyKey } = owned(creation)
+      const now = yield* Origin.occasionOf(origin)
+      const occasion = yield* Once.on(now, idempotencyKey, "createProject", projectId)
+      yield* Once.tell(occasion, yield* store.createProject(projectId, occasion))
     }),
 
     findProject: Effect.fnUntraced(function* (projectId) {

@@ -8,6 +8,7 @@ import * as Layer from "effect/Layer"
 import * as Argument from "../base/Argument.ts"
 import { InvalidInput } from "../base/InvalidInput.ts"
 import * as Once from "../base/Once.ts"
+import * as Origin from "../base/Origin.ts"
 import { owned } from "../base/Own.ts"
 import type { ProjectNotFound } from "../base/Project.ts"
 import * as Setting from "../base/Setting.ts"
@@ -164,14 +165,12 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
       const type = yield* decodeType(named.type)
       const id = Event.freshId(crypto, at)
       const event = yield* makeEvent({ id, projectId, type, at, data }, settings)
-      if (idempotencyKey === undefined) yield* outbox.publish(event)
-      else {
-        const once = yield* Once.fromInput(idempotencyKey, undefined, type, projectId, data)
-        const replayed = yield* outbox.publish(event, once)
-        if (replayed !== undefined) {
-          once.onReplay?.()
-          return Event.EventId(replayed.answer)
-        }
+      const occasion = { origin: Origin.host, at }
+      const { once } = yield* Once.on(occasion, idempotencyKey, type, projectId, data)
+      const replayed = yield* outbox.publish(event, once)
+      if (replayed !== undefined) {
+        yield* Once.tell({ once }, replayed)
+        return Event.EventId(replayed.answer)
       }
       yield* hooks.event(event)
       return event.id

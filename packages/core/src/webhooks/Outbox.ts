@@ -159,11 +159,18 @@ export class Outbox extends Context.Service<
       once?: Once,
     ) => Effect.Effect<Replayed | void, ProjectNotFound | Conflict | StoreUnavailable>
 
-    /** Stores an event with a delivery for one webhook of its project, whatever types that is for. */
+    /**
+     * Stores an event with a delivery for one webhook of its project, whatever types that is for; once
+     * with an idempotency key, as `publish` does.
+     */
     readonly publishTo: (
       event: Event,
       webhookId: WebhookId,
-    ) => Effect.Effect<void, WebhookNotFound | WebhookDisabled | StoreUnavailable>
+      once?: Once,
+    ) => Effect.Effect<
+      Replayed | void,
+      WebhookNotFound | WebhookDisabled | Conflict | StoreUnavailable
+    >
 
     /**
      * Claims deliveries that are due, for `leaseMillis` on the store's clock; less if the store learns
@@ -233,11 +240,15 @@ export class Outbox extends Context.Service<
     /**
      * Restarts deliveries that have ended, and returns their number. They are due at once and their
      * attempts count from 1 again; the records of earlier attempts are kept. Deliveries that wait are
-     * not changed.
+     * not changed. With an idempotency key, it does so once, and the answer of a replay is the number.
      */
     readonly replay: (
       webhook: WebhookRef,
       which: Replay,
-    ) => Effect.Effect<number, WebhookNotFound | WebhookDisabled | StoreUnavailable>
+      once?: Once,
+    ) => Effect.Effect<
+      number | Replayed,
+      WebhookNotFound | WebhookDisabled | Conflict | StoreUnavailable
+    >
   }
 >()("@tenure/core/Outbox") {}

@@ -51,14 +51,14 @@ export class WebhookStore extends Context.Service<
 
     /**
      * Replaces the secret of a webhook. The old one also signs until `previousUntil` (milliseconds
-     * since the epoch).
+     * since the epoch), which is also the answer of a replay.
      */
     readonly rotateSecret: (
       projectId: ProjectId,
       webhookId: WebhookId,
       rotation: { readonly secret: StoredSecret; readonly previousUntil: number },
       occasion: Occasion,
-    ) => Effect.Effect<void, WebhookNotFound | StoreUnavailable>
+    ) => Effect.Effect<Replayed | void, WebhookNotFound | Conflict | StoreUnavailable>
 
     /** Adds a signing key to a webhook that has none. Returns the key that the webhook has. */
     readonly addSigningKey: (
@@ -73,7 +73,7 @@ export class WebhookStore extends Context.Service<
       projectId: ProjectId,
       webhookId: WebhookId,
       occasion: Occasion,
-    ) => Effect.Effect<void, WebhookNotFound | StoreUnavailable>
+    ) => Effect.Effect<Replayed | void, WebhookNotFound | Conflict | StoreUnavailable>
 
     /**
      * Removes a webhook and cancels its deliveries in one step. Afterwards none of them can be claimed,

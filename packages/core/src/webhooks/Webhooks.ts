@@ -1,6 +1,5 @@
 /** The service for webhooks, which hosts and the API call. */
 
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
@@ -25,6 +24,7 @@ import {
   type DeliveryState,
   deliveryStates,
   Outbox,
+  type Replay,
   type WebhookRef,
 } from "./Outbox.ts"
 import {
@@ -61,11 +61,22 @@ const deliveryState = Setting.optional(Setting.oneOf(deliveryStates))
 
 type Failure = InvalidInput | StoreUnavailable
 
+type ChangeFailure = Failure | Once.Conflict
+
 /** The ids of a webhook, as a host has them. */
 export interface WebhookIds {
   readonly projectId: string
   /** A UUID, in upper or lower case. */
   readonly webhookId: string
+}
+
+/** A webhook that a call changes. */
+export interface RepeatableIds extends WebhookIds {
+  /**
+   * Makes the change once, however often the call is repeated within 24 hours: 1 to 255 visible
+   * characters of ASCII.
+   */
+  readonly idempotencyKey?: Once.Input | undefined
 }
 
 /** A webhook to register. */
@@ -105,7 +116,8 @@ export interface DeliveriesPage extends WebhookIds {
  * if secrets are encrypted and the key is not available.
  *
  * The methods that change webhooks take an origin: who asked for the change and in which request. The
- * audit trail keeps it.
+ * audit trail keeps it. Those that take an idempotency key fail with `IdempotencyMismatch` if the key was
+ * used for another call, and with `IdempotencyInProgress` if the first call with it takes too long.
  *
  * @example
  * ```ts
@@ -126,21 +138,19 @@ export class Webhooks extends Context.Service<
   {
     /**
      * Registers a webhook. Returns it with a new id and a new secret. Fails with `InvalidWebhookUrl`,
-     * `WebhookLimitReached` or `ProjectNotFound`, and if it has an idempotency key with
-     * `IdempotencyMismatch`, `IdempotencyInProgress`, or `WebhookNotFound` if the webhook was registered
-     * before and deleted since.
+     * `WebhookLimitReached` or `ProjectNotFound`, and with `WebhookNotFound` if the webhook was registered
+     * before with the same idempotency key, and deleted since.
      */
     readonly create: (
       webhook: NewWebhook,
       origin?: Origin.Input,
     ) => Effect.Effect<
       Webhook,
-      | Failure
+      | ChangeFailure
       | WebhookUrl.InvalidWebhookUrl
       | WebhookLimitReached
       | ProjectNotFound
       | WebhookNotFound
-      | Once.Conflict
     >
 
     /** Returns the webhooks of a project, oldest first. Fails with `ProjectNotFound`. */
@@ -158,24 +168,24 @@ export class Webhooks extends Context.Service<
 
     /**
      * Deletes a webhook, cancels its deliveries and aborts its attempts in flight. No attempt starts
-     * afterwards. Fails with `WebhookNotFound`, and if it has an idempotency key with
-     * `IdempotencyMismatch` or `IdempotencyInProgress`.
+     * afterwards. Fails with `WebhookNotFound`.
      */
     readonly delete: (
-      webhook: WebhookIds & { readonly idempotencyKey?: Once.Input | undefined },
+      webhook: RepeatableIds,
       origin?: Origin.Input,
-    ) => Effect.Effect<void, Failure | WebhookNotFound | Once.Conflict>
+    ) => Effect.Effect<void, ChangeFailure | WebhookNotFound>
 
     /**
      * Replaces the secret of a webhook. Returns the new one, and until when the old one signs as well,
-     * so that receivers with either can verify. Fails with `WebhookNotFound`.
+     * so that receivers with either can verify; of a call that is repeated with its idempotency key,
+     * the secret that the webhook has then. Fails with `WebhookNotFound`.
      *
      * @param webhook.keepOldFor - how long the old secret signs, at most 30 days; 24 hours by default
      */
     readonly rotateSecret: (
-      webhook: WebhookIds & { readonly keepOldFor?: Setting.Length | undefined },
+      webhook: RepeatableIds & { readonly keepOldFor?: Setting.Length | undefined },
       origin?: Origin.Input,
-    ) => Effect.Effect<Rotated, Failure | WebhookNotFound>
+    ) => Effect.Effect<Rotated, ChangeFailure | WebhookNotFound>
 
     /**
      * Adds an Ed25519 key pair, with which a webhook signs (`v1a`) in addition to its secret. Returns
@@ -191,17 +201,17 @@ export class Webhooks extends Context.Service<
      * Fails with `WebhookNotFound`.
      */
     readonly enable: (
-      webhook: WebhookIds,
+      webhook: RepeatableIds,
       origin?: Origin.Input,
-    ) => Effect.Effect<void, Failure | WebhookNotFound>
+    ) => Effect.Effect<void, ChangeFailure | WebhookNotFound>
 
     /**
      * Sends the event `webhook.ping` to one webhook, and returns the id of the event. Fails with
      * `WebhookNotFound` or `WebhookDisabled`.
      */
     readonly ping: (
-      webhook: WebhookIds,
-    ) => Effect.Effect<Event.EventId, Failure | WebhookNotFound | WebhookDisabled>
+      webhook: RepeatableIds,
+    ) => Effect.Effect<Event.EventId, ChangeFailure | WebhookNotFound | WebhookDisabled>
 
     /**
      * Returns the deliveries of a webhook with their attempts, newest first. Those of a webhook that
@@ -214,8 +224,8 @@ export class Webhooks extends Context.Service<
      * delivery, or if it is still waiting. Fails with `WebhookNotFound` or `WebhookDisabled`.
      */
     readonly replay: (
-      delivery: WebhookIds & { readonly eventId: string },
-    ) => Effect.Effect<boolean, Failure | WebhookNotFound | WebhookDisabled>
+      delivery: RepeatableIds & { readonly eventId: string },
+    ) => Effect.Effect<boolean, ChangeFailure | WebhookNotFound | WebhookDisabled>
 
     /**
      * Sends the events again whose delivery to a webhook has failed, and returns their number. Fails
@@ -224,8 +234,8 @@ export class Webhooks extends Context.Service<
      * @param webhook.since - sends only events from this instant on
      */
     readonly replayFailed: (
-      webhook: WebhookIds & { readonly since: Instant.Input },
-    ) => Effect.Effect<number, Failure | WebhookNotFound | WebhookDisabled>
+      webhook: RepeatableIds & { readonly since: Instant.Input },
+    ) => Effect.Effect<number, ChangeFailure | WebhookNotFound | WebhookDisabled>
   }
 >()("@tenure/core/Webhooks") {
   static readonly layer = (
@@ -256,6 +266,18 @@ const decodeIds = Effect.fnUntraced(function* (ids: WebhookIds) {
   } satisfies WebhookRef
 })
 
+/** Reads the occasion of a change of a webhook, which the other parameters describe. */
+const occasionOf = Effect.fnUntraced(function* (
+  change: string,
+  ids: RepeatableIds,
+  origin?: Origin.Input,
+  ...further: ReadonlyArray<unknown>
+) {
+  const { idempotencyKey, projectId, webhookId } = owned(ids)
+  const occasion = yield* Origin.occasionOf(origin)
+  return yield* Once.on(occasion, idempotencyKey, change, projectId, webhookId, ...further)
+})
+
 const decodePage = Effect.fnUntraced(function* ({ limit = 100, olderThan, state }: DeliveriesPage) {
   return {
     state: yield* Argument.read("state", deliveryState, state),
@@ -281,13 +303,6 @@ const opened = Effect.fnUntraced(function* (encryption: Encryption, stored: Stor
     signingKey: signingKey && (yield* encryption.signingKey(owner, signingKey)),
   } satisfies Webhook
 })
-
-/** Reads the idempotency key of a call. */
-const onceOf = (
-  input: Once.Input | undefined,
-  { origin }: Origin.Occasion,
-  ...request: ReadonlyArray<unknown>
-) => (input === undefined ? Effect.undefined : Once.fromInput(input, origin.keyId, ...request))
 
 /** Without its secrets, a webhook is of no more use than a store that does not answer. */
 const asUnavailable = <A, E, R>(work: Effect.Effect<A, E | SecretUnreadable, R>) =>
@@ -319,6 +334,16 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
     return { ...webhook, failures, failingSince }
   })
 
+  /** Sends deliveries of a webhook again. */
+  const replay = Effect.fnUntraced(function* (ids: RepeatableIds, which: Replay) {
+    const webhook = yield* decodeIds(ids)
+    const { once } = yield* occasionOf("replay", ids, undefined, which)
+    const replayed = yield* outbox.replay(webhook, which, once)
+    if (typeof replayed === "number") return replayed
+    yield* Once.tell({ once }, replayed)
+    return Number(replayed.answer)
+  })
+
   return Webhooks.of({
     create: Effect.fnUntraced(function* (input, origin) {
       const { eventTypes, idempotencyKey, projectId, url } = owned(input)
@@ -337,17 +362,17 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
       const owner = { projectId: webhook.projectId, webhookId: webhook.id }
       const secret = yield* asUnavailable(encryption.seal(owner, webhook.secret))
       const stored = { ...webhook, secret, previous: undefined, signingKey: undefined }
-      const once = yield* onceOf(
-        idempotencyKey,
+      const keyed = yield* Once.on(
         occasion,
+        idempotencyKey,
         "create",
         owner.projectId,
         webhook.url,
         eventTypes,
       )
-      const replayed = yield* store.add(stored, maxPerProject, Once.on(occasion, once))
+      const replayed = yield* store.add(stored, maxPerProject, keyed)
       if (replayed === undefined) return webhook
-      once?.onReplay?.()
+      yield* Once.tell(keyed, replayed)
       return yield* find(owner.projectId, WebhookId(replayed.answer))
     }),
 
@@ -364,20 +389,11 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
 
     delete: Effect.fnUntraced(function* (ids, origin) {
       const { projectId, webhookId } = yield* decodeIds(ids)
-      const occasion = yield* Origin.occasionOf(origin)
-      const once = yield* onceOf(
-        owned(ids).idempotencyKey,
-        occasion,
-        "delete",
-        projectId,
-        webhookId,
-      )
+      const occasion = yield* occasionOf("delete", ids, origin)
       // The webhook may have been removed even if the store does not say so.
-      yield* store.remove(projectId, webhookId, Once.on(occasion, once)).pipe(
+      yield* store.remove(projectId, webhookId, occasion).pipe(
         Effect.tap((replayed) =>
-          replayed === undefined
-            ? dispatcher.cancel(webhookId)
-            : Effect.sync(() => once?.onReplay?.()),
+          replayed === undefined ? dispatcher.cancel(webhookId) : Once.tell(occasion, replayed),
         ),
         Effect.tapErrorTag("StoreUnavailable", () => dispatcher.cancel(webhookId)),
         Effect.uninterruptible,
@@ -389,11 +405,15 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
       const { projectId, webhookId } = yield* decodeIds(ids)
       const kept = yield* Argument.read("keepOldFor", secretLife, keepOldFor)
       const secret = freshSecret()
-      const occasion = yield* Origin.occasionOf(origin)
+      const occasion = yield* occasionOf("rotateSecret", ids, origin, kept)
       const previousUntil = occasion.at + kept
       const sealed = yield* asUnavailable(encryption.seal({ projectId, webhookId }, secret))
-      yield* store.rotateSecret(projectId, webhookId, { secret: sealed, previousUntil }, occasion)
-      return { secret, previousUntil }
+      const sealedRotation = { secret: sealed, previousUntil }
+      const replayed = yield* store.rotateSecret(projectId, webhookId, sealedRotation, occasion)
+      if (replayed === undefined) return { secret, previousUntil }
+      yield* Once.tell(occasion, replayed)
+      const present = yield* find(projectId, webhookId)
+      return { secret: present.secret, previousUntil: Number(replayed.answer) }
     }),
 
     addSigningKey: Effect.fnUntraced(function* (ids, origin) {
@@ -407,7 +427,8 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
 
     enable: Effect.fnUntraced(function* (ids, origin) {
       const { projectId, webhookId } = yield* decodeIds(ids)
-      yield* store.enable(projectId, webhookId, yield* Origin.occasionOf(origin))
+      const occasion = yield* occasionOf("enable", ids, origin)
+      yield* Once.tell(occasion, yield* store.enable(projectId, webhookId, occasion))
     }),
 
     deliveries: Effect.fnUntraced(function* (page) {
@@ -420,24 +441,19 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
 
     replay: Effect.fnUntraced(function* (delivery) {
       const { eventId, ...ids } = owned(delivery)
-      const webhook = yield* decodeIds(ids)
-      const which = {
-        _tag: "One",
-        eventId: yield* Argument.decode("eventId", Event.EventId, eventId),
-      } as const
-      return (yield* outbox.replay(webhook, which)) > 0
+      const id = yield* Argument.decode("eventId", Event.EventId, eventId)
+      return (yield* replay(ids, { _tag: "One", eventId: id })) > 0
     }),
 
     replayFailed: Effect.fnUntraced(function* (failed) {
       const { since, ...ids } = owned(failed)
-      const webhook = yield* decodeIds(ids)
       const at = yield* Argument.instant("since", since)
-      return yield* outbox.replay(webhook, { _tag: "FailedSince", at })
+      return yield* replay(ids, { _tag: "FailedSince", at })
     }),
 
     ping: Effect.fnUntraced(function* (ids) {
       const { projectId, webhookId } = yield* decodeIds(ids)
-      const at = yield* Clock.currentTimeMillis
+      const { at, once } = yield* occasionOf("ping", ids)
       const event = Event.make({
         id: Event.freshId(crypto, at),
         projectId,
@@ -445,7 +461,11 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
         at,
         data: { project_id: projectId, webhook_id: webhookId },
       })
-      yield* outbox.publishTo(event, webhookId)
+      const replayed = yield* outbox.publishTo(event, webhookId, once)
+      if (replayed !== undefined) {
+        yield* Once.tell({ once }, replayed)
+        return Event.EventId(replayed.answer)
+      }
       yield* hooks.event(event)
       return event.id
     }),

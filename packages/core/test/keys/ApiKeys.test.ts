@@ -182,10 +182,10 @@ describe("the list of keys", () => {
         const { id } = yield* keys.issue({ projects: "all" })
         const within = new Set(["p1"])
         expect(yield* keys.list({ within })).toEqual([])
-        expect(yield* Effect.flip(keys.revoke(id, {}, within))).toMatchObject({ keyId: id })
+        expect(yield* Effect.flip(keys.revoke(id, {}, { within }))).toMatchObject({ keyId: id })
         const limited = yield* keys.issue(aKey)
         expect(yield* keys.list({ within })).toMatchObject([{ id: limited.id }])
-        yield* keys.revoke(limited.id, {}, within)
+        yield* keys.revoke(limited.id, {}, { within })
         expect(yield* keys.authenticate("a token")).toBeUndefined()
       }),
     ),

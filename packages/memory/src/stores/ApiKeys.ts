@@ -9,6 +9,7 @@ import {
   type TokenDigest,
 } from "@tenure/core/ApiKey"
 import type { ApiKeyStore, Within } from "@tenure/core/ApiKeyStore"
+import type { Occasion } from "@tenure/core/Origin"
 import * as Effect from "effect/Effect"
 import * as State from "../State.ts"
 
@@ -40,40 +41,45 @@ export const make = (state: State.State): ApiKeyStore["Service"] => {
     return id && keys.get(id)
   }
 
+  const add = Effect.fnUntraced(function* (key: ApiKey, occasion: Occasion) {
+    const projects = key.projects === "all" ? [] : key.projects
+    yield* Effect.forEach(projects, (id) => State.projectOf(state, id), { discard: true })
+    const known = find(key.digest)
+    if (known === undefined) {
+      State.audit(state, undefined, "key_issued", key.id, occasion)
+      return put(key)
+    }
+    const { id, revokedAt, role } = known
+    if (revokedAt !== undefined) return yield* new ApiKeyRevoked({ keyId: id })
+    if (role !== key.role) return yield* new ApiKeyConflict({ keyId: id, role })
+    const opened = union(known.projects, key.projects)
+    if (sizeOf(opened) > sizeOf(known.projects)) {
+      State.audit(state, undefined, "key_opened", id, occasion)
+    }
+    return put({ ...known, projects: opened })
+  })
+
   return {
     ping: Effect.void,
 
-    add: Effect.fnUntraced(function* (key, occasion) {
-      const projects = key.projects === "all" ? [] : key.projects
-      yield* Effect.forEach(projects, (id) => State.projectOf(state, id), { discard: true })
-      const known = find(key.digest)
-      if (known === undefined) {
-        State.audit(state, undefined, "key_issued", key.id, occasion)
-        return put(key)
-      }
-      const { id, revokedAt, role } = known
-      if (revokedAt !== undefined) return yield* new ApiKeyRevoked({ keyId: id })
-      if (role !== key.role) return yield* new ApiKeyConflict({ keyId: id, role })
-      const opened = union(known.projects, key.projects)
-      if (sizeOf(opened) > sizeOf(known.projects)) {
-        State.audit(state, undefined, "key_opened", id, occasion)
-      }
-      return put({ ...known, projects: opened })
-    }),
+    add: (key, occasion) => state.answers.change(occasion.once, add(key, occasion), ({ id }) => id),
 
     find: (digest) => Effect.sync(() => find(digest)),
 
     revoke: ({ keyId, within, ...occasion }) =>
-      Effect.suspend(() => {
-        const key = keys.get(keyId)
-        if (key === undefined || !isWithin(key, within)) {
-          return Effect.fail(new ApiKeyNotFound({ keyId }))
-        }
-        if (key.revokedAt !== undefined) return Effect.void
-        put({ ...key, revokedAt: occasion.at })
-        State.audit(state, undefined, "key_revoked", keyId, occasion)
-        return Effect.void
-      }),
+      state.answers.change(
+        occasion.once,
+        Effect.suspend(() => {
+          const key = keys.get(keyId)
+          if (key === undefined || !isWithin(key, within)) {
+            return Effect.fail(new ApiKeyNotFound({ keyId }))
+          }
+          if (key.revokedAt !== undefined) return Effect.void
+          put({ ...key, revokedAt: occasion.at })
+          State.audit(state, undefined, "key_revoked", keyId, occasion)
+          return Effect.void
+        }),
+      ),
 
     touch: (uses) =>
       Effect.sync(() => {

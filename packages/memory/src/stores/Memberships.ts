@@ -118,7 +118,10 @@ export const make = (state: State.State): MembershipStore["Service"] => {
     ping: Effect.void,
 
     createProject: (projectId, occasion) =>
-      Effect.sync(() => State.createProject(state, projectId, occasion)),
+      state.answers.change(
+        occasion.once,
+        Effect.sync(() => State.createProject(state, projectId, occasion)),
+      ),
 
     findProject: (projectId) => Effect.map(State.projectOf(state, projectId), summaryOf),
 

@@ -20,10 +20,14 @@ export const make = (state: State.State): Outbox["Service"] => ({
       () => event.id,
     ),
 
-  publishTo: (event, webhookId) =>
-    Effect.flatMap(
-      State.enabledWebhookOf(state, { projectId: event.projectId, webhookId }),
-      (webhook) => Effect.map(Moment.now, (now) => State.publishTo(state, webhook, event, now)),
+  publishTo: (event, webhookId, once) =>
+    state.answers.change(
+      once,
+      Effect.flatMap(
+        State.enabledWebhookOf(state, { projectId: event.projectId, webhookId }),
+        (webhook) => Effect.map(Moment.now, (now) => State.publishTo(state, webhook, event, now)),
+      ),
+      () => event.id,
     ),
 
   claim: (options) =>
@@ -56,11 +60,16 @@ export const make = (state: State.State): Outbox["Service"] => ({
         : Effect.succeed(found)
     }),
 
-  replay: Effect.fnUntraced(function* (ref, which) {
-    const webhook = yield* State.enabledWebhookOf(state, ref)
-    const now = yield* Moment.now
-    const replayed = Deliveries.replay(state.deliveries, webhook, which, now)
-    state.changed.openUnsafe()
-    return replayed
-  }),
+  replay: (ref, which, once) =>
+    state.answers.change(
+      once,
+      Effect.gen(function* () {
+        const webhook = yield* State.enabledWebhookOf(state, ref)
+        const now = yield* Moment.now
+        const replayed = Deliveries.replay(state.deliveries, webhook, which, now)
+        state.changed.openUnsafe()
+        return replayed
+      }),
+      String,
+    ),
 })

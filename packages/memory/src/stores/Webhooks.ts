@@ -51,18 +51,22 @@ export const make = (state: State.State): WebhookStore["Service"] => ({
     })),
 
   rotateSecret: (projectId, webhookId, { previousUntil, secret }, occasion) =>
-    Effect.asVoid(
-      change(
-        state,
-        { projectId, webhookId },
-        (webhook) => ({
-          ...webhook,
-          secret,
-          previous: { secret: webhook.secret, until: previousUntil },
-        }),
-        "secret_rotated",
-        occasion,
+    state.answers.change(
+      occasion.once,
+      Effect.asVoid(
+        change(
+          state,
+          { projectId, webhookId },
+          (webhook) => ({
+            ...webhook,
+            secret,
+            previous: { secret: webhook.secret, until: previousUntil },
+          }),
+          "secret_rotated",
+          occasion,
+        ),
       ),
+      () => String(previousUntil),
     ),
 
   addSigningKey: (projectId, webhookId, key, occasion) =>
@@ -78,14 +82,17 @@ export const make = (state: State.State): WebhookStore["Service"] => ({
     ),
 
   enable: (projectId, webhookId, occasion) =>
-    Effect.asVoid(
-      change(
-        state,
-        { projectId, webhookId },
-        (webhook) =>
-          webhook.disabledAt === undefined ? webhook : { ...webhook, disabledAt: undefined },
-        "webhook_enabled",
-        occasion,
+    state.answers.change(
+      occasion.once,
+      Effect.asVoid(
+        change(
+          state,
+          { projectId, webhookId },
+          (webhook) =>
+            webhook.disabledAt === undefined ? webhook : { ...webhook, disabledAt: undefined },
+          "webhook_enabled",
+          occasion,
+        ),
       ),
     ),
 

@@ -2,11 +2,14 @@
 
 import {
   ApiKeyConflict,
+  type ApiKey,
   ApiKeyNotFound,
   ApiKeyRevoked,
   type TokenDigest,
 } from "@tenure/core/ApiKey"
 import type { ApiKeyStore } from "@tenure/core/ApiKeyStore"
+import { IdempotencyMismatch } from "@tenure/core/Once"
+import type { Occasion } from "@tenure/core/Origin"
 import { ProjectNotFound } from "@tenure/core/Project"
 import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Effect from "effect/Effect"
@@ -15,6 +18,8 @@ import { occasionParams } from "../audit/fragments.sql.ts"
 import type { Executor } from "../connection/Executor.ts"
 import * as Gather from "../connection/Gather.ts"
 import { instants, integer, text, texts } from "../connection/parameters.ts"
+import type { Answers } from "../idempotency/Answers.ts"
+import { formOf, forms } from "../idempotency/fragments.sql.ts"
 import { type AddedRow, addKey, addKeyParams } from "./addKey.sql.ts"
 import { findKeys } from "./findKeys.sql.ts"
 import { type KeyRow, toKey, withinParam } from "./fragments.sql.ts"
@@ -22,14 +27,16 @@ import { listKeys } from "./listKeys.sql.ts"
 import { revokeKey } from "./revokeKey.sql.ts"
 import { touchKeys } from "./touchKeys.sql.ts"
 
+type Revocation = Parameters<ApiKeyStore["Service"]["revoke"]>[0]
+
 /** Makes the store. */
-export const make = Effect.fnUntraced(function* (executor: Executor) {
+export const make = Effect.fnUntraced(function* (executor: Executor, answers: Answers) {
   const { schema } = executor
   const sql = {
-    add: addKey(schema),
+    add: forms(schema, addKey, 12),
     find: findKeys(schema),
     list: listKeys(schema),
-    revoke: revokeKey(schema),
+    revoke: forms(schema, revokeKey, 5),
     touch: touchKeys(schema),
   }
 
@@ -51,26 +58,31 @@ export const make = Effect.fnUntraced(function* (executor: Executor) {
     crowded: new StoreUnavailable({ cause: "crowded" }),
   })
 
+  const add = Effect.fnUntraced(function* (key: ApiKey, occasion: Occasion) {
+    const form = formOf(sql.add, addKeyParams(key, occasion), occasion.once)
+    const [row] = yield* executor.execute<AddedRow>(...form)
+    if (row === undefined) return yield* new IdempotencyMismatch()
+    if (row.missing !== null) return yield* new ProjectNotFound({ projectId: row.missing })
+    const added = toKey(row)
+    const { id, revokedAt, role } = added
+    if (revokedAt !== undefined) return yield* new ApiKeyRevoked({ keyId: id })
+    return role === key.role ? added : yield* new ApiKeyConflict({ keyId: id, role })
+  })
+
+  const revoke = Effect.fnUntraced(function* ({ keyId, within, ...occasion }: Revocation) {
+    const params = [text(keyId), withinParam(within), ...occasionParams(occasion)]
+    const rows = yield* executor.execute(...formOf(sql.revoke, params, occasion.once))
+    if (rows.length === 0) return yield* new ApiKeyNotFound({ keyId })
+  })
+
   const store: ApiKeyStore["Service"] = {
     ping: executor.ping,
 
-    add: Effect.fnUntraced(function* (key, occasion) {
-      const [row] = yield* executor.execute<AddedRow>(sql.add, addKeyParams(key, occasion))
-      if (row === undefined) return yield* Effect.die("adding a key returned no row")
-      if (row.missing !== null) return yield* new ProjectNotFound({ projectId: row.missing })
-      const added = toKey(row)
-      const { id, revokedAt, role } = added
-      if (revokedAt !== undefined) return yield* new ApiKeyRevoked({ keyId: id })
-      return role === key.role ? added : yield* new ApiKeyConflict({ keyId: id, role })
-    }),
+    add: (key, occasion) => answers.change(occasion.once, add(key, occasion)),
 
     find: (digest) => Effect.map(findGathered(digest), Option.getOrUndefined),
 
-    revoke: Effect.fnUntraced(function* ({ keyId, within, ...occasion }) {
-      const params = [text(keyId), withinParam(within), ...occasionParams(occasion)]
-      const rows = yield* executor.execute(sql.revoke, params)
-      if (rows.length === 0) return yield* new ApiKeyNotFound({ keyId })
-    }),
+    revoke: (revocation) => answers.change(revocation.once, revoke(revocation)),
 
     touch: (uses) =>
       executor.executeApart(sql.touch, [texts([...uses.keys()]), instants([...uses.values()])], {

@@ -11,7 +11,8 @@ import type {
   Import,
   MembershipStore,
 } from "@tenure/core/MembershipStore"
-import type { Once } from "@tenure/core/Once"
+import { IdempotencyMismatch, type Once } from "@tenure/core/Once"
+import type { Occasion } from "@tenure/core/Origin"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Effect from "effect/Effect"
@@ -60,7 +61,7 @@ export const make = Effect.fnUntraced(function* (
 ) {
   const { schema } = executor
   const sql = {
-    createProject: createProject(schema),
+    createProject: forms(schema, createProject, 4),
     findProject: findProject(schema),
     listProjects: listProjects(schema),
     find: findMembership(schema),
@@ -95,6 +96,12 @@ export const make = Effect.fnUntraced(function* (
     return rows
   })
 
+  const createOne = Effect.fnUntraced(function* (projectId: ProjectId, occasion: Occasion) {
+    const form = formOf(sql.createProject, createProjectParams(projectId, occasion), occasion.once)
+    const rows = yield* executor.execute(...form, { owner: projectId })
+    if (rows.length === 0) return yield* new IdempotencyMismatch()
+  })
+
   const grantOne = yield* Gathered.make(executor, {
     owner: "grants",
     findUnlocked: sql.findGrantable,
@@ -117,11 +124,7 @@ export const make = Effect.fnUntraced(function* (
     ping: executor.ping,
 
     createProject: (projectId, occasion) =>
-      Effect.asVoid(
-        executor.execute(sql.createProject, createProjectParams(projectId, occasion), {
-          owner: projectId,
-        }),
-      ),
+      answers.change(occasion.once, createOne(projectId, occasion)),
 
     findProject: Effect.fnUntraced(function* (projectId) {
       const manner = { owner: readsOf(projectId) }

@@ -2,10 +2,10 @@
 
 import { type Event, EventNotFound } from "@tenure/core/Event"
 import type { Once } from "@tenure/core/Once"
-import type { Outbox } from "@tenure/core/Outbox"
+import type { Outbox, Replay, WebhookRef } from "@tenure/core/Outbox"
 import { ProjectNotFound } from "@tenure/core/Project"
 import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import { WebhookDisabled, WebhookNotFound } from "@tenure/core/Webhook"
+import { WebhookDisabled, type WebhookId, WebhookNotFound } from "@tenure/core/Webhook"
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "../connection/Executor.ts"
 import * as Gather from "../connection/Gather.ts"
@@ -32,11 +32,13 @@ export const make = Effect.fnUntraced(function* (
   const { schema } = executor
   const sql = {
     publish: forms(schema, publish, 5),
-    publishTo: publishTo(schema),
+    publishTo: forms(schema, publishTo, 6),
     listDeliveries: listDeliveries(schema),
     findEvent: findEvent(schema),
-    replayOne: replay(schema, "One"),
-    replaySince: replay(schema, "FailedSince"),
+    replay: {
+      One: forms(schema, (name, once) => replay(name, "One", once), 3),
+      FailedSince: forms(schema, (name, once) => replay(name, "FailedSince", once), 3),
+    },
     settle: settle(schema),
     endDisabled: endDisabled(schema),
   }
@@ -90,22 +92,42 @@ export const make = Effect.fnUntraced(function* (
     if (isFound !== true) return yield* new ProjectNotFound({ projectId: event.projectId })
   })
 
+  const publishToOne = Effect.fnUntraced(function* (
+    event: Event,
+    webhookId: WebhookId,
+    once: Once | undefined,
+  ) {
+    const form = formOf(sql.publishTo, publishToParams(event, webhookId), once)
+    const [row] = yield* executor.execute<{ readonly is_disabled: boolean }>(...form, {
+      owner: event.projectId,
+    })
+    if (row === undefined) return yield* new WebhookNotFound({ webhookId })
+    if (row.is_disabled) return yield* new WebhookDisabled({ webhookId })
+    yield* notifyAfterCommit
+  })
+
+  const replayDeliveries = Effect.fnUntraced(function* (
+    { projectId, webhookId }: WebhookRef,
+    which: Replay,
+    once: Once | undefined,
+  ) {
+    const selected = which._tag === "One" ? uuid(which.eventId) : instant(which.at)
+    const params = [text(projectId), uuid(webhookId), selected]
+    const form = formOf(sql.replay[which._tag], params, once)
+    const [row] = yield* executor.execute<ReplayRow>(...form, { owner: projectId })
+    if (row === undefined) return yield* new WebhookNotFound({ webhookId })
+    if (row.is_disabled) return yield* new WebhookDisabled({ webhookId })
+    if (row.replayed > 0) yield* notifyAfterCommit
+    return row.replayed
+  })
+
   const outbox: Outbox["Service"] = {
     ping: executor.ping,
 
     publish: (event, once) => answers.change(once, publishOne(event, once)),
 
-    publishTo: Effect.fnUntraced(function* (event, webhookId) {
-      const params = publishToParams(event, webhookId)
-      const [row] = yield* executor.execute<{ readonly is_disabled: boolean }>(
-        sql.publishTo,
-        params,
-        { owner: event.projectId },
-      )
-      if (row === undefined) return yield* new WebhookNotFound({ webhookId })
-      if (row.is_disabled) return yield* new WebhookDisabled({ webhookId })
-      yield* notifyAfterCommit
-    }),
+    publishTo: (event, webhookId, once) =>
+      answers.change(once, publishToOne(event, webhookId, once)),
 
     claim: claiming.claim,
 
@@ -143,17 +165,7 @@ export const make = Effect.fnUntraced(function* (
         : toPublishedEvent({ projectId, id: eventId }, row)
     }),
 
-    replay: Effect.fnUntraced(function* ({ projectId, webhookId }, which) {
-      const webhook = [text(projectId), uuid(webhookId)]
-      const manner = { owner: projectId }
-      const [row] = yield* which._tag === "One"
-        ? executor.execute<ReplayRow>(sql.replayOne, [...webhook, uuid(which.eventId)], manner)
-        : executor.execute<ReplayRow>(sql.replaySince, [...webhook, instant(which.at)], manner)
-      if (row === undefined) return yield* new WebhookNotFound({ webhookId })
-      if (row.is_disabled) return yield* new WebhookDisabled({ webhookId })
-      if (row.replayed > 0) yield* notifyAfterCommit
-      return row.replayed
-    }),
+    replay: (webhook, which, once) => answers.change(once, replayDeliveries(webhook, which, once)),
   }
   return outbox
 })

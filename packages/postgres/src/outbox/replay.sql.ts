@@ -1,4 +1,5 @@
 import type { Replay } from "@tenure/core/Outbox"
+import type { OncePart } from "../idempotency/fragments.sql.ts"
 
 // Which failed deliveries `d` of events `e` are started again: each condition has an index.
 const conditions: Readonly<Record<Replay["_tag"], string>> = {
@@ -35,10 +36,10 @@ const restarted: Readonly<Record<Replay["_tag"], string>> = {
  * the failed deliveries of events since `$3`. Returns one row, with whether the webhook is disabled and
  * the number of deliveries, if the webhook exists.
  */
-export const replay = (schema: string, which: Replay["_tag"]): string => `
+export const replay = (schema: string, which: Replay["_tag"], once: OncePart): string => `
   WITH webhook AS (
     SELECT id, disabled_at IS NOT NULL AS is_disabled FROM ${schema}.webhooks
-    WHERE id = $2::uuid AND project_id = $1::text
+    WHERE id = $2::uuid AND project_id = $1::text ${once.condition}
   ),${which === "One" ? returning(schema) : ""}
   replayed AS (
     UPDATE ${schema}.deliveries d
@@ -47,8 +48,11 @@ export const replay = (schema: string, which: Replay["_tag"]): string => `
     WHERE d.webhook_id = w.id AND NOT w.is_disabled AND e.id = d.event_id
       AND d.state = 'failed' AND ${conditions[which]}
     RETURNING d.event_id
-  )
-  SELECT is_disabled, (SELECT count(*) FROM (${restarted[which]}) r)::integer AS replayed FROM webhook
+  ),
+  counted AS (
+    SELECT is_disabled, (SELECT count(*) FROM (${restarted[which]}) r)::integer AS replayed FROM webhook
+  )${once.keeping("counted WHERE NOT is_disabled", "replayed::text")}
+  SELECT is_disabled, replayed FROM counted
 `
 
 /** A row of `replay`. */

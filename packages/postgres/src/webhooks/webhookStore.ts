@@ -1,21 +1,17 @@
 /** Webhooks on PostgreSQL. */
 
 import type { Occasion } from "@tenure/core/Origin"
-import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
+import type { WebhookRef } from "@tenure/core/Outbox"
+import { ProjectNotFound } from "@tenure/core/Project"
 import { StoredSecret } from "@tenure/core/StoredSecret"
-import {
-  type StoredWebhook,
-  type WebhookId,
-  WebhookLimitReached,
-  WebhookNotFound,
-} from "@tenure/core/Webhook"
+import { type StoredWebhook, WebhookLimitReached, WebhookNotFound } from "@tenure/core/Webhook"
 import type { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
 import { occasionParams } from "../audit/fragments.sql.ts"
 import { type Executor, readsOf } from "../connection/Executor.ts"
 import { instant, text, uuid } from "../connection/parameters.ts"
 import type { Answers } from "../idempotency/Answers.ts"
-import { formOf, forms } from "../idempotency/fragments.sql.ts"
+import { formOf, type Forms, forms } from "../idempotency/fragments.sql.ts"
 import type { Notifications } from "../outbox/Notifications.ts"
 import { addSigningKey } from "./addSigningKey.sql.ts"
 import { type AddedRow, addWebhook, addWebhookParams } from "./addWebhook.sql.ts"
@@ -37,9 +33,9 @@ export const make = (
     add: forms(schema, addWebhook, 10),
     list: listWebhooks(schema),
     find: findWebhook(schema),
-    rotateSecret: rotateSecret(schema),
+    rotateSecret: forms(schema, rotateSecret, 7),
     addSigningKey: addSigningKey(schema),
-    enable: enableWebhook(schema),
+    enable: forms(schema, enableWebhook, 5),
     remove: forms(schema, removeWebhook, 6),
   }
 
@@ -57,21 +53,26 @@ export const make = (
       : new ProjectNotFound({ projectId })
   })
 
-  const remove = Effect.fnUntraced(function* (
-    projectId: ProjectId,
-    webhookId: WebhookId,
+  /**
+   * Changes a webhook that exists, by a statement that then returns a row.
+   *
+   * @param further - the parameters between the ids and the occasion
+   */
+  const change = (
+    statement: Forms,
+    { projectId, webhookId }: WebhookRef,
+    further: ReadonlyArray<unknown>,
     occasion: Occasion,
-  ) {
-    const params = [
-      text(projectId),
-      uuid(webhookId),
-      text(notifications.channel),
-      ...occasionParams(occasion),
-    ]
-    const form = formOf(sql.remove, params, occasion.once)
-    const rows = yield* executor.execute(...form, { owner: projectId })
-    if (rows.length === 0) return yield* new WebhookNotFound({ webhookId })
-  })
+  ) => {
+    const params = [text(projectId), uuid(webhookId), ...further, ...occasionParams(occasion)]
+    const form = formOf(statement, params, occasion.once)
+    return answers.change(
+      occasion.once,
+      Effect.flatMap(executor.execute(...form, { owner: projectId }), (rows) =>
+        rows.length === 0 ? Effect.fail(new WebhookNotFound({ webhookId })) : Effect.void,
+      ),
+    )
+  }
 
   return {
     ping: executor.ping,
@@ -94,17 +95,13 @@ export const make = (
       return row === undefined ? yield* new WebhookNotFound({ webhookId }) : toFound(projectId, row)
     }),
 
-    rotateSecret: Effect.fnUntraced(function* (projectId, webhookId, rotation, occasion) {
-      const params = [
-        text(projectId),
-        uuid(webhookId),
-        text(rotation.secret),
-        instant(rotation.previousUntil),
-        ...occasionParams(occasion),
-      ]
-      const rows = yield* executor.execute(sql.rotateSecret, params, { owner: projectId })
-      if (rows.length === 0) return yield* new WebhookNotFound({ webhookId })
-    }),
+    rotateSecret: (projectId, webhookId, { previousUntil, secret }, occasion) =>
+      change(
+        sql.rotateSecret,
+        { projectId, webhookId },
+        [text(secret), instant(previousUntil)],
+        occasion,
+      ),
 
     addSigningKey: Effect.fnUntraced(function* (projectId, webhookId, key, occasion) {
       const params = [text(projectId), uuid(webhookId), text(key), ...occasionParams(occasion)]
@@ -118,13 +115,10 @@ export const make = (
         : StoredSecret(row.signing_key)
     }),
 
-    enable: Effect.fnUntraced(function* (projectId, webhookId, occasion) {
-      const params = [text(projectId), uuid(webhookId), ...occasionParams(occasion)]
-      const rows = yield* executor.execute(sql.enable, params, { owner: projectId })
-      if (rows.length === 0) return yield* new WebhookNotFound({ webhookId })
-    }),
+    enable: (projectId, webhookId, occasion) =>
+      change(sql.enable, { projectId, webhookId }, [], occasion),
 
     remove: (projectId, webhookId, occasion) =>
-      answers.change(occasion.once, remove(projectId, webhookId, occasion)),
+      change(sql.remove, { projectId, webhookId }, [text(notifications.channel)], occasion),
   }
 }

@@ -4,6 +4,7 @@ import { expect } from "@effect/vitest"
 import { type ApiKey, ApiKeyId, digest } from "@tenure/core/ApiKey"
 import { ApiKeyStore, type Within } from "@tenure/core/ApiKeyStore"
 import { MembershipStore } from "@tenure/core/MembershipStore"
+import { isReplayed } from "@tenure/core/Once"
 import { ProjectId } from "@tenure/core/Project"
 import * as Effect from "effect/Effect"
 import * as Fixture from "../support/fixtures.ts"
@@ -128,7 +129,8 @@ const addTests = ({ advance, test }: StoreTests): void => {
       )
       const stored = yield* store.find(digest("a token"))
       expect(stored?.projects).toEqual(new Set(projects))
-      expect(new Set(added.map(({ id }) => id))).toEqual(new Set([stored?.id]))
+      const ids = added.map((one) => (isReplayed(one) ? undefined : one.id))
+      expect(new Set(ids)).toEqual(new Set([stored?.id]))
     }))
 }
 
@@ -208,6 +210,44 @@ const mixed = Effect.fnUntraced(function* (store: ApiKeyStore["Service"]) {
   yield* Effect.forEach(keys, (key) => store.add(key, occasion))
   return keys
 })
+
+const onceTests = ({ test }: StoreTests): void => {
+  test("adds a key with an idempotency key once, and keeps none of one that it cannot add", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const keyed = { ...occasion, once: Fixture.once() }
+      const role = "operator"
+      yield* store.add(apiKey("a token", p1), occasion)
+      yield* Effect.flip(store.add(apiKey("new", ProjectId("nowhere")), keyed))
+      yield* Effect.flip(store.add({ ...apiKey("a token", p2), role }, keyed))
+      const keys = Array.from({ length: 4 }, (_, index) => apiKey(`token ${index}`, p1))
+      const results = yield* Effect.forEach(keys, (key) => store.add(key, keyed), {
+        concurrency: "unbounded",
+      })
+      const [, added, ...others] = yield* store.list(all)
+      expect(others).toEqual([])
+      const replays = results.filter(isReplayed)
+      expect(replays.map(({ answer }) => answer)).toEqual([added?.id, added?.id, added?.id])
+      const other = { ...occasion, once: { ...keyed.once, fingerprint: "another" } }
+      const error = yield* Effect.flip(store.add(apiKey("new", p1), other))
+      expect(error._tag).toBe("IdempotencyMismatch")
+    }))
+
+  test("revokes a key with an idempotency key once", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const key = apiKey("a token", p1)
+      const once = Fixture.once()
+      yield* Effect.flip(store.revoke({ ...revocation(key), once }))
+      yield* store.add(key, occasion)
+      const revocations = Array.from({ length: 4 }, () =>
+        store.revoke({ ...revocation(key), once }),
+      )
+      const results = yield* Effect.all(revocations, { concurrency: "unbounded" })
+      expect(results.filter(isReplayed)).toHaveLength(3)
+      expect((yield* store.find(key.digest))?.revokedAt).toBe(5)
+    }))
+}
 
 const listTests = ({ test }: StoreTests): void => {
   test("lists all keys, oldest first, and those that were revoked", () =>
@@ -300,6 +340,7 @@ export const apiKeyStoreSuite = (on: StoreTests): void => {
   on.test("responds to a ping", () => ApiKeyStore.use((store) => store.ping))
   addTests(on)
   revocationTests(on)
+  onceTests(on)
   listTests(on)
   useTests(on)
   transactionTests(on)

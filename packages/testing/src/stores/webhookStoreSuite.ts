@@ -270,6 +270,47 @@ const onceTests = ({ test }: StoreTests): void => {
       expect(error._tag).toBe("IdempotencyMismatch")
     }))
 
+  test("rotates a secret with an idempotency key once", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.webhook(p1)
+      const keyed = { ...occasion, once: Fixture.once() }
+      const previousUntil = 1_700_000_000_123
+      const rotate = (secret: string) =>
+        store.rotateSecret(p1, webhook.id, { secret: StoredSecret(secret), previousUntil }, keyed)
+      yield* Effect.flip(rotate("early"))
+      yield* store.add(webhook, 50, occasion)
+      const results = yield* Effect.forEach(["a", "b", "c", "d"], rotate, {
+        concurrency: "unbounded",
+      })
+      const replays = results.filter(isReplayed)
+      expect(replays.map(({ answer }) => answer)).toEqual(Array(3).fill(String(previousUntil)))
+      const { previous, secret } = yield* store.find(p1, webhook.id)
+      expect(previous?.secret).toBe(webhook.secret)
+      yield* rotate("late")
+      expect((yield* store.find(p1, webhook.id)).secret).toBe(secret)
+    }))
+
+  test("enables a webhook with an idempotency key once, disabled or not", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.webhook(p1)
+      const keyed = { ...occasion, once: Fixture.once() }
+      yield* Effect.flip(store.enable(p1, webhook.id, keyed))
+      yield* store.add(webhook, 50, occasion)
+      expect(isReplayed(yield* store.enable(p1, webhook.id, keyed))).toBe(false)
+      expect(isReplayed(yield* store.enable(p1, webhook.id, keyed))).toBe(true)
+      const disabled = { ...Fixture.webhook(p1), disabledAt: 5 }
+      yield* store.add(disabled, 50, occasion)
+      const error = yield* Effect.flip(
+        store.enable(p1, disabled.id, {
+          ...occasion,
+          once: { ...keyed.once, fingerprint: "another" },
+        }),
+      )
+      expect(error._tag).toBe("IdempotencyMismatch")
+    }))
+
   test("removes a webhook with an idempotency key once", () =>
     Effect.gen(function* () {
       const store = yield* prepared

@@ -2,6 +2,7 @@
 
 import type { ApiKey, ApiKeyId, TokenDigest } from "@tenure/core/ApiKey"
 import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
+import { isReplayed } from "@tenure/core/Once"
 import type { Occasion } from "@tenure/core/Origin"
 import type { ProjectId } from "@tenure/core/Project"
 import * as Clock from "effect/Clock"
@@ -26,7 +27,7 @@ const idsOf = (projects: ApiKey["projects"]): Iterable<ProjectId> =>
 
 /** Opens the projects of a key one by one. */
 const oneByOne = Effect.fnUntraced(function* (add: Store["add"], key: ApiKey, occasion: Occasion) {
-  let stored = key
+  let stored: Effect.Success<ReturnType<Store["add"]>> = key
   for (const project of idsOf(key.projects))
     stored = yield* add({ ...key, projects: new Set([project]) }, occasion)
   return stored
@@ -34,6 +35,21 @@ const oneByOne = Effect.fnUntraced(function* (add: Store["add"], key: ApiKey, oc
 
 /** Stores of API keys that are wrong. */
 export const apiKeys = mutantsOf(ApiKeyStore, {
+  "ignores the idempotency keys of new keys": ({ add }) => ({
+    add: (key, { once: _, ...occasion }) => add(key, occasion),
+  }),
+
+  "answers the id of a new key to an idempotency key that is known": ({ add }) => ({
+    add: (key, occasion) =>
+      Effect.map(add(key, occasion), (added) =>
+        isReplayed(added) ? { ...added, answer: key.id } : added,
+      ),
+  }),
+
+  "ignores the idempotency keys of revocations": ({ revoke }) => ({
+    revoke: ({ once: _, ...revocation }) => revoke(revocation),
+  }),
+
   "rounds times to seconds": reading((key) => ({
     ...key,
     createdAt: Math.floor(key.createdAt / 1000) * 1000,

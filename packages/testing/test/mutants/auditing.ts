@@ -41,7 +41,7 @@ export const auditing = [
         const stored = yield* addSigningKey(projectId, webhookId, key, occasion)
         if (known?.signingKey !== undefined) {
           const rotation = { secret: known.secret, previousUntil: 0 }
-          yield* rotateSecret(projectId, webhookId, rotation, occasion)
+          yield* Effect.orDie(rotateSecret(projectId, webhookId, rotation, occasion))
         }
         return stored
       }),

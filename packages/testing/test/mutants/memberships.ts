@@ -96,6 +96,10 @@ export const memberships = mutantsOf(MembershipStore, {
     }
   },
 
+  "ignores the idempotency keys of projects": ({ createProject }) => ({
+    createProject: (projectId, { once: _, ...occasion }) => createProject(projectId, occasion),
+  }),
+
   "ignores idempotency keys": ({ extend }) => ({
     extend: ({ once: _, ...extension }) => extend(extension),
   }),

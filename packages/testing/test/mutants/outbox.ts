@@ -1,6 +1,7 @@
 /** Outboxes that are wrong. */
 
 import { type EventId, EventNotFound } from "@tenure/core/Event"
+import { replayed } from "@tenure/core/Once"
 import {
   type Attempt,
   type Claim,
@@ -70,6 +71,41 @@ const released: Attempt = {
 
 /** Outboxes that are wrong. */
 export const outbox = mutantsOf(Outbox, {
+  "ignores the idempotency keys of events": ({ publish }) => ({
+    publish: (event) => publish(event),
+  }),
+
+  "answers the id of a new event to an idempotency key that is known": ({ publish }) => ({
+    publish: (event, once) =>
+      Effect.map(publish(event, once), (known) => known && { ...known, answer: event.id }),
+  }),
+
+  "keeps the idempotency key of an event that it cannot publish": ({ publish }) => {
+    const known = new Set<string>()
+    return {
+      publish: Effect.fnUntraced(function* (event, once) {
+        if (once !== undefined && known.has(once.key)) return replayed(event.id)
+        if (once !== undefined) known.add(once.key)
+        yield* publish(event)
+      }),
+    }
+  },
+
+  "ignores the idempotency keys of events for one webhook": ({ publishTo }) => ({
+    publishTo: (event, webhookId) => publishTo(event, webhookId),
+  }),
+
+  "ignores the idempotency keys of replays": ({ replay }) => ({
+    replay: (webhook, which) => replay(webhook, which),
+  }),
+
+  "counts anew for a replay that is repeated": ({ replay }) => ({
+    replay: (webhook, which, once) =>
+      Effect.map(replay(webhook, which, once), (count) =>
+        typeof count === "number" ? count : replayed("0"),
+      ),
+  }),
+
   "delivers every event to every webhook": ({ publish, publishTo }, context) => ({
     publish: Effect.fnUntraced(function* (event) {
       const webhooks = yield* Context.get(context, WebhookStore).list(event.projectId)

@@ -1,5 +1,6 @@
 /** Stores of webhooks that are wrong. */
 
+import { replayed } from "@tenure/core/Once"
 import type { ProjectId } from "@tenure/core/Project"
 import {
   type StoredWebhook,
@@ -41,6 +42,54 @@ const finding =
 
 /** Stores of webhooks that are wrong. */
 export const webhooks = mutantsOf(WebhookStore, {
+  "ignores the idempotency keys of new webhooks": ({ add }) => ({
+    add: (webhook, limit, { once: _, ...occasion }) => add(webhook, limit, occasion),
+  }),
+
+  "answers the id of a new webhook to an idempotency key that is known": ({ add }) => ({
+    add: (webhook, limit, occasion) =>
+      Effect.map(
+        add(webhook, limit, occasion),
+        (added) => added && { ...added, answer: webhook.id },
+      ),
+  }),
+
+  "looks for the idempotency key of a new webhook before its turn": ({ add }) => {
+    const known = new Map<string, WebhookId>()
+    return {
+      add: Effect.fnUntraced(function* (webhook, limit, { once, ...occasion }) {
+        const id = known.get(once?.key ?? "")
+        yield* Effect.yieldNow
+        if (id !== undefined) return replayed(id)
+        yield* add(webhook, limit, occasion)
+        if (once !== undefined) known.set(once.key, webhook.id)
+      }),
+    }
+  },
+
+  "ignores the idempotency keys of rotations": ({ rotateSecret }) => ({
+    rotateSecret: (projectId, webhookId, rotation, { once: _, ...occasion }) =>
+      rotateSecret(projectId, webhookId, rotation, occasion),
+  }),
+
+  "rounds the time that a rotation answers": ({ rotateSecret }) => ({
+    rotateSecret: (...rotation) =>
+      Effect.map(
+        rotateSecret(...rotation),
+        (known) => known && replayed(String(Math.floor(Number(known.answer) / 1000) * 1000)),
+      ),
+  }),
+
+  "ignores the idempotency keys of webhooks that are enabled": ({ enable }) => ({
+    enable: (projectId, webhookId, { once: _, ...occasion }) =>
+      enable(projectId, webhookId, occasion),
+  }),
+
+  "ignores the idempotency keys of removals": ({ remove }) => ({
+    remove: (projectId, webhookId, { once: _, ...occasion }) =>
+      remove(projectId, webhookId, occasion),
+  }),
+
   "lists the newest first": listing((all) => all.toReversed()),
 
   "rounds times to seconds": adding((webhook) => ({

@@ -55,9 +55,10 @@ const newKey = Schema.Struct({
 
 const issued = Schema.Struct({
   id: keyId,
-  token: Schema.String.annotate({
-    description: "The bearer token, which is shown this once.",
-    examples: ["tnr_jVQ0dYqN0zv2mXxq0T5yq3yq9mGmQXoVxKf3mS1b7aE"],
+  token: Schema.NullOr(
+    Schema.String.annotate({ examples: ["tnr_jVQ0dYqN0zv2mXxq0T5yq3yq9mGmQXoVxKf3mS1b7aE"] }),
+  ).annotateKey({
+    description: "The bearer token, which is shown this once; null in the answer to a repetition.",
   }),
 }).annotate({ identifier: "IssuedApiKey" })
 
@@ -78,7 +79,7 @@ export class ApiKeys extends HttpApiGroup.make("apiKeys")
     HttpApiEndpoint.make(issue.method)("issue", issue.pattern, {
       payload: newKey,
       success: success(issued, "The API key was issued. Its token will not be shown again."),
-      error: [...Failures.inProject, Failures.failure("InvalidInput")],
+      error: [...Failures.inProject, ...Failures.once, Failures.failure("InvalidInput")],
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Issue an API key",
@@ -88,7 +89,7 @@ export class ApiKeys extends HttpApiGroup.make("apiKeys")
     HttpApiEndpoint.make(revoke.method)("revoke", revoke.pattern, {
       params: { key_id: keyId },
       success: success(Schema.Null, "The API key was revoked."),
-      error: [...Failures.common, Failures.failure("ApiKeyNotFound")],
+      error: [...Failures.common, ...Failures.once, Failures.failure("ApiKeyNotFound")],
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Revoke an API key",

@@ -46,7 +46,7 @@ export class Projects extends HttpApiGroup.make("projects")
     HttpApiEndpoint.make(create.method)("create", create.pattern, {
       params: { project_id: Fields.projectId },
       success: success(project, "The project exists."),
-      error: Failures.inProject,
+      error: [...Failures.inProject, ...Failures.once],
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Create a project",

@@ -1548,6 +1548,17 @@ export const document: Document = {
               ]
             },
             "example": "demo"
+          },
+          {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "description": "A key of the client's own for this change. A request that repeats the key is answered as the first one was, and changes nothing.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "pattern": "^[!-~]{1,255}$"
+            },
+            "example": "invoice-2099-117"
           }
         ],
         "responses": {
@@ -1562,6 +1573,9 @@ export const document: Document = {
               },
               "X-RateLimit-Reset": {
                 "$ref": "#/components/headers/X-RateLimit-Reset"
+              },
+              "Idempotent-Replayed": {
+                "$ref": "#/components/headers/Idempotent-Replayed"
               }
             },
             "content": {
@@ -1644,6 +1658,12 @@ export const document: Document = {
           },
           "408": {
             "$ref": "#/components/responses/RequestTimeout"
+          },
+          "409": {
+            "$ref": "#/components/responses/IdempotencyInProgress"
+          },
+          "422": {
+            "$ref": "#/components/responses/IdempotencyMismatch"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -2470,7 +2490,19 @@ export const document: Document = {
             "bearer": []
           }
         ],
-        "parameters": [],
+        "parameters": [
+          {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "description": "A key of the client's own for this change. A request that repeats the key is answered as the first one was, and changes nothing.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "pattern": "^[!-~]{1,255}$"
+            },
+            "example": "invoice-2099-117"
+          }
+        ],
         "requestBody": {
           "required": true,
           "content": {
@@ -2499,6 +2531,9 @@ export const document: Document = {
               },
               "X-RateLimit-Reset": {
                 "$ref": "#/components/headers/X-RateLimit-Reset"
+              },
+              "Idempotent-Replayed": {
+                "$ref": "#/components/headers/Idempotent-Replayed"
               }
             },
             "content": {
@@ -2580,6 +2615,9 @@ export const document: Document = {
           "408": {
             "$ref": "#/components/responses/RequestTimeout"
           },
+          "409": {
+            "$ref": "#/components/responses/IdempotencyInProgress"
+          },
           "413": {
             "$ref": "#/components/responses/PayloadTooLarge"
           },
@@ -2587,7 +2625,7 @@ export const document: Document = {
             "$ref": "#/components/responses/UnsupportedMediaType"
           },
           "422": {
-            "$ref": "#/components/responses/InvalidInput"
+            "$ref": "#/components/responses/InvalidInputOrIdempotencyMismatch"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -2627,6 +2665,17 @@ export const document: Document = {
               "$ref": "#/components/schemas/Uuid"
             },
             "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          },
+          {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "description": "A key of the client's own for this change. A request that repeats the key is answered as the first one was, and changes nothing.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "pattern": "^[!-~]{1,255}$"
+            },
+            "example": "invoice-2099-117"
           }
         ],
         "responses": {
@@ -2641,6 +2690,9 @@ export const document: Document = {
               },
               "X-RateLimit-Reset": {
                 "$ref": "#/components/headers/X-RateLimit-Reset"
+              },
+              "Idempotent-Replayed": {
+                "$ref": "#/components/headers/Idempotent-Replayed"
               }
             },
             "content": {
@@ -2718,6 +2770,12 @@ export const document: Document = {
           },
           "408": {
             "$ref": "#/components/responses/RequestTimeout"
+          },
+          "409": {
+            "$ref": "#/components/responses/IdempotencyInProgress"
+          },
+          "422": {
+            "$ref": "#/components/responses/IdempotencyMismatch"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -4309,6 +4367,42 @@ export const document: Document = {
           }
         }
       },
+      "IdempotencyMismatch": {
+        "description": "The idempotency key was used for another request.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "$ref": "#/components/schemas/IdempotencyMismatch"
+            },
+            "examples": {
+              "IdempotencyMismatch": {
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "error": {
+                    "error_code": "IDEMPOTENCY_MISMATCH",
+                    "message": "The idempotency key was used for another request."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
       "ProjectNotFoundOrWebhookNotFound": {
         "description": "The key does not open the project, or there is no such project. Or: The project has no such webhook.",
         "headers": {
@@ -4430,42 +4524,6 @@ export const document: Document = {
                   "error": {
                     "error_code": "VALIDATION_ERROR",
                     "message": "A project has 50 webhooks at most."
-                  }
-                }
-              }
-            }
-          }
-        }
-      },
-      "IdempotencyMismatch": {
-        "description": "The idempotency key was used for another request.",
-        "headers": {
-          "X-RateLimit-Limit": {
-            "$ref": "#/components/headers/X-RateLimit-Limit"
-          },
-          "X-RateLimit-Remaining": {
-            "$ref": "#/components/headers/X-RateLimit-Remaining"
-          },
-          "X-RateLimit-Reset": {
-            "$ref": "#/components/headers/X-RateLimit-Reset"
-          }
-        },
-        "content": {
-          "application/json": {
-            "schema": {
-              "$ref": "#/components/schemas/IdempotencyMismatch"
-            },
-            "examples": {
-              "IdempotencyMismatch": {
-                "value": {
-                  "ok": false,
-                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
-                  "method": "PATCH",
-                  "path": "/v2/projects/demo/memberships/1001/extend",
-                  "code": 422,
-                  "error": {
-                    "error_code": "IDEMPOTENCY_MISMATCH",
-                    "message": "The idempotency key was used for another request."
                   }
                 }
               }
@@ -5414,6 +5472,110 @@ export const document: Document = {
           "error"
         ]
       },
+      "IdempotencyInProgress": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              409
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "IDEMPOTENCY_IN_PROGRESS"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "IdempotencyMismatch": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              422
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "IDEMPOTENCY_MISMATCH"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
       "UnsupportedMediaType": {
         "type": "object",
         "properties": {
@@ -5630,10 +5792,17 @@ export const document: Document = {
             "description": "The id of the key."
           },
           "token": {
-            "type": "string",
-            "description": "The bearer token, which is shown this once.",
-            "examples": [
-              "tnr_jVQ0dYqN0zv2mXxq0T5yq3yq9mGmQXoVxKf3mS1b7aE"
+            "description": "The bearer token, which is shown this once; null in the answer to a repetition.",
+            "anyOf": [
+              {
+                "type": "string",
+                "examples": [
+                  "tnr_jVQ0dYqN0zv2mXxq0T5yq3yq9mGmQXoVxKf3mS1b7aE"
+                ]
+              },
+              {
+                "type": "null"
+              }
             ]
           }
         },
@@ -5806,110 +5975,6 @@ export const document: Document = {
           "expires_at",
           "revoked_at",
           "last_used_at"
-        ]
-      },
-      "IdempotencyInProgress": {
-        "type": "object",
-        "properties": {
-          "ok": {
-            "type": "boolean",
-            "enum": [
-              false
-            ]
-          },
-          "request_id": {
-            "$ref": "#/components/schemas/Uuid"
-          },
-          "method": {
-            "type": "string"
-          },
-          "path": {
-            "type": "string"
-          },
-          "code": {
-            "type": "number",
-            "enum": [
-              409
-            ]
-          },
-          "error": {
-            "type": "object",
-            "properties": {
-              "error_code": {
-                "type": "string",
-                "enum": [
-                  "IDEMPOTENCY_IN_PROGRESS"
-                ]
-              },
-              "message": {
-                "type": "string"
-              }
-            },
-            "required": [
-              "error_code",
-              "message"
-            ]
-          }
-        },
-        "required": [
-          "ok",
-          "request_id",
-          "method",
-          "path",
-          "code",
-          "error"
-        ]
-      },
-      "IdempotencyMismatch": {
-        "type": "object",
-        "properties": {
-          "ok": {
-            "type": "boolean",
-            "enum": [
-              false
-            ]
-          },
-          "request_id": {
-            "$ref": "#/components/schemas/Uuid"
-          },
-          "method": {
-            "type": "string"
-          },
-          "path": {
-            "type": "string"
-          },
-          "code": {
-            "type": "number",
-            "enum": [
-              422
-            ]
-          },
-          "error": {
-            "type": "object",
-            "properties": {
-              "error_code": {
-                "type": "string",
-                "enum": [
-                  "IDEMPOTENCY_MISMATCH"
-                ]
-              },
-              "message": {
-                "type": "string"
-              }
-            },
-            "required": [
-              "error_code",
-              "message"
-            ]
-          }
-        },
-        "required": [
-          "ok",
-          "request_id",
-          "method",
-          "path",
-          "code",
-          "error"
         ]
       },
       "Webhook": {

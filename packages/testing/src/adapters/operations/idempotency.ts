@@ -1,8 +1,10 @@
 /** Requests with an idempotency key. */
 
+import * as Route from "@tenure/core/Route"
+import * as Struct from "effect/Struct"
 import { describe, expect, it } from "vitest"
 import { expectFailure, fieldsOf } from "../../support/envelope.ts"
-import type { Serving } from "../AdapterHarness.ts"
+import type { Fixture, Serving } from "../AdapterHarness.ts"
 import { validDate as extend } from "./endDates.ts"
 
 const one = "/v2/projects/p1/memberships/1001/extend"
@@ -14,9 +16,82 @@ const keyed = (key: string | ReadonlyArray<string>) => ({ "idempotency-key": key
 /** Returns a body without what is new in every response. */
 const lasting = (body: unknown) => ({ ...fieldsOf(body), request_id: undefined })
 
+/** The operations that change something. */
+type Changing = {
+  readonly [Of in Route.Operation]: (typeof Route.table)[Of]["method"] extends "GET" ? never : Of
+}[Route.Operation]
+
+/** What a request needs besides its key. */
+interface Prepared {
+  /** The parameters of the path, besides the project and the user. */
+  readonly params?: Partial<Route.Params>
+  readonly body?: object
+}
+
+const webhookOf = async ({ tenure }: Fixture): Promise<Prepared> => {
+  const { id } = await tenure.webhooks.create({ projectId: "p1", url: "https://example.com/" })
+  return { params: { webhook_id: id } }
+}
+
+/** The request of each operation. One that is missing does not compile. */
+const requests: { readonly [Of in Changing]: (fixture: Fixture) => Promise<Prepared> } = {
+  "memberships.extend": async () => ({ body: { extend } }),
+  "memberships.extendAll": async () => ({ body: { extend } }),
+  "memberships.grant": async () => ({ body: { end_date: extend } }),
+  "memberships.end": async () => ({}),
+  "projects.create": async () => ({}),
+  "webhooks.create": async () => ({ body: { url: "https://example.com/" } }),
+  "webhooks.delete": webhookOf,
+  "apiKeys.issue": async () => ({ body: { projects: ["p1"], role: "client" } }),
+  "apiKeys.revoke": async ({ tenure }) => {
+    const { id } = await tenure.apiKeys.issue({ projects: "all" })
+    return { params: { key_id: id } }
+  },
+}
+
+/** What a repetition is answered in place of what was answered at first. */
+const forgotten: { readonly [Of in Changing]?: object } = { "apiKeys.issue": { token: null } }
+
+const repetitionTests = (serving: Serving): void => {
+  it.each(Struct.keys(requests))(
+    "makes the change of %s once",
+    async (operation) =>
+      await serving(async (fixture) => {
+        const { call, tenure } = fixture
+        const { body, params = {} } = await requests[operation](fixture)
+        const { method, pattern } = Route.table[operation]
+        const named: Readonly<Record<string, string>> = {
+          project_id: "p1",
+          user_id: "1001",
+          ...params,
+        }
+        const path = pattern.replaceAll(/:(\w+)/g, (_, name: string) => named[name] ?? name)
+        const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
+        const options = { token, body, headers: keyed("k-1") }
+        const first = await call(method, path, options)
+        const second = await call(method, path, options)
+        expect([first.status, second.status]).toEqual([200, 200])
+        expect(first.headers["idempotent-replayed"]).toBeUndefined()
+        expect(second.headers["idempotent-replayed"]).toBe("true")
+        const data = fieldsOf(first.body)["data"]
+        const expected = {
+          ...lasting(first.body),
+          data: data && { ...data, ...forgotten[operation] },
+        }
+        expect(lasting(second.body)).toEqual(expected)
+        const other = { token, headers: keyed("k-2") }
+        await call("PUT", "/v2/projects/new", other)
+        const mismatch = await call(method, path, { ...other, body })
+        expectFailure(mismatch, method, path, 422, "IDEMPOTENCY_MISMATCH")
+      })(),
+  )
+}
+
 /** Declares the tests. */
 export const idempotencyTests = (serving: Serving): void => {
   describe("an idempotency key", () => {
+    repetitionTests(serving)
+
     it.each([
       [all, { extend }],
       [one, { extend }],

@@ -129,6 +129,20 @@ const keyTests = ({ test }: StoreTests): void => {
       expect(yield* counts).toEqual(one)
     }))
 
+  test("creates a project once, and does so with a new key for one that exists", () =>
+    Effect.gen(function* () {
+      const { store } = yield* observed
+      for (const project of [nowhere, p1]) {
+        const keyed = { ...occasion, once: once() }
+        const results = [1, 2, 3].map(() => store.createProject(project, keyed))
+        const all = yield* Effect.all(results, { concurrency: "unbounded" })
+        expect(all.filter(isReplayed)).toHaveLength(2)
+        const other = { ...keyed, once: { ...keyed.once, fingerprint: "another" } }
+        const error = yield* Effect.flip(store.createProject(p1, other))
+        expect(error).toMatchObject({ _tag: "IdempotencyMismatch" })
+      }
+    }))
+
   test("makes one of two changes that have the same key at the same time", () =>
     Effect.gen(function* () {
       const { counts, store } = yield* observed

@@ -3,9 +3,10 @@
 import { expect } from "@effect/vitest"
 import { EventId } from "@tenure/core/Event"
 import type { DeliveryState } from "@tenure/core/Outbox"
+import { WebhookId } from "@tenure/core/Webhook"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
-import { event, p1, p2, occasion } from "../../support/fixtures.ts"
+import { event, once, p1, p2, occasion } from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
 import {
   answered,
@@ -136,6 +137,25 @@ const replayTests = (on: StoreTests): void => {
       expect((yield* theClaim).event.id).toBe(ids[4])
       expect(yield* outbox.replay(webhook, { _tag: "FailedSince", at: 0 })).toBe(1)
       expect((yield* theClaim).event.id).toBe(ids[1])
+    }))
+
+  test("are replayed once with an idempotency key", () =>
+    Effect.gen(function* () {
+      const { outbox, webhook } = yield* fiveOn(on)
+      const key = once()
+      const all = { _tag: "FailedSince", at: 0 } as const
+      const unknown = { ...webhook, webhookId: WebhookId(crypto.randomUUID()) }
+      yield* Effect.flip(outbox.replay(unknown, all, key))
+      expect(yield* outbox.replay(webhook, all, key)).toBe(2)
+      const again = { ...event(p1), at: 9 }
+      yield* outbox.publish(again)
+      for (const claim of yield* claims()) yield* settle(claim, failed)
+      for (const _ of ["second", "third"]) {
+        expect(yield* outbox.replay(webhook, all, key)).toEqual({ _tag: "Replayed", answer: "2" })
+      }
+      expect(yield* deliveriesOf({ id: webhook.webhookId })).not.toContainEqual(
+        expect.objectContaining({ eventId: again.id, state: "waiting" }),
+      )
     }))
 
   test("wake dispatchers when they are replayed", () =>

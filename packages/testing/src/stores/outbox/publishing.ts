@@ -1,7 +1,7 @@
 /** Events become deliveries. */
 
 import { expect } from "@effect/vitest"
-import { EventType } from "@tenure/core/Event"
+import { type Event, EventType } from "@tenure/core/Event"
 import { isReplayed } from "@tenure/core/Once"
 import type { Claim } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
@@ -94,6 +94,21 @@ export const publishingTests = ({ describe, test }: StoreTests): void => {
         const failed = Fixture.once()
         yield* Effect.flip(outbox.publish(nowhere, failed))
         expect(yield* outbox.publish(event(p1), failed)).toBeUndefined()
+      }))
+
+    test("publishes to one webhook with an idempotency key once", () =>
+      Effect.gen(function* () {
+        const { outbox, webhook } = yield* preparedWebhook
+        const key = Fixture.once()
+        yield* Effect.flip(outbox.publishTo(event(p1), WebhookId(crypto.randomUUID()), key))
+        const events = Array.from({ length: 4 }, () => event(p1))
+        const publish = (one: Event) => outbox.publishTo(one, webhook.id, key)
+        const results = yield* Effect.forEach(events, publish, { concurrency: "unbounded" })
+        const delivered = (yield* claims()).map((one) => one.event.id)
+        expect(delivered).toHaveLength(1)
+        const [id] = delivered
+        const replays = results.filter(isReplayed)
+        expect(replays.map(({ answer }) => answer)).toEqual([id, id, id])
       }))
 
     test("creates no delivery for webhooks that are added later", () =>
