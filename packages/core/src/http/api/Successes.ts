@@ -20,15 +20,15 @@ const fields = (message: string) => ({
 const total = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ examples: [1] })
 
 /** The response of an operation that counts nothing, with the message that it has. */
-export const success = <Data extends Schema.Top>(data: Data, message = "Done.") =>
+export const success = <Data extends Schema.Top>(data: Data, message: string) =>
   Schema.Struct({ ...fields(message), data })
 
 /** The response of an operation that counts items, with the message that it has. */
-export const counted = <Data extends Schema.Top>(data: Data, message = "Done.") =>
+export const counted = <Data extends Schema.Top>(data: Data, message: string) =>
   Schema.Struct({ ...fields(message), total, data })
 
 /** The response of an operation that lists a page, with the message that it has. */
-export const paged = <Data extends Schema.Top>(data: Data, message = "Done.") =>
+export const paged = <Data extends Schema.Top>(data: Data, message: string) =>
   Schema.Struct({
     ...counted(data, message).fields,
     next: Schema.NullOr(Schema.String).annotate({
