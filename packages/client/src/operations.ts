@@ -1,6 +1,6 @@
 /**
  * The operations of the API. Generated from its OpenAPI document:
- * `npx vitest run --config vitest.workspace.ts --project client operations --update`.
+ * `npm run generate`.
  */
 
 import type { CallOptions, Calls } from "./calls.ts"
@@ -43,7 +43,7 @@ export interface IssuedApiKey {
 }
 
 export interface ListedProject {
-  /** The id of the project: 1 to 255 characters, none of them a control character. */
+  /** The id of the project. */
   readonly id: string
   /** The number of memberships, with those that have expired. */
   readonly memberships: number
@@ -83,7 +83,7 @@ export interface MembershipEndedEvent {
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
   readonly data: {
-    /** The id of the project: 1 to 255 characters, none of them a control character. */
+    /** The id of the project. */
     readonly project_id: string
     /** The id of the user. */
     readonly user_id: string
@@ -99,7 +99,7 @@ export interface MembershipExtendedEvent {
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
   readonly data: {
-    /** The id of the project: 1 to 255 characters, none of them a control character. */
+    /** The id of the project. */
     readonly project_id: string
     /** The id of the user. */
     readonly user_id: string
@@ -117,7 +117,7 @@ export interface MembershipGrantedEvent {
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
   readonly data: {
-    /** The id of the project: 1 to 255 characters, none of them a control character. */
+    /** The id of the project. */
     readonly project_id: string
     /** The id of the user. */
     readonly user_id: string
@@ -135,7 +135,7 @@ export interface MembershipsExtendedEvent {
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
   readonly data: {
-    /** The id of the project: 1 to 255 characters, none of them a control character. */
+    /** The id of the project. */
     readonly project_id: string
     /** A time in UTC, with milliseconds. */
     readonly new_end_date: string
@@ -151,7 +151,7 @@ export interface MembershipsImportedEvent {
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
   readonly data: {
-    /** The id of the project: 1 to 255 characters, none of them a control character. */
+    /** The id of the project. */
     readonly project_id: string
     /** The number of memberships. */
     readonly total: number
@@ -163,7 +163,7 @@ export interface MembershipsImportedEvent {
 }
 
 export interface Project {
-  /** The id of the project: 1 to 255 characters, none of them a control character. */
+  /** The id of the project. */
   readonly id: string
   /** The number of memberships, with those that have expired. */
   readonly memberships: number
@@ -187,7 +187,7 @@ export interface WebhookDisabledEvent {
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
   readonly data: {
-    /** The id of the project: 1 to 255 characters, none of them a control character. */
+    /** The id of the project. */
     readonly project_id: string
     /** A UUID. */
     readonly webhook_id: string
@@ -201,7 +201,7 @@ export interface WebhookPingEvent {
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
   readonly data: {
-    /** The id of the project: 1 to 255 characters, none of them a control character. */
+    /** The id of the project. */
     readonly project_id: string
     /** A UUID. */
     readonly webhook_id: string
@@ -315,7 +315,7 @@ export interface Client {
     /** Sets the end date of a membership, which may have expired. `PATCH /v2/projects/{project_id}/memberships/{user_id}/extend` */
     readonly extend: (
       input: {
-        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        /** The id of the project. */
         readonly project_id: string
         /** The id of the user. */
         readonly user_id: string
@@ -334,7 +334,7 @@ export interface Client {
     /** Sets the end date of all memberships of a project. `total` is the number of memberships whose end date was set. `PATCH /v2/projects/{project_id}/memberships/extend` */
     readonly extendAll: (
       input: {
-        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        /** The id of the project. */
         readonly project_id: string
         /** A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. */
         readonly extend: number | string
@@ -349,7 +349,7 @@ export interface Client {
     /** Returns the memberships of a project in the order of their user ids, compared as text; with `state`, only those that are active, or only those that have expired. `GET /v2/projects/{project_id}/memberships` */
     readonly list: (
       input: {
-        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        /** The id of the project. */
         readonly project_id: string
         /** The most items to return. */
         readonly limit?: number | undefined
@@ -364,7 +364,7 @@ export interface Client {
     /** Returns a membership. `GET /v2/projects/{project_id}/memberships/{user_id}` */
     readonly get: (
       input: {
-        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        /** The id of the project. */
         readonly project_id: string
         /** The id of the user. */
         readonly user_id: string
@@ -375,7 +375,7 @@ export interface Client {
     /** Creates a membership, or sets the end date of an existing one. Needs the role `operator`. `PUT /v2/projects/{project_id}/memberships/{user_id}` */
     readonly grant: (
       input: {
-        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        /** The id of the project. */
         readonly project_id: string
         /** The id of the user. */
         readonly user_id: string
@@ -390,7 +390,7 @@ export interface Client {
     /** Removes a membership. The user can be granted another one. Needs the role `operator`. `DELETE /v2/projects/{project_id}/memberships/{user_id}` */
     readonly end: (
       input: {
-        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        /** The id of the project. */
         readonly project_id: string
         /** The id of the user. */
         readonly user_id: string
@@ -401,7 +401,7 @@ export interface Client {
     /** Returns the changes of a membership, newest first, also of one that has ended; among them the bulk extensions that applied to it. Needs the role `operator`. `GET /v2/projects/{project_id}/memberships/{user_id}/history` */
     readonly history: (
       input: {
-        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        /** The id of the project. */
         readonly project_id: string
         /** The id of the user. */
         readonly user_id: string
@@ -429,7 +429,7 @@ export interface Client {
     /** Creates a project. Does nothing if it exists. Needs the role `admin`. `PUT /v2/projects/{project_id}` */
     readonly create: (
       input: {
-        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        /** An id of your own: 1 to 255 characters, none of them a control character. */
         readonly project_id: string
       },
       options?: CallOptions,
@@ -438,7 +438,7 @@ export interface Client {
     /** Returns a project. `GET /v2/projects/{project_id}` */
     readonly get: (
       input: {
-        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        /** The id of the project. */
         readonly project_id: string
       },
       options?: CallOptions,
@@ -449,7 +449,7 @@ export interface Client {
     /** Registers a URL, which is notified of the events of the project from now on. `POST /v2/projects/{project_id}/integrations/webhooks` */
     readonly create: (
       input: {
-        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        /** The id of the project. */
         readonly project_id: string
         /** Where events are sent: a public http or https URL without credentials. */
         readonly url: string
@@ -460,7 +460,7 @@ export interface Client {
     /** Returns the webhooks of a project, oldest first. `GET /v2/projects/{project_id}/integrations/webhooks` */
     readonly list: (
       input: {
-        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        /** The id of the project. */
         readonly project_id: string
       },
       options?: CallOptions,
@@ -469,7 +469,7 @@ export interface Client {
     /** Deletes a webhook. No further attempt to notify it starts. `DELETE /v2/projects/{project_id}/integrations/webhooks/{webhook_id}` */
     readonly delete: (
       input: {
-        /** The id of the project: 1 to 255 characters, none of them a control character. */
+        /** The id of the project. */
         readonly project_id: string
         /** The id of the webhook. */
         readonly webhook_id: string

@@ -304,7 +304,7 @@ export const printOperations = async (original: Document): Promise<string> => {
     "operations.ts",
     `/**
  * The operations of the API. Generated from its OpenAPI document:
- * \`npx vitest run --config vitest.workspace.ts --project client operations --update\`.
+ * \`npm run generate\`.
  */
 
 import type { CallOptions, Calls } from "./calls.ts"${calls.includes("list") ? '\nimport type { List } from "./pages.ts"' : ""}

@@ -98,4 +98,5 @@ export class ApiKeys extends HttpApiGroup.make("apiKeys")
     ),
   )
   .middleware(Authorization)
+  .annotate(OpenApi.Title, "API keys")
   .annotate(OpenApi.Description, "Who may call the API, and what they may do.") {}

@@ -34,4 +34,5 @@ export class Docs extends HttpApiGroup.make("docs")
       }),
     ),
   )
+  .annotate(OpenApi.Title, "Documentation")
   .annotate(OpenApi.Description, "How the API is called.") {}

@@ -62,6 +62,20 @@ const schemaOf = (value: unknown): Schema => {
   return isRecord(schema) ? schema : {}
 }
 
+/** Simplifies schemas, and leaves out copies, which must be equal to what they are copies of. */
+const withoutCopies = (given: OpenApi.OpenAPIComponents["schemas"]): Schemas => {
+  const all = Object.entries(given).map(
+    ([name, schema]) => [nameOfCopy(name), schemaOf(schema)] as const,
+  )
+  const schemas = Object.fromEntries(all)
+  for (const [name, schema] of all) {
+    if (JSON.stringify(schema) !== JSON.stringify(schemas[name])) {
+      throw new Error(`Schemas of the name ${name} differ.`)
+    }
+  }
+  return schemas
+}
+
 const integer: Schema = { type: "integer", minimum: 0 }
 
 /** The header fields of responses. */
@@ -129,7 +143,9 @@ const failureOf = (tags: ReadonlyArray<ApiError.Tag>, schema: Schema): Response 
     content: {
       [json]: {
         schema,
-        examples: Object.fromEntries(tags.map((tag) => [tag, { value: answerTo(tag) }])),
+        examples: Object.fromEntries(
+          tags.map((tag) => [tag, { summary: samples[tag].when, value: answerTo(tag) }]),
+        ),
       },
     },
   }
@@ -262,7 +278,7 @@ const idempotencyKey: Parameter = {
   name: "Idempotency-Key",
   in: "header",
   description:
-    "A key of the client's own for this change. A request that repeats the key is answered as the first one was, and changes nothing.",
+    "A key of your own. A request that repeats it is answered as the first one, and changes nothing.",
   required: false,
   schema: { type: "string", pattern: "^[!-~]{1,255}$" },
   example: "invoice-2099-117",
@@ -334,7 +350,7 @@ const signatureHeaders: ReadonlyArray<Parameter> = [
   },
 ]
 
-const tagOfEvents = "events"
+const tagOfNotifications = "Notifications"
 
 /** The request that tells a webhook of an event. */
 const webhookOf = (
@@ -345,8 +361,8 @@ const webhookOf = (
   const post: Operation = {
     operationId: `on.${type}`,
     summary: when,
-    description: `${when} The request is repeated until it is answered with a 2xx status within 15 seconds.`,
-    tags: [tagOfEvents],
+    description: when,
+    tags: [tagOfNotifications],
     security: [],
     parameters: signatureHeaders,
     requestBody: {
@@ -364,11 +380,7 @@ const webhookOf = (
 
 /** Completes the document. */
 export const complete = (spec: OpenApi.OpenAPISpec): Document => {
-  const schemas = Object.fromEntries(
-    Object.entries(spec.components.schemas)
-      .filter(([name]) => nameOfCopy(name) === name)
-      .map(([name, schema]) => [name, schemaOf(schema)]),
-  )
+  const schemas = withoutCopies(spec.components.schemas)
   const responses: Record<string, Response> = {}
   const share = (name: string, response: Response): Reference => {
     responses[name] = response
@@ -407,7 +419,11 @@ export const complete = (spec: OpenApi.OpenAPISpec): Document => {
     servers: [{ url: "/", description: "This server." }],
     tags: [
       ...spec.tags.map(({ description = "", name }) => ({ name, description })),
-      { name: tagOfEvents, description: "What webhooks are notified of." },
+      {
+        name: tagOfNotifications,
+        description:
+          "Requests to webhooks, each repeated until it is answered with a 2xx status within 15 seconds.",
+      },
     ],
     paths: Object.fromEntries(paths),
     webhooks: Object.fromEntries(Events.notifications.map((one) => webhookOf(one, schemas))),

@@ -13,7 +13,7 @@ export const exampleId = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
 const exampleInstant = "2099-01-01T00:00:00.000Z"
 
 export const projectId = Schema.String.annotate({
-  description: "The id of the project: 1 to 255 characters, none of them a control character.",
+  description: "The id of the project.",
   examples: ["demo"],
 })
 

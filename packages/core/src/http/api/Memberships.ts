@@ -189,4 +189,5 @@ export class Memberships extends HttpApiGroup.make("memberships")
     ),
   )
   .middleware(Authorization)
+  .annotate(OpenApi.Title, "Memberships")
   .annotate(OpenApi.Description, "Who is a member of a project, and until when.") {}

@@ -44,7 +44,11 @@ export class Projects extends HttpApiGroup.make("projects")
       }),
     ),
     HttpApiEndpoint.make(create.method)("create", create.pattern, {
-      params: { project_id: Fields.projectId },
+      params: {
+        project_id: Fields.projectId.annotate({
+          description: "An id of your own: 1 to 255 characters, none of them a control character.",
+        }),
+      },
       success: success(project, "The project exists."),
       error: [...Failures.inProject, ...Failures.once],
     }).annotateMerge(
@@ -62,4 +66,5 @@ export class Projects extends HttpApiGroup.make("projects")
     ),
   )
   .middleware(Authorization)
+  .annotate(OpenApi.Title, "Projects")
   .annotate(OpenApi.Description, "What memberships, webhooks and keys belong to.") {}

@@ -69,4 +69,5 @@ export class Webhooks extends HttpApiGroup.make("webhooks")
     ),
   )
   .middleware(Authorization)
+  .annotate(OpenApi.Title, "Webhooks")
   .annotate(OpenApi.Description, "Who is notified of the events of a project.") {}

@@ -11,7 +11,9 @@ export interface Reference {
 export interface MediaType {
   readonly schema: Schema
   readonly example?: unknown
-  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>
+  readonly examples?: Readonly<
+    Record<string, { readonly summary: string; readonly value: unknown }>
+  >
 }
 
 export type Content = Readonly<Record<string, MediaType>>

@@ -1,6 +1,6 @@
 /**
- * The OpenAPI document, printed so that servers need not load schemas to show it. This module is
- * generated: `npx vitest run --config vitest.workspace.ts --project core docs/document --update`.
+ * The OpenAPI document, printed so that servers need not load schemas to show it. `npm run generate`
+ * writes this module.
  */
 
 import type { Document } from "./OpenApi.ts"
@@ -29,28 +29,28 @@ export const document: Document = {
   ],
   "tags": [
     {
-      "name": "memberships",
+      "name": "Memberships",
       "description": "Who is a member of a project, and until when."
     },
     {
-      "name": "projects",
+      "name": "Projects",
       "description": "What memberships, webhooks and keys belong to."
     },
     {
-      "name": "webhooks",
+      "name": "Webhooks",
       "description": "Who is notified of the events of a project."
     },
     {
-      "name": "apiKeys",
+      "name": "API keys",
       "description": "Who may call the API, and what they may do."
     },
     {
-      "name": "docs",
+      "name": "Documentation",
       "description": "How the API is called."
     },
     {
-      "name": "events",
-      "description": "What webhooks are notified of."
+      "name": "Notifications",
+      "description": "Requests to webhooks, each repeated until it is answered with a 2xx status within 15 seconds."
     }
   ],
   "paths": {
@@ -60,7 +60,7 @@ export const document: Document = {
         "summary": "Extend a membership",
         "description": "Sets the end date of a membership, which may have expired.",
         "tags": [
-          "memberships"
+          "Memberships"
         ],
         "security": [
           {
@@ -71,7 +71,7 @@ export const document: Document = {
           {
             "name": "project_id",
             "in": "path",
-            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "description": "The id of the project.",
             "required": true,
             "schema": {
               "type": "string",
@@ -98,7 +98,7 @@ export const document: Document = {
           {
             "name": "Idempotency-Key",
             "in": "header",
-            "description": "A key of the client's own for this change. A request that repeats the key is answered as the first one was, and changes nothing.",
+            "description": "A key of your own. A request that repeats it is answered as the first one, and changes nothing.",
             "required": false,
             "schema": {
               "type": "string",
@@ -255,7 +255,7 @@ export const document: Document = {
         "summary": "Extend all memberships",
         "description": "Sets the end date of all memberships of a project. `total` is the number of memberships whose end date was set.",
         "tags": [
-          "memberships"
+          "Memberships"
         ],
         "security": [
           {
@@ -266,7 +266,7 @@ export const document: Document = {
           {
             "name": "project_id",
             "in": "path",
-            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "description": "The id of the project.",
             "required": true,
             "schema": {
               "type": "string",
@@ -279,7 +279,7 @@ export const document: Document = {
           {
             "name": "Idempotency-Key",
             "in": "header",
-            "description": "A key of the client's own for this change. A request that repeats the key is answered as the first one was, and changes nothing.",
+            "description": "A key of your own. A request that repeats it is answered as the first one, and changes nothing.",
             "required": false,
             "schema": {
               "type": "string",
@@ -437,7 +437,7 @@ export const document: Document = {
         "summary": "List memberships",
         "description": "Returns the memberships of a project in the order of their user ids, compared as text; with `state`, only those that are active, or only those that have expired.",
         "tags": [
-          "memberships"
+          "Memberships"
         ],
         "security": [
           {
@@ -448,7 +448,7 @@ export const document: Document = {
           {
             "name": "project_id",
             "in": "path",
-            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "description": "The id of the project.",
             "required": true,
             "schema": {
               "type": "string",
@@ -638,7 +638,7 @@ export const document: Document = {
         "summary": "Get a membership",
         "description": "Returns a membership.",
         "tags": [
-          "memberships"
+          "Memberships"
         ],
         "security": [
           {
@@ -649,7 +649,7 @@ export const document: Document = {
           {
             "name": "project_id",
             "in": "path",
-            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "description": "The id of the project.",
             "required": true,
             "schema": {
               "type": "string",
@@ -784,7 +784,7 @@ export const document: Document = {
         "summary": "Grant a membership",
         "description": "Creates a membership, or sets the end date of an existing one. Needs the role `operator`.",
         "tags": [
-          "memberships"
+          "Memberships"
         ],
         "security": [
           {
@@ -795,7 +795,7 @@ export const document: Document = {
           {
             "name": "project_id",
             "in": "path",
-            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "description": "The id of the project.",
             "required": true,
             "schema": {
               "type": "string",
@@ -822,7 +822,7 @@ export const document: Document = {
           {
             "name": "Idempotency-Key",
             "in": "header",
-            "description": "A key of the client's own for this change. A request that repeats the key is answered as the first one was, and changes nothing.",
+            "description": "A key of your own. A request that repeats it is answered as the first one, and changes nothing.",
             "required": false,
             "schema": {
               "type": "string",
@@ -972,7 +972,7 @@ export const document: Document = {
         "summary": "End a membership",
         "description": "Removes a membership. The user can be granted another one. Needs the role `operator`.",
         "tags": [
-          "memberships"
+          "Memberships"
         ],
         "security": [
           {
@@ -983,7 +983,7 @@ export const document: Document = {
           {
             "name": "project_id",
             "in": "path",
-            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "description": "The id of the project.",
             "required": true,
             "schema": {
               "type": "string",
@@ -1010,7 +1010,7 @@ export const document: Document = {
           {
             "name": "Idempotency-Key",
             "in": "header",
-            "description": "A key of the client's own for this change. A request that repeats the key is answered as the first one was, and changes nothing.",
+            "description": "A key of your own. A request that repeats it is answered as the first one, and changes nothing.",
             "required": false,
             "schema": {
               "type": "string",
@@ -1139,7 +1139,7 @@ export const document: Document = {
         "summary": "List the changes of a membership",
         "description": "Returns the changes of a membership, newest first, also of one that has ended; among them the bulk extensions that applied to it. Needs the role `operator`.",
         "tags": [
-          "memberships"
+          "Memberships"
         ],
         "security": [
           {
@@ -1150,7 +1150,7 @@ export const document: Document = {
           {
             "name": "project_id",
             "in": "path",
-            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "description": "The id of the project.",
             "required": true,
             "schema": {
               "type": "string",
@@ -1352,7 +1352,7 @@ export const document: Document = {
         "summary": "List projects",
         "description": "Returns the projects that the key opens, in the order of their ids, compared as text.",
         "tags": [
-          "projects"
+          "Projects"
         ],
         "security": [
           {
@@ -1528,7 +1528,7 @@ export const document: Document = {
         "summary": "Create a project",
         "description": "Creates a project. Does nothing if it exists. Needs the role `admin`.",
         "tags": [
-          "projects"
+          "Projects"
         ],
         "security": [
           {
@@ -1539,7 +1539,7 @@ export const document: Document = {
           {
             "name": "project_id",
             "in": "path",
-            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "description": "An id of your own: 1 to 255 characters, none of them a control character.",
             "required": true,
             "schema": {
               "type": "string",
@@ -1552,7 +1552,7 @@ export const document: Document = {
           {
             "name": "Idempotency-Key",
             "in": "header",
-            "description": "A key of the client's own for this change. A request that repeats the key is answered as the first one was, and changes nothing.",
+            "description": "A key of your own. A request that repeats it is answered as the first one, and changes nothing.",
             "required": false,
             "schema": {
               "type": "string",
@@ -1684,7 +1684,7 @@ export const document: Document = {
         "summary": "Get a project",
         "description": "Returns a project.",
         "tags": [
-          "projects"
+          "Projects"
         ],
         "security": [
           {
@@ -1695,7 +1695,7 @@ export const document: Document = {
           {
             "name": "project_id",
             "in": "path",
-            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "description": "The id of the project.",
             "required": true,
             "schema": {
               "type": "string",
@@ -1819,7 +1819,7 @@ export const document: Document = {
         "summary": "Register a webhook",
         "description": "Registers a URL, which is notified of the events of the project from now on.",
         "tags": [
-          "webhooks"
+          "Webhooks"
         ],
         "security": [
           {
@@ -1830,7 +1830,7 @@ export const document: Document = {
           {
             "name": "project_id",
             "in": "path",
-            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "description": "The id of the project.",
             "required": true,
             "schema": {
               "type": "string",
@@ -1843,7 +1843,7 @@ export const document: Document = {
           {
             "name": "Idempotency-Key",
             "in": "header",
-            "description": "A key of the client's own for this change. A request that repeats the key is answered as the first one was, and changes nothing.",
+            "description": "A key of your own. A request that repeats it is answered as the first one, and changes nothing.",
             "required": false,
             "schema": {
               "type": "string",
@@ -1990,7 +1990,7 @@ export const document: Document = {
         "summary": "List webhooks",
         "description": "Returns the webhooks of a project, oldest first.",
         "tags": [
-          "webhooks"
+          "Webhooks"
         ],
         "security": [
           {
@@ -2001,7 +2001,7 @@ export const document: Document = {
           {
             "name": "project_id",
             "in": "path",
-            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "description": "The id of the project.",
             "required": true,
             "schema": {
               "type": "string",
@@ -2139,7 +2139,7 @@ export const document: Document = {
         "summary": "Delete a webhook",
         "description": "Deletes a webhook. No further attempt to notify it starts.",
         "tags": [
-          "webhooks"
+          "Webhooks"
         ],
         "security": [
           {
@@ -2150,7 +2150,7 @@ export const document: Document = {
           {
             "name": "project_id",
             "in": "path",
-            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "description": "The id of the project.",
             "required": true,
             "schema": {
               "type": "string",
@@ -2173,7 +2173,7 @@ export const document: Document = {
           {
             "name": "Idempotency-Key",
             "in": "header",
-            "description": "A key of the client's own for this change. A request that repeats the key is answered as the first one was, and changes nothing.",
+            "description": "A key of your own. A request that repeats it is answered as the first one, and changes nothing.",
             "required": false,
             "schema": {
               "type": "string",
@@ -2299,7 +2299,7 @@ export const document: Document = {
         "summary": "List API keys",
         "description": "Returns API keys, also revoked and expired ones, oldest first: those that open no project that the own key does not open. Needs the role `admin`.",
         "tags": [
-          "apiKeys"
+          "API keys"
         ],
         "security": [
           {
@@ -2483,7 +2483,7 @@ export const document: Document = {
         "summary": "Issue an API key",
         "description": "Issues a key, which may open no project that the own key does not open. Needs the role `admin`.",
         "tags": [
-          "apiKeys"
+          "API keys"
         ],
         "security": [
           {
@@ -2494,7 +2494,7 @@ export const document: Document = {
           {
             "name": "Idempotency-Key",
             "in": "header",
-            "description": "A key of the client's own for this change. A request that repeats the key is answered as the first one was, and changes nothing.",
+            "description": "A key of your own. A request that repeats it is answered as the first one, and changes nothing.",
             "required": false,
             "schema": {
               "type": "string",
@@ -2648,7 +2648,7 @@ export const document: Document = {
         "summary": "Revoke an API key",
         "description": "Revokes a key for good. Revoking it again changes nothing. Needs the role `admin`.",
         "tags": [
-          "apiKeys"
+          "API keys"
         ],
         "security": [
           {
@@ -2669,7 +2669,7 @@ export const document: Document = {
           {
             "name": "Idempotency-Key",
             "in": "header",
-            "description": "A key of the client's own for this change. A request that repeats the key is answered as the first one was, and changes nothing.",
+            "description": "A key of your own. A request that repeats it is answered as the first one, and changes nothing.",
             "required": false,
             "schema": {
               "type": "string",
@@ -2798,7 +2798,7 @@ export const document: Document = {
         "summary": "Get the OpenAPI document",
         "description": "Returns this document, without an envelope. Needs no key.",
         "tags": [
-          "docs"
+          "Documentation"
         ],
         "security": [],
         "parameters": [],
@@ -2855,7 +2855,7 @@ export const document: Document = {
         "summary": "Read the documentation",
         "description": "Returns this document as a page to read. Needs no key.",
         "tags": [
-          "docs"
+          "Documentation"
         ],
         "security": [],
         "parameters": [],
@@ -2911,9 +2911,9 @@ export const document: Document = {
       "post": {
         "operationId": "on.membership.granted",
         "summary": "A membership was created, or its end date set to any date.",
-        "description": "A membership was created, or its end date set to any date. The request is repeated until it is answered with a 2xx status within 15 seconds.",
+        "description": "A membership was created, or its end date set to any date.",
         "tags": [
-          "events"
+          "Notifications"
         ],
         "security": [],
         "parameters": [
@@ -2988,9 +2988,9 @@ export const document: Document = {
       "post": {
         "operationId": "on.memberships.imported",
         "summary": "Memberships were created or set by an import.",
-        "description": "Memberships were created or set by an import. The request is repeated until it is answered with a 2xx status within 15 seconds.",
+        "description": "Memberships were created or set by an import.",
         "tags": [
-          "events"
+          "Notifications"
         ],
         "security": [],
         "parameters": [
@@ -3064,9 +3064,9 @@ export const document: Document = {
       "post": {
         "operationId": "on.membership.extended",
         "summary": "A membership was extended.",
-        "description": "A membership was extended. The request is repeated until it is answered with a 2xx status within 15 seconds.",
+        "description": "A membership was extended.",
         "tags": [
-          "events"
+          "Notifications"
         ],
         "security": [],
         "parameters": [
@@ -3141,9 +3141,9 @@ export const document: Document = {
       "post": {
         "operationId": "on.memberships.extended",
         "summary": "All memberships of the project were extended.",
-        "description": "All memberships of the project were extended. The request is repeated until it is answered with a 2xx status within 15 seconds.",
+        "description": "All memberships of the project were extended.",
         "tags": [
-          "events"
+          "Notifications"
         ],
         "security": [],
         "parameters": [
@@ -3217,9 +3217,9 @@ export const document: Document = {
       "post": {
         "operationId": "on.membership.ended",
         "summary": "A membership was removed.",
-        "description": "A membership was removed. The request is repeated until it is answered with a 2xx status within 15 seconds.",
+        "description": "A membership was removed.",
         "tags": [
-          "events"
+          "Notifications"
         ],
         "security": [],
         "parameters": [
@@ -3293,9 +3293,9 @@ export const document: Document = {
       "post": {
         "operationId": "on.webhook.ping",
         "summary": "The webhook is tried out.",
-        "description": "The webhook is tried out. The request is repeated until it is answered with a 2xx status within 15 seconds.",
+        "description": "The webhook is tried out.",
         "tags": [
-          "events"
+          "Notifications"
         ],
         "security": [],
         "parameters": [
@@ -3367,9 +3367,9 @@ export const document: Document = {
       "post": {
         "operationId": "on.webhook.disabled",
         "summary": "Another webhook of the project was disabled.",
-        "description": "Another webhook of the project was disabled. The request is repeated until it is answered with a 2xx status within 15 seconds.",
+        "description": "Another webhook of the project was disabled.",
         "tags": [
-          "events"
+          "Notifications"
         ],
         "security": [],
         "parameters": [
@@ -3442,9 +3442,9 @@ export const document: Document = {
       "post": {
         "operationId": "on.custom",
         "summary": "The host published an event of its own.",
-        "description": "The host published an event of its own. The request is repeated until it is answered with a 2xx status within 15 seconds.",
+        "description": "The host published an event of its own.",
         "tags": [
-          "events"
+          "Notifications"
         ],
         "security": [],
         "parameters": [
@@ -3608,6 +3608,7 @@ export const document: Document = {
             },
             "examples": {
               "MalformedRequest": {
+                "summary": "The request is not valid HTTP, or its body is not a JSON object in UTF-8.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -3647,6 +3648,7 @@ export const document: Document = {
             },
             "examples": {
               "Unauthorized": {
+                "summary": "The bearer token is missing or invalid.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -3690,6 +3692,7 @@ export const document: Document = {
             },
             "examples": {
               "ProjectNotFound": {
+                "summary": "The key does not open the project, or there is no such project.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -3703,6 +3706,7 @@ export const document: Document = {
                 }
               },
               "MembershipNotFound": {
+                "summary": "The user has no membership in the project.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -3742,6 +3746,7 @@ export const document: Document = {
             },
             "examples": {
               "MethodNotAllowed": {
+                "summary": "The path does not allow the method.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -3778,6 +3783,7 @@ export const document: Document = {
             },
             "examples": {
               "RequestTimeout": {
+                "summary": "The request did not arrive in time.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -3821,6 +3827,7 @@ export const document: Document = {
             },
             "examples": {
               "EndDateConflict": {
+                "summary": "The membership has another end date than `expected_end_date`.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -3835,6 +3842,7 @@ export const document: Document = {
                 }
               },
               "IdempotencyInProgress": {
+                "summary": "The first request with the idempotency key has not ended yet.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -3871,6 +3879,7 @@ export const document: Document = {
             },
             "examples": {
               "PayloadTooLarge": {
+                "summary": "The body is too long.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -3907,6 +3916,7 @@ export const document: Document = {
             },
             "examples": {
               "UnsupportedMediaType": {
+                "summary": "The body has another content type, or a content encoding.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -3956,6 +3966,7 @@ export const document: Document = {
             },
             "examples": {
               "InvalidEndDate": {
+                "summary": "The date is in neither of the two formats.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -3975,6 +3986,7 @@ export const document: Document = {
                 }
               },
               "EndDateNotInFuture": {
+                "summary": "The date is over.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -3988,6 +4000,7 @@ export const document: Document = {
                 }
               },
               "InvalidInput": {
+                "summary": "A parameter or a field of the body is invalid.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -4001,6 +4014,7 @@ export const document: Document = {
                 }
               },
               "IdempotencyMismatch": {
+                "summary": "The idempotency key was used for another request.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -4040,6 +4054,7 @@ export const document: Document = {
             },
             "examples": {
               "RateLimited": {
+                "summary": "A rate limit is exceeded, or the key is suspended.",
                 "value": {
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
                   "method": "PATCH",
@@ -4076,6 +4091,7 @@ export const document: Document = {
             },
             "examples": {
               "RequestHeadersTooLarge": {
+                "summary": "The header fields are too large.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -4112,6 +4128,7 @@ export const document: Document = {
             },
             "examples": {
               "InternalError": {
+                "summary": "The server has a defect.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -4151,6 +4168,7 @@ export const document: Document = {
             },
             "examples": {
               "StoreUnavailable": {
+                "summary": "The service is unavailable for the moment. It is unknown whether a change was made.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -4187,6 +4205,7 @@ export const document: Document = {
             },
             "examples": {
               "ProjectNotFound": {
+                "summary": "The key does not open the project, or there is no such project.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -4223,6 +4242,7 @@ export const document: Document = {
             },
             "examples": {
               "IdempotencyInProgress": {
+                "summary": "The first request with the idempotency key has not ended yet.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -4259,6 +4279,7 @@ export const document: Document = {
             },
             "examples": {
               "InvalidInput": {
+                "summary": "A parameter or a field of the body is invalid.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -4295,6 +4316,7 @@ export const document: Document = {
             },
             "examples": {
               "Forbidden": {
+                "summary": "The role of the key does not allow the operation.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -4338,6 +4360,7 @@ export const document: Document = {
             },
             "examples": {
               "InvalidInput": {
+                "summary": "A parameter or a field of the body is invalid.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -4351,6 +4374,7 @@ export const document: Document = {
                 }
               },
               "IdempotencyMismatch": {
+                "summary": "The idempotency key was used for another request.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -4387,6 +4411,7 @@ export const document: Document = {
             },
             "examples": {
               "IdempotencyMismatch": {
+                "summary": "The idempotency key was used for another request.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -4430,6 +4455,7 @@ export const document: Document = {
             },
             "examples": {
               "ProjectNotFound": {
+                "summary": "The key does not open the project, or there is no such project.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -4443,6 +4469,7 @@ export const document: Document = {
                 }
               },
               "WebhookNotFound": {
+                "summary": "The project has no such webhook.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -4489,6 +4516,7 @@ export const document: Document = {
             },
             "examples": {
               "IdempotencyMismatch": {
+                "summary": "The idempotency key was used for another request.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -4502,6 +4530,7 @@ export const document: Document = {
                 }
               },
               "InvalidWebhookUrl": {
+                "summary": "The URL of the webhook is invalid, or may not be reached.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -4515,6 +4544,7 @@ export const document: Document = {
                 }
               },
               "WebhookLimitReached": {
+                "summary": "The project has the most webhooks that it may have.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -4551,6 +4581,7 @@ export const document: Document = {
             },
             "examples": {
               "ApiKeyNotFound": {
+                "summary": "There is no such API key, or it opens projects that the own key does not open.",
                 "value": {
                   "ok": false,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -4586,7 +4617,7 @@ export const document: Document = {
             "properties": {
               "project_id": {
                 "type": "string",
-                "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+                "description": "The id of the project.",
                 "examples": [
                   "demo"
                 ]
@@ -4652,7 +4683,7 @@ export const document: Document = {
             "properties": {
               "project_id": {
                 "type": "string",
-                "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+                "description": "The id of the project.",
                 "examples": [
                   "demo"
                 ]
@@ -4712,7 +4743,7 @@ export const document: Document = {
             "properties": {
               "project_id": {
                 "type": "string",
-                "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+                "description": "The id of the project.",
                 "examples": [
                   "demo"
                 ]
@@ -4778,7 +4809,7 @@ export const document: Document = {
             "properties": {
               "project_id": {
                 "type": "string",
-                "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+                "description": "The id of the project.",
                 "examples": [
                   "demo"
                 ]
@@ -4835,7 +4866,7 @@ export const document: Document = {
             "properties": {
               "project_id": {
                 "type": "string",
-                "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+                "description": "The id of the project.",
                 "examples": [
                   "demo"
                 ]
@@ -4897,7 +4928,7 @@ export const document: Document = {
             "properties": {
               "project_id": {
                 "type": "string",
-                "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+                "description": "The id of the project.",
                 "examples": [
                   "demo"
                 ]
@@ -4936,7 +4967,7 @@ export const document: Document = {
             "properties": {
               "project_id": {
                 "type": "string",
-                "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+                "description": "The id of the project.",
                 "examples": [
                   "demo"
                 ]
@@ -5732,6 +5763,58 @@ export const document: Document = {
           "error"
         ]
       },
+      "InvalidInput": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              422
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "VALIDATION_ERROR"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
       "ProjectNotFound": {
         "type": "object",
         "properties": {
@@ -5977,6 +6060,58 @@ export const document: Document = {
           "last_used_at"
         ]
       },
+      "WebhookNotFound": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              404
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "WEBHOOK_NOT_FOUND"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
       "Webhook": {
         "type": "object",
         "properties": {
@@ -6110,58 +6245,6 @@ export const document: Document = {
           "error"
         ]
       },
-      "WebhookNotFound": {
-        "type": "object",
-        "properties": {
-          "ok": {
-            "type": "boolean",
-            "enum": [
-              false
-            ]
-          },
-          "request_id": {
-            "$ref": "#/components/schemas/Uuid"
-          },
-          "method": {
-            "type": "string"
-          },
-          "path": {
-            "type": "string"
-          },
-          "code": {
-            "type": "number",
-            "enum": [
-              404
-            ]
-          },
-          "error": {
-            "type": "object",
-            "properties": {
-              "error_code": {
-                "type": "string",
-                "enum": [
-                  "WEBHOOK_NOT_FOUND"
-                ]
-              },
-              "message": {
-                "type": "string"
-              }
-            },
-            "required": [
-              "error_code",
-              "message"
-            ]
-          }
-        },
-        "required": [
-          "ok",
-          "request_id",
-          "method",
-          "path",
-          "code",
-          "error"
-        ]
-      },
       "NewWebhook": {
         "type": "object",
         "properties": {
@@ -6183,7 +6266,7 @@ export const document: Document = {
         "properties": {
           "id": {
             "type": "string",
-            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "description": "The id of the project.",
             "examples": [
               "demo"
             ]
@@ -6230,7 +6313,7 @@ export const document: Document = {
         "properties": {
           "id": {
             "type": "string",
-            "description": "The id of the project: 1 to 255 characters, none of them a control character.",
+            "description": "The id of the project.",
             "examples": [
               "demo"
             ]
@@ -6258,6 +6341,58 @@ export const document: Document = {
           "id",
           "memberships",
           "webhooks"
+        ]
+      },
+      "MembershipNotFound": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              404
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "MEMBERSHIP_NOT_FOUND"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
         ]
       },
       "MembershipChange": {
@@ -6611,110 +6746,6 @@ export const document: Document = {
               "error_code",
               "message",
               "current_end_date"
-            ]
-          }
-        },
-        "required": [
-          "ok",
-          "request_id",
-          "method",
-          "path",
-          "code",
-          "error"
-        ]
-      },
-      "InvalidInput": {
-        "type": "object",
-        "properties": {
-          "ok": {
-            "type": "boolean",
-            "enum": [
-              false
-            ]
-          },
-          "request_id": {
-            "$ref": "#/components/schemas/Uuid"
-          },
-          "method": {
-            "type": "string"
-          },
-          "path": {
-            "type": "string"
-          },
-          "code": {
-            "type": "number",
-            "enum": [
-              422
-            ]
-          },
-          "error": {
-            "type": "object",
-            "properties": {
-              "error_code": {
-                "type": "string",
-                "enum": [
-                  "VALIDATION_ERROR"
-                ]
-              },
-              "message": {
-                "type": "string"
-              }
-            },
-            "required": [
-              "error_code",
-              "message"
-            ]
-          }
-        },
-        "required": [
-          "ok",
-          "request_id",
-          "method",
-          "path",
-          "code",
-          "error"
-        ]
-      },
-      "MembershipNotFound": {
-        "type": "object",
-        "properties": {
-          "ok": {
-            "type": "boolean",
-            "enum": [
-              false
-            ]
-          },
-          "request_id": {
-            "$ref": "#/components/schemas/Uuid"
-          },
-          "method": {
-            "type": "string"
-          },
-          "path": {
-            "type": "string"
-          },
-          "code": {
-            "type": "number",
-            "enum": [
-              404
-            ]
-          },
-          "error": {
-            "type": "object",
-            "properties": {
-              "error_code": {
-                "type": "string",
-                "enum": [
-                  "MEMBERSHIP_NOT_FOUND"
-                ]
-              },
-              "message": {
-                "type": "string"
-              }
-            },
-            "required": [
-              "error_code",
-              "message"
             ]
           }
         },

@@ -4,12 +4,10 @@ import { expect, it } from "vitest"
 
 const path = fileURLToPath(new URL("../../../src/http/docs/document.ts", import.meta.url))
 
-const command = "npx vitest run --config vitest.workspace.ts --project core docs/document --update"
-
 it("the document that servers show is the one of the schemas", async () => {
   const text = `/**
- * The OpenAPI document, printed so that servers need not load schemas to show it. This module is
- * generated: \`${command}\`.
+ * The OpenAPI document, printed so that servers need not load schemas to show it. \`npm run generate\`
+ * writes this module.
  */
 
 import type { Document } from "./OpenApi.ts"
