@@ -3,23 +3,31 @@
 import * as Predicate from "effect/Predicate"
 import * as Base64 from "../../base/Base64.ts"
 import { sha256 } from "../../base/Sha256.ts"
-import type { Document, MediaType, Operation, Parameter, Reference, Schema } from "./OpenApi.ts"
+import type {
+  Document,
+  MediaType,
+  Operation,
+  Parameter,
+  Reference,
+  Response,
+  Schema,
+} from "./OpenApi.ts"
 
 const style = `
 :root{color-scheme:light dark;--ink:light-dark(#1d2129,#e4e6ea);--dim:light-dark(#5b6472,#9aa4b2);--line:light-dark(#dfe3e8,#333a45);--code:light-dark(#f5f6f8,#1b2028);--link:light-dark(#0b5cad,#7cb8ff)}
 *{box-sizing:border-box}
-body{margin:0 auto;max-width:82rem;padding:1rem;color:var(--ink);background:light-dark(#fff,#12161c);font:1rem/1.5 system-ui,sans-serif}
+body{margin:0 auto;max-width:82rem;padding:1rem;color:var(--ink);background:light-dark(#fff,#12161c);font:1rem/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
 a{color:var(--link);text-decoration:none}a:hover{text-decoration:underline}
 h1{margin:0;font-size:1.75rem}h2{margin:2.5rem 0 .5rem;font-size:1.35rem}h3{margin:0;font-size:1.05rem}
-code,pre{font:.875em/1.5 ui-monospace,Menlo,Consolas,monospace;overflow-wrap:anywhere}
+code,pre{font:.875em/1.5 ui-monospace,Menlo,Consolas,monospace}
 pre{margin:.25rem 0 .75rem;padding:.6rem .75rem;border-radius:.4rem;background:var(--code);white-space:pre-wrap}
 section>section{padding:1rem 0;border-top:1px solid var(--line)}
 p{margin:.25rem 0 .75rem;max-width:46rem}small{color:var(--dim)}
 dl{margin:.25rem 0 .75rem;display:grid;grid-template-columns:fit-content(40%) 1fr;gap:.15rem 1rem}dd{margin:0}
-h4{margin:.75rem 0 .25rem}nav{margin-bottom:2rem;columns:2}nav ul{margin:0 0 .75rem;padding:0;list-style:none}nav b{display:block}
-.m{display:inline-block;min-width:4rem;font-weight:600;color:light-dark(#0a6640,#6fd6a4)}
+h4{margin:.75rem 0 .25rem}nav{margin-bottom:2rem;columns:9rem 2;font-size:.9rem}nav ul{margin:0;padding:0;list-style:none}nav div{padding-bottom:.75rem;break-inside:avoid}nav div>a{font-weight:600}
+.m{display:inline-block;min-width:4.5rem;font-weight:600;color:light-dark(#0a6640,#6fd6a4)}
 .m.post,.m.put{color:light-dark(#0b5cad,#7cb8ff)}.m.patch{color:light-dark(#8a4b00,#f0b35e)}.m.delete{color:light-dark(#b3261e,#ff9b93)}
-@media(min-width:60rem){body{display:grid;grid-template-columns:15rem minmax(0,1fr);gap:0 3rem;padding:2rem}nav{position:sticky;top:2rem;align-self:start;max-height:calc(100vh - 4rem);columns:1;overflow:auto;font-size:.9rem}.two{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);gap:2rem}}
+@media(min-width:60rem){body{display:grid;grid-template-columns:15rem minmax(0,1fr);gap:0 3rem;padding:2rem}nav{position:sticky;top:2rem;align-self:start;max-height:calc(100vh - 4rem);columns:1;overflow:auto}.two{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);gap:2rem}}
 `
 
 const digest = Base64.encode(sha256(new TextEncoder().encode(style)))
@@ -27,14 +35,10 @@ const digest = Base64.encode(sha256(new TextEncoder().encode(style)))
 /** The policy of the page: nothing but its own style. */
 export const contentSecurityPolicy = `default-src 'none'; style-src 'sha256-${digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
-const entities: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-}
+const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" }
 
-const escape = (text: string): string => text.replaceAll(/[&<>"]/g, (one) => entities[one] ?? "")
+/** Escapes text between tags. Attributes have nothing but names of the document. */
+const escape = (text: string): string => text.replaceAll(/[&<>]/g, (one) => entities[one] ?? "")
 
 /** Prints a sentence, with what is in backticks as code. */
 const prose = (text: string): string => escape(text).replaceAll(/`([^`]*)`/g, "<code>$1</code>")
@@ -52,10 +56,16 @@ const isReference = (value: object): value is Reference =>
 
 const isSchema = (value: unknown): value is Schema => Predicate.isObject(value)
 
-const link = (name: string): string => `<a href="#${escape(name)}">${escape(name)}</a>`
+const link = (name: string): string => `<a href="#${name}">${name}</a>`
+
+/** The name of a group in a URL: that of `API keys` is `api-keys`. */
+const slug = (name: string): string => name.toLowerCase().replaceAll(" ", "-")
 
 /** The schemas that have fields of their own, and so a place on the page. */
 const hasFields = (schema: Schema | undefined): boolean => isSchema(schema?.["properties"])
+
+const operationsOf = (paths: Document["paths"]): ReadonlyArray<Operation> =>
+  Object.values(paths).flatMap((methods) => Object.values(methods))
 
 const heading = ({ operationId, summary }: Operation, method: string, path: string): string =>
   `<h3><a href="#${operationId}">${escape(summary)}</a></h3><p><span class="m ${method}">${method.toUpperCase()}</span> ${code(path)}</p>`
@@ -67,12 +77,61 @@ const event = (type: string, given: Operation): string =>
     .map(({ example }) => pre(example))
     .join("")}</section>`
 
-/** The statuses that mean something else for each operation. */
+/** An error that a response shows by an example. */
+interface Failure {
+  readonly name: string
+  readonly status: number
+  readonly code: string
+  readonly when: string
+}
+
+const codePattern = /"(?:error_)?code":"(\w+)"/
+
+const failuresOf = ({ content = {} }: Response): ReadonlyArray<Failure> =>
+  Object.values(content).flatMap(({ examples = {} }) =>
+    Object.entries(examples).map(([name, { summary, value }]) => ({
+      name,
+      status: Predicate.hasProperty(value, "code") ? Number(value.code) : 0,
+      code: codePattern.exec(JSON.stringify(value))?.[1] ?? "",
+      when: summary,
+    })),
+  )
+
+/** The statuses whose errors depend on the operation. */
 const ofItsOwn = new Set(["404", "409", "410", "422"])
 
+/** The parameters that several operations have, by what they are. */
+const sharedParameters = (operations: ReadonlyArray<Operation>): ReadonlyMap<string, Parameter> => {
+  const all = operations.flatMap(({ parameters }) =>
+    parameters.map((one) => [JSON.stringify(one), one] as const),
+  )
+  const seen = new Set<string>()
+  return new Map(
+    all.filter(([text]) => {
+      const isRepeated = seen.has(text)
+      seen.add(text)
+      return isRepeated
+    }),
+  )
+}
+
+/** The schemas that the page shows where they are used: those of bodies. */
+const namesOfBodies = ({ paths, webhooks }: Document): ReadonlySet<string> =>
+  new Set(
+    [...operationsOf(paths), ...operationsOf(webhooks)]
+      .flatMap(({ requestBody }) => Object.values(requestBody?.content ?? {}))
+      .flatMap(({ schema }) => (isReference(schema) ? [nameOf(schema)] : [])),
+  )
+
 /** Prints the parts of the page that need the rest of the document. */
-const printer = ({ components, paths, webhooks }: Document) => {
+const printer = (document: Document) => {
+  const { components, paths, webhooks } = document
   const { responses, schemas } = components
+  const failures = new Map(
+    Object.values(responses)
+      .flatMap(failuresOf)
+      .map((failure) => [failure.name, failure]),
+  )
 
   /** Names a type in a few words. */
   const typeOf = (schema: Schema): string => {
@@ -111,15 +170,25 @@ const printer = ({ components, paths, webhooks }: Document) => {
     return fields.length === 0 ? "" : `<dl>${fields.join("")}</dl>`
   }
 
-  const parameters = (all: ReadonlyArray<Parameter>): string =>
-    all.length === 0
+  const parameter = (
+    { description, in: place, name, required, schema }: Parameter,
+    target = "",
+  ): string =>
+    `<dt${target}>${code(name)}${required ? "" : " <small>optional</small>"}<dd><small>${place}, ${typeOf(schema)}</small> ${prose(description)}`
+
+  const parameterList = (all: ReadonlyArray<Parameter>): string =>
+    all.length === 0 ? "" : `<dl>${all.map((one) => parameter(one)).join("")}</dl>`
+
+  const shared = sharedParameters(operationsOf(paths))
+
+  /** Describes the parameters that other operations do not have, and links to the others. */
+  const parameters = (all: ReadonlyArray<Parameter>): string => {
+    const own = all.filter((one) => !shared.has(JSON.stringify(one)))
+    const links = all.filter((one) => !own.includes(one)).map(({ name }) => link(name))
+    return all.length === 0
       ? ""
-      : `<h4>Parameters</h4><dl>${all
-          .map(
-            ({ description, in: place, name, required, schema }) =>
-              `<dt>${code(name)}${required ? "" : " <small>optional</small>"}<dd><small>${place}, ${typeOf(schema)}</small> ${prose(description)}`,
-          )
-          .join("")}</dl>`
+      : `<h4>Parameters</h4>${links.length === 0 ? "" : `<p>${links.join(", ")}</p>`}${parameterList(own)}`
+  }
 
   const body = (title: string, content: Readonly<Record<string, MediaType>>): string =>
     Object.entries(content)
@@ -135,7 +204,8 @@ const printer = ({ components, paths, webhooks }: Document) => {
       .map(([type, { example, schema }]) => {
         const { properties } = schema
         const data = isSchema(properties) ? properties["data"] : undefined
-        const shown = Predicate.hasProperty(example, "data") ? pre(example.data) : ""
+        const shown =
+          Predicate.hasProperty(example, "data") && example.data !== null ? pre(example.data) : ""
         return isSchema(data)
           ? `<h4>Data <small>${typeOf(data)}</small></h4>${shown}`
           : `<h4>Response <small>${escape(type)}</small></h4>`
@@ -145,10 +215,12 @@ const printer = ({ components, paths, webhooks }: Document) => {
   const errors = (operation: Operation): string => {
     const own = Object.entries(operation.responses).flatMap(([status, response]) =>
       isReference(response) && ofItsOwn.has(status)
-        ? [`${status} ${prose(responses[nameOf(response)]?.description ?? "")}`]
+        ? failuresOf(responses[nameOf(response)] ?? { description: "" })
         : [],
     )
-    return own.length === 0 ? "" : `<h4>Errors of its own</h4><p>${own.join("<br>")}</p>`
+    return own.length === 0
+      ? ""
+      : `<h4>Errors</h4><p>${own.map(({ name }) => link(name)).join(", ")}</p>`
   }
 
   const operation = (path: string, method: string, given: Operation): string => {
@@ -167,40 +239,51 @@ const printer = ({ components, paths, webhooks }: Document) => {
           ),
         )
         .join(""),
-    events: (): string => {
+    notifications: (tag: string): string => {
       const posts = Object.entries(webhooks).flatMap(([type, { post }]) =>
-        post === undefined ? [] : [[type, post] as const],
+        post?.tags.includes(tag) === true ? [[type, post] as const] : [],
       )
       const [first] = posts
-      return `${first === undefined ? "" : parameters(first[1].parameters)}${posts.map(([type, post]) => event(type, post)).join("")}`
+      return `${first === undefined ? "" : parameterList(first[1].parameters)}${posts.map(([type, post]) => event(type, post)).join("")}`
     },
+    parameters: (): string =>
+      `<dl>${Array.from(shared.values(), (one) => parameter(one, ` id="${one.name}"`)).join("")}</dl>`,
     errors: (): string =>
-      Object.entries(responses)
-        .map(([, { content = {}, description }]) => {
-          const [example] = Object.values(content["application/json"]?.examples ?? {})
-          const value = example?.value
-          const status = String(Predicate.hasProperty(value, "code") ? value.code : "")
-          return ofItsOwn.has(status) ? "" : `<dt>${status}<dd>${prose(description)}`
-        })
+      [...failures.values()]
+        .toSorted((a, b) => a.status - b.status)
+        .map(
+          ({ code: errorCode, name, status, when }) =>
+            `<dt id="${name}">${name}<dd><small>${status} ${code(errorCode)}</small> ${prose(when)}`,
+        )
         .join(""),
-    schemas: (): string =>
-      Object.entries(schemas)
-        .filter(([name, schema]) => hasFields(schema) && !Object.hasOwn(responses, name))
+    objects: (): string => {
+      const bodies = namesOfBodies(document)
+      return Object.entries(schemas)
+        .filter(([name, schema]) => hasFields(schema) && !bodies.has(name) && !failures.has(name))
         .map(
           ([name, schema]) => `<section id="${name}"><h3>${name}</h3>${fieldsOf(schema)}</section>`,
         )
-        .join(""),
+        .join("")
+    },
   }
 }
 
-const index = ({ paths, tags }: Document): string =>
+const linksOf = (links: ReadonlyArray<readonly [id: string, text: string]>): string =>
+  `<ul>${links.map(([id, text]) => `<li><a href="#${id}">${escape(text)}</a>`).join("")}</ul>`
+
+const index = ({ paths, tags, webhooks }: Document): string =>
   tags
     .map(({ name }) => {
-      const entries = Object.values(paths)
-        .flatMap((methods) => Object.values(methods))
-        .filter(({ tags: own }) => own.includes(name))
-        .map(({ operationId, summary }) => `<li><a href="#${operationId}">${escape(summary)}</a>`)
-      return `<b><a href="#${name}">${escape(name)}</a></b><ul>${entries.join("")}</ul>`
+      const operations = operationsOf(paths).map(
+        (operation) => [operation, operation.summary] as const,
+      )
+      const notifications = Object.entries(webhooks).flatMap(([type, methods]) =>
+        Object.values(methods).map((operation) => [operation, type] as const),
+      )
+      const links = [...operations, ...notifications]
+        .filter(([operation]) => operation.tags.includes(name))
+        .map(([{ operationId }, text]) => [operationId, text] as const)
+      return `<div><a href="#${slug(name)}">${escape(name)}</a>${linksOf(links)}</div>`
     })
     .join("")
 
@@ -211,13 +294,14 @@ export const print = (document: Document): string => {
   const base = servers.map(({ url }) => url).join()
   const sections = tags.map(
     ({ description, name }) =>
-      `<section id="${name}"><h2>${escape(name)}</h2><p>${prose(description)}</p>${printed.operations(name)}${name === "events" ? printed.events() : ""}</section>`,
+      `<section id="${slug(name)}"><h2>${escape(name)}</h2><p>${prose(description)}</p>${printed.operations(name)}${printed.notifications(name)}</section>`,
   )
   return `<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width,initial-scale=1"><title>${escape(info.title)}</title><style>${style}</style>
-<nav>${index(document)}<a href="#errors">errors</a><br><a href="#objects">objects</a></nav>
+<nav>${index(document)}<div><a href="#parameters">Parameters</a></div><div><a href="#errors">Errors</a></div><div><a href="#objects">Objects</a></div></nav>
 <main><h1>${escape(info.title)}</h1><p>${prose(info.description)}</p><p>Version ${escape(info.version)}, at ${code(base)}. <a href="openapi.json">OpenAPI document</a></p>
 ${sections.join("\n")}
-<section id=errors><h2>errors</h2><p>Every operation can also be answered with these.</p><dl>${printed.errors()}</dl></section>
-<section id=objects><h2>objects</h2>${printed.schemas()}</section></main></html>
+<section id=parameters><h2>Parameters</h2>${printed.parameters()}</section>
+<section id=errors><h2>Errors</h2><p>Operations name those with the statuses ${[...ofItsOwn].join(", ")}; any operation can fail with the others.</p><dl>${printed.errors()}</dl></section>
+<section id=objects><h2>Objects</h2>${printed.objects()}</section></main></html>
 `
 }

@@ -1,0 +1,33 @@
+import * as Route from "@tenure/core/Route"
+import { describe, expect, it } from "vitest"
+import { document } from "../../../src/http/docs/document.ts"
+import { print } from "../../../src/http/docs/Html.ts"
+
+const page = print(document)
+
+const all = (text: string, pattern: RegExp): ReadonlyArray<string> =>
+  Array.from(text.matchAll(pattern), ([, name = ""]) => name)
+
+const ids = all(page, / id="?([\w.-]+)/g)
+
+describe("the page of the documentation", () => {
+  it("has every operation and every event, in less than 50 kB", () => {
+    expect(ids).toEqual(expect.arrayContaining(Object.keys(Route.table)))
+    expect(ids).toEqual(
+      expect.arrayContaining(Object.keys(document.webhooks).map((type) => `on.${type}`)),
+    )
+    expect(page.length).toBeLessThan(50_000)
+  })
+
+  it("has a target for each link, and no id twice", () => {
+    expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([])
+    expect(all(page, /href="#([^"]+)"/g).filter((id) => !ids.includes(id))).toEqual([])
+  })
+
+  it("has groups with plain names, none of them empty", () => {
+    for (const { name } of document.tags) {
+      expect(name).toMatch(/^[A-Z][A-Za-z ]+$/)
+      expect(page).toContain(`>${name}</a><ul><li>`)
+    }
+  })
+})
