@@ -12,18 +12,29 @@ const options = {
   }),
 }
 
+/** What a bundler that splits code loads when the documentation of the API is first asked for. */
+const documentation = ["*/docs/document.ts", "*/docs/Html.ts"]
+
+const atStart = { ...options, ignore: [...options.ignore, ...documentation] }
+
 export default [
   {
-    ...options,
+    ...atStart,
     name: "core, memory, express",
     path: "packages/benchmark/src/weight/express.ts",
-    limit: "72 kB",
+    limit: "66 kB",
+  },
+  {
+    ...atStart,
+    name: "core, memory, fetch",
+    path: "packages/benchmark/src/weight/worker.ts",
+    limit: "66 kB",
   },
   {
     ...options,
-    name: "core, memory, fetch",
+    name: "core, memory, fetch, with the documentation of the API",
     path: "packages/benchmark/src/weight/worker.ts",
-    limit: "72 kB",
+    limit: "80 kB",
   },
   {
     ...options,
