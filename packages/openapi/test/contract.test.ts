@@ -29,6 +29,7 @@ const unseen: Readonly<Record<string, string>> = {
   "memberships.extendAll 409": inProgress,
   "memberships.end 409": inProgress,
   "memberships.grant 409": inProgress,
+  "memberships.import 409": inProgress,
   "projects.create 409": inProgress,
   "webhooks.create 409": inProgress,
   "webhooks.delete 409": inProgress,

@@ -19,6 +19,18 @@ export type UnreadableRequest =
   /** The header fields are longer than the server accepts. */
   | { readonly _tag: "RequestHeadersTooLarge" }
 
+/** What is wrong with a line of a body; the first one has the number 1. */
+export interface LineFault {
+  readonly line: number
+  readonly message: string
+}
+
+/** Lines of a body are invalid. */
+export interface InvalidLines {
+  readonly _tag: "InvalidLines"
+  readonly faults: readonly [LineFault, ...ReadonlyArray<LineFault>]
+}
+
 /** Every error that a client can meet. */
 export type ApiError =
   | UnreadableRequest
@@ -39,6 +51,7 @@ export type ApiError =
   | InvalidEndDate
   | EndDateNotInFuture
   | InvalidInput
+  | InvalidLines
   | Pick<EndDateConflict, "_tag" | "currentEndDate">
   | InvalidWebhookUrl
   | WebhookLimitReached
@@ -73,6 +86,8 @@ interface Entry<Error> {
   readonly headers?: Headers | ((error: Error) => Headers)
   /** Further fields of the error in the body. */
   readonly details?: (error: Error) => Details
+  /** Further fields of each of several errors, which are a list in the body even if there is one. */
+  readonly detailsOfEach?: (error: Error) => ReadonlyArray<Details>
 }
 
 const ownMessage = ({ message }: { readonly message: string }): Messages => [message]
@@ -160,6 +175,15 @@ export const table = {
     messages: ["extend must be a future timestamp"],
   },
   InvalidInput: { status: 422, code: "VALIDATION_ERROR", messages: ownMessage },
+  InvalidLines: {
+    status: 422,
+    code: "VALIDATION_ERROR",
+    messages: ({ faults: [first, ...others] }) => [
+      first.message,
+      ...others.map(({ message }) => message),
+    ],
+    detailsOfEach: ({ faults }) => faults.map(({ line }) => ({ line })),
+  },
   IdempotencyMismatch: {
     status: 422,
     code: "IDEMPOTENCY_MISMATCH",
@@ -198,6 +222,7 @@ export interface Failure {
   readonly messages: Messages
   readonly headers: Headers
   readonly details: Details | undefined
+  readonly detailsOfEach: ReadonlyArray<Details> | undefined
 }
 
 const entries: { readonly [Of in Tag]: Entry<ErrorOf<Of>> } = table
@@ -206,12 +231,20 @@ const noHeaders: Headers = {}
 
 /** Looks up how an error is answered. */
 export const describe = <Of extends Tag>(error: ErrorOf<Of>): Failure => {
-  const { code, details, headers = noHeaders, messages, status } = entries[error._tag]
+  const {
+    code,
+    details,
+    detailsOfEach,
+    headers = noHeaders,
+    messages,
+    status,
+  } = entries[error._tag]
   return {
     status,
     code,
     messages: typeof messages === "function" ? messages(error) : messages,
     headers: typeof headers === "function" ? headers(error) : headers,
     details: details?.(error),
+    detailsOfEach: detailsOfEach?.(error),
   }
 }

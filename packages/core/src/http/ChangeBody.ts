@@ -8,10 +8,11 @@ import * as EndDate from "../memberships/EndDate.ts"
 import { Reason } from "../memberships/Reason.ts"
 import type { JsonObject } from "./RequestBody.ts"
 
-const endDate = Setting.make<EndDate.EndDate>(
-  "a Unix timestamp in milliseconds (13 digits) or text such as 2027-01-01T00:00:00.000Z",
-  EndDate.parse,
-)
+/** What an end date looks like, for error messages. */
+export const endDates =
+  "a Unix timestamp in milliseconds (13 digits) or text such as 2027-01-01T00:00:00.000Z"
+
+const endDate = Setting.make<EndDate.EndDate>(endDates, EndDate.parse)
 
 const reason = Setting.make<Reason>(Reason.expected, (given) =>
   typeof given === "string" && Reason.is(given) ? given : undefined,

@@ -64,7 +64,7 @@ const successBody = (subject: Subject, success: Success): string =>
 const failureBody = (
   subject: Subject,
   error: ApiError.ApiError,
-  { code, details, messages, status }: ApiError.Failure,
+  { code, details, detailsOfEach, messages, status }: ApiError.Failure,
 ): string => {
   const request = {
     request_id: subject.requestId,
@@ -79,7 +79,7 @@ const failureBody = (
       error: { message: messages[0], code, retry_after: error.retryAfter },
     })
   }
-  return messages.length === 1
+  return messages.length === 1 && detailsOfEach === undefined
     ? JSON.stringify({
         ok: false,
         ...request,
@@ -88,7 +88,11 @@ const failureBody = (
     : JSON.stringify({
         ok: false,
         ...request,
-        errors: messages.map((message) => ({ message, error_code: code })),
+        errors: messages.map((message, index) => ({
+          message,
+          error_code: code,
+          ...detailsOfEach?.[index],
+        })),
       })
 }
 

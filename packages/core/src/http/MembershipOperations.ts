@@ -16,10 +16,20 @@ import {
 import { Memberships } from "../memberships/Memberships.ts"
 import type { ApiError } from "./ApiError.ts"
 import * as ChangeBody from "./ChangeBody.ts"
-import { bodyOf, idOf, type OperationsOn, originOf, projectOf, timeOf } from "./Operation.ts"
+import * as ImportBody from "./ImportBody.ts"
+import {
+  bodyOf,
+  idOf,
+  type OperationsOn,
+  originOf,
+  projectOf,
+  readBody,
+  timeOf,
+} from "./Operation.ts"
 import * as Page from "./Page.ts"
 import * as Query from "./Query.ts"
-import type * as RequestBody from "./RequestBody.ts"
+import * as RequestBody from "./RequestBody.ts"
+import * as Route from "./Route.ts"
 
 const membershipNotFound: Effect.Effect<never, ApiError> = Effect.fail({
   _tag: "MembershipNotFound",
@@ -50,6 +60,8 @@ const changeOf = (row: AuditRow) => ({
   request_id: row.origin.requestId ?? null,
   reason: row.reason ?? null,
 })
+
+const { maxBodyBytes: maxImportBytes } = Route.table["memberships.import"]
 
 const listQuery = { ...Query.page, state: Setting.optional(Setting.oneOf(membershipStates)) }
 
@@ -99,6 +111,17 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
         // JSON leaves out what is undefined.
         data: { new_end_date: EndDate.format(bulk.endDate), would_shorten: bulk.wouldShorten },
       }
+    }),
+
+    "memberships.import": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const text = yield* readBody(call, maxImportBytes, RequestBody.lines)
+      const imported = yield* ImportBody.read(text)
+      yield* memberships.import(
+        { projectId, memberships: imported, idempotencyKey: call.once },
+        originOf(call),
+      )
+      return { total: imported.length, message: "The memberships were imported.", data: null }
     }),
 
     "memberships.list": Effect.fnUntraced(function* (call) {

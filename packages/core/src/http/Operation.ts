@@ -69,16 +69,23 @@ export const projectOf = ({
   return ProjectId.is(id) && opens(principal, id) ? Effect.succeed(id) : projectNotFound
 }
 
-/** Reads the JSON object in the body, which has at most `limit` bytes. */
-export const bodyOf = (
+/** Reads the body, which has at most `limit` bytes. */
+export const readBody = <A>(
   { request: { body, headers } }: Call<never>,
   limit: number,
-): Effect.Effect<RequestBody.JsonObject, ApiError> =>
+  format: RequestBody.Format<A>,
+): Effect.Effect<A, ApiError> =>
   body._tag === "Deferred"
     ? Effect.flatMap(Effect.promise(body.read), (arrived) =>
-        Effect.fromResult(RequestBody.read(arrived, headers, limit)),
+        Effect.fromResult(RequestBody.read(arrived, headers, limit, format)),
       )
-    : Effect.fromResult(RequestBody.read(body, headers, limit))
+    : Effect.fromResult(RequestBody.read(body, headers, limit, format))
+
+/** Reads the JSON object in the body, which has at most `limit` bytes. */
+export const bodyOf = (
+  call: Call<never>,
+  limit: number,
+): Effect.Effect<RequestBody.JsonObject, ApiError> => readBody(call, limit, RequestBody.object)
 
 /** Formats a time, in milliseconds since the epoch; `null` if there is none. */
 export const timeOf = (millis: number | undefined): string | null =>

@@ -1,4 +1,4 @@
-/** Reads the JSON object in the body of a request. */
+/** Reads the bodies of requests: a JSON object, or JSON in lines. */
 
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
@@ -9,6 +9,18 @@ import * as Outcome from "./Outcome.ts"
 /** A JSON object. Read its own properties only, with `own`. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
+/** What a body is expected to be. */
+export interface Format<A> {
+  readonly mediaType: string
+  /** The content types with this media type. A charset has no meaning for JSON (RFC 8259, 11). */
+  readonly contentType: RegExp
+  /** Reads a request without a body. */
+  readonly fromNothing: () => Outcome.Outcome<A>
+  readonly fromBytes: (bytes: Uint8Array) => Outcome.Outcome<A>
+  /** Reads a value that the host has already parsed. */
+  readonly fromValue: (value: unknown) => Outcome.Outcome<A>
+}
+
 // The body must be UTF-8 (RFC 8259, 8.1). A byte order mark is ignored.
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
@@ -18,28 +30,19 @@ const malformed = (message: string): Outcome.Outcome<never> =>
 const unsupported = (message: string): Outcome.Outcome<never> =>
   Outcome.fail({ _tag: "UnsupportedMediaType", message })
 
-const jsonType = /^application\/json[ \t]*(;|$)/i
-
-const notJson = "The content type must be application/json."
-
-/** Tells whether a content type is JSON. A charset has no meaning there (RFC 8259, 11). */
-const isJson = (type: Single): boolean => type._tag === "Value" && jsonType.test(type.value)
-
-/** Returns what is wrong with a body by its header fields, or `undefined` for plain JSON. */
-const mediaFault = (headers: HeaderFields): string | undefined => {
-  const encoding = single(headers, "content-encoding")
-  if (
-    encoding._tag !== "Absent" &&
-    !(encoding._tag === "Value" && /^identity$/i.test(encoding.value))
-  ) {
-    return "The body must be sent without a content encoding."
+/** Decodes UTF-8. Returns `undefined` if the bytes are none. */
+const decode = (bytes: Uint8Array): string | undefined => {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    return undefined
   }
-  return isJson(single(headers, "content-type")) ? undefined : notJson
 }
 
-const parse = (bytes: Uint8Array): unknown => {
+/** Parses JSON. Returns `undefined` if the text is none. */
+export const parse = (text: string): unknown => {
   try {
-    return JSON.parse(utf8.decode(bytes))
+    return JSON.parse(text)
   } catch {
     return undefined
   }
@@ -48,16 +51,61 @@ const parse = (bytes: Uint8Array): unknown => {
 const asObject = (value: unknown): Outcome.Outcome<JsonObject> =>
   Predicate.isObject(value) ? Result.succeed(value) : malformed("The body must be a JSON object.")
 
+/** A JSON object. */
+export const object: Format<JsonObject> = {
+  mediaType: "application/json",
+  contentType: /^application\/json[ \t]*(;|$)/i,
+  fromNothing: () => malformed("The request has no body."),
+  fromBytes: (bytes) => {
+    const text = decode(bytes)
+    const value = text === undefined ? undefined : parse(text)
+    return value === undefined ? malformed("The body is not valid JSON.") : asObject(value)
+  },
+  fromValue: asObject,
+}
+
+/** Text with JSON in each line. */
+export const lines: Format<string> = {
+  mediaType: "application/x-ndjson",
+  contentType: /^application\/x-ndjson[ \t]*(;|$)/i,
+  fromNothing: () => Result.succeed(""),
+  fromBytes: (bytes) => {
+    const text = decode(bytes)
+    return text === undefined ? malformed("The body is not valid UTF-8.") : Result.succeed(text)
+  },
+  fromValue: () =>
+    malformed("The body was parsed before it came to the API, which takes it as text or bytes."),
+}
+
+const hasType = ({ contentType }: Format<unknown>, type: Single): boolean =>
+  type._tag === "Value" && contentType.test(type.value)
+
+const wrongType = ({ mediaType }: Format<unknown>): string =>
+  `The content type must be ${mediaType}.`
+
+/** Returns what is wrong with a body by its header fields, or `undefined` for one in the format. */
+const mediaFault = (headers: HeaderFields, format: Format<unknown>): string | undefined => {
+  const encoding = single(headers, "content-encoding")
+  if (
+    encoding._tag !== "Absent" &&
+    !(encoding._tag === "Value" && /^identity$/i.test(encoding.value))
+  ) {
+    return "The body must be sent without a content encoding."
+  }
+  return hasType(format, single(headers, "content-type")) ? undefined : wrongType(format)
+}
+
 /**
  * Reads the body of a request.
  *
  * @param limit - the longest body, in bytes
  */
-export const read = (
+export const read = <A>(
   body: ArrivedBody,
   headers: HeaderFields,
   limit: number,
-): Outcome.Outcome<JsonObject> => {
+  format: Format<A>,
+): Outcome.Outcome<A> => {
   switch (body._tag) {
     case "TooLarge":
       return Outcome.fail({ _tag: "PayloadTooLarge", limit })
@@ -68,15 +116,15 @@ export const read = (
     case "Parsed": {
       // A host may also parse other types, such as forms.
       const type = single(headers, "content-type")
-      return type._tag === "Absent" || isJson(type) ? asObject(body.value) : unsupported(notJson)
+      return type._tag === "Absent" || hasType(format, type)
+        ? format.fromValue(body.value)
+        : unsupported(wrongType(format))
     }
     case "Bytes": {
       if (body.bytes.length > limit) return Outcome.fail({ _tag: "PayloadTooLarge", limit })
-      if (body.bytes.length === 0) return malformed("The request has no body.")
-      const fault = mediaFault(headers)
-      if (fault !== undefined) return unsupported(fault)
-      const value = parse(body.bytes)
-      return value === undefined ? malformed("The body is not valid JSON.") : asObject(value)
+      if (body.bytes.length === 0) return format.fromNothing()
+      const fault = mediaFault(headers, format)
+      return fault === undefined ? format.fromBytes(body.bytes) : unsupported(fault)
     }
   }
 }

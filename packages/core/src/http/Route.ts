@@ -18,6 +18,8 @@ interface Route {
   readonly pattern: Pattern
   /** The least role that may call it; `"none"` if no key is needed. */
   readonly role: Role | "none"
+  /** The longest body, in bytes, where it is not that of the option. */
+  readonly maxBodyBytes?: number
 }
 
 /** The route of each operation. `Allow` lists the methods of a path in the order of this table. */
@@ -31,6 +33,12 @@ export const table = {
     method: "PATCH",
     pattern: "/v2/projects/:project_id/memberships/extend",
     role: "client",
+  },
+  "memberships.import": {
+    method: "POST",
+    pattern: "/v2/projects/:project_id/memberships/import",
+    role: "operator",
+    maxBodyBytes: 2_097_152,
   },
   "memberships.list": {
     method: "GET",
@@ -145,6 +153,12 @@ const contract: ReadonlyArray<Operation> = [
 
 /** The least role that may call an operation; `"none"` if no key is needed. */
 export const roleOf = (operation: Operation): Route["role"] => table[operation].role
+
+const rows: Readonly<Record<Operation, Route>> = table
+
+/** The longest body of an operation, in bytes; `undefined` if it is that of the option. */
+export const maxBodyBytesOf = (operation: Operation): number | undefined =>
+  rows[operation].maxBodyBytes
 
 /** The paths of a part of the API. */
 export interface Routes {

@@ -13,7 +13,7 @@ export interface Input {
 }
 
 /** The most memberships of one import. */
-const maxMemberships = 10_000
+export const maxMemberships = 10_000
 
 const invalid = (field: string, problem: string): Result.Result<never, InvalidInput> =>
   Result.fail(new InvalidInput({ field, problem }))

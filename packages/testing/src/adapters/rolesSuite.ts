@@ -14,6 +14,8 @@ interface Expectation {
   readonly least: Role.Role | "none"
   /** The body of a request, for operations that need one. */
   readonly body?: object
+  /** The content type of the body, if it is not JSON. */
+  readonly type?: string
   /** How those who may call it are answered: `"OK"` (default), or the code of an error. */
   readonly answer?: string
   /**
@@ -29,6 +31,11 @@ const extend = "2099-01-01T00:00:00.000Z"
 const expectations: { readonly [Of in Route.Operation]: Expectation } = {
   "memberships.extend": { least: "client", body: { extend } },
   "memberships.extendAll": { least: "client", body: { extend } },
+  "memberships.import": {
+    least: "operator",
+    body: { user_id: "1001", end_date: extend },
+    type: "application/x-ndjson",
+  },
   "memberships.grant": { least: "operator", body: { end_date: extend } },
   "memberships.end": { least: "operator" },
   "memberships.list": { least: "client" },
@@ -98,14 +105,15 @@ const restore = async ({ tenure: { memberships } }: Fixture): Promise<void> => {
 }
 
 const answersTo = async (fixture: Fixture, operation: Route.Operation, sender: Sender) => {
-  const { body } = expectations[operation]
+  const { body, type } = expectations[operation]
   const { method } = Route.table[operation]
+  const headers = type === undefined ? {} : { "content-type": type }
   const answers: Record<string, unknown> = {}
   for (const project of projects) {
     await restore(fixture)
     const { token } = await fixture.tenure.apiKeys.issue(sender)
     answers[project] = codeOf(
-      await fixture.call(method, pathOf(operation, project), { token, body }),
+      await fixture.call(method, pathOf(operation, project), { token, body, headers }),
     )
   }
   return answers

@@ -45,6 +45,19 @@ export const endDate = [
   failure("EndDateNotInFuture"),
 ] as const
 
+/** The response to invalid lines of a body. */
+export const lines = Schema.Struct({
+  ...fields("InvalidLines"),
+  errors: Schema.Array(
+    Schema.Struct({
+      ...error("InvalidLines"),
+      line: Schema.Int.annotate({ description: "The number of the line; the first one is 1." }),
+    }),
+  ).check(Schema.isMinLength(1), Schema.isMaxLength(100)),
+})
+  .annotate({ identifier: "InvalidLines" })
+  .pipe(HttpApiSchema.status(ApiError.table.InvalidLines.status))
+
 /** The only response without `ok`, and with the error code in `code`. */
 const rateLimited = Schema.Struct({
   ...subject,

@@ -2,9 +2,11 @@
 
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { membershipStates } from "../../memberships/Membership.ts"
+import * as RequestBody from "../RequestBody.ts"
 import { table } from "../Route.ts"
 import { Authorization } from "./Authorization.ts"
 import * as Failures from "./Failures.ts"
@@ -18,6 +20,7 @@ const {
   "memberships.get": get,
   "memberships.grant": grant,
   "memberships.history": history,
+  "memberships.import": importing,
   "memberships.list": list,
 } = table
 
@@ -88,6 +91,15 @@ const change = Schema.Struct({
   reason: Schema.NullOr(Schema.String),
 }).annotate({ identifier: "MembershipChange" })
 
+const importLines = Schema.String.annotate({
+  identifier: "Import",
+  description:
+    "A JSON object in each line, with `user_id` and `end_date`: a date, which may be over, in either format of `extend`. At most 10,000 lines and 2 MiB.",
+  examples: [
+    '{"user_id":"1001","end_date":"2099-01-01T00:00:00.000Z"}\n{"user_id":"1002","end_date":4070908800000}\n',
+  ],
+}).pipe(HttpApiSchema.asText({ contentType: RequestBody.lines.mediaType }))
+
 /** The operations on memberships. */
 export class Memberships extends HttpApiGroup.make("memberships")
   .add(
@@ -124,6 +136,18 @@ export class Memberships extends HttpApiGroup.make("memberships")
         summary: "Extend all memberships",
         description:
           "Sets the end date of all memberships of a project. `total` is the number of memberships whose end date was set.",
+      }),
+    ),
+    HttpApiEndpoint.make(importing.method)("import", importing.pattern, {
+      params: { project_id: Fields.projectId },
+      payload: importLines,
+      success: counted(Schema.Null, "The memberships were imported."),
+      error: [...Failures.inProject, ...Failures.once, Failures.lines],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Import memberships",
+        description:
+          "Creates memberships of different users, or sets the end dates of those that exist: all of them, or none. `total` is the number of lines.",
       }),
     ),
     HttpApiEndpoint.make(list.method)("list", list.pattern, {

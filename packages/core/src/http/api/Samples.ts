@@ -84,6 +84,16 @@ export const samples: { readonly [Of in ApiError.Tag]: Sample<Of> } = {
     error: new InvalidInput({ field: "limit", problem: "must be a whole number from 1 to 1,000" }),
     when: "A parameter or a field of the body is invalid.",
   },
+  InvalidLines: {
+    error: {
+      _tag: "InvalidLines",
+      faults: [
+        { line: 2, message: "user_id must be 1 to 64 decimal digits, as text" },
+        { line: 7, message: "the line must be a JSON object" },
+      ],
+    },
+    when: "Lines of the body are invalid. The errors are those of the first hundred of them.",
+  },
   IdempotencyMismatch: {
     error: { _tag: "IdempotencyMismatch" },
     when: "The idempotency key was used for another request.",

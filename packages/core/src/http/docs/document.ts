@@ -431,6 +431,187 @@ export const document: Document = {
         }
       }
     },
+    "/v2/projects/{project_id}/memberships/import": {
+      "post": {
+        "operationId": "memberships.import",
+        "summary": "Import memberships",
+        "description": "Creates memberships of different users, or sets the end dates of those that exist: all of them, or none. `total` is the number of lines. Needs the role `operator`.",
+        "tags": [
+          "Memberships"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          },
+          {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "description": "A key of your own. A request that repeats it is answered as the first one, and changes nothing.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "pattern": "^[!-~]{1,255}$"
+            },
+            "example": "invoice-2099-117"
+          }
+        ],
+        "requestBody": {
+          "required": true,
+          "content": {
+            "application/x-ndjson": {
+              "schema": {
+                "type": "string",
+                "$ref": "#/components/schemas/Import"
+              },
+              "example": "{\"user_id\":\"1001\",\"end_date\":\"2099-01-01T00:00:00.000Z\"}\n{\"user_id\":\"1002\",\"end_date\":4070908800000}\n"
+            }
+          }
+        },
+        "responses": {
+          "200": {
+            "description": "The memberships were imported.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              },
+              "Idempotent-Replayed": {
+                "$ref": "#/components/headers/Idempotent-Replayed"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The memberships were imported."
+                      ]
+                    },
+                    "total": {
+                      "type": "integer",
+                      "minimum": 0,
+                      "maximum": 9007199254740991,
+                      "examples": [
+                        1
+                      ]
+                    },
+                    "data": {
+                      "type": "null"
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "total",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "POST",
+                  "path": "/v2/projects/demo/memberships/import",
+                  "code": 200,
+                  "message": "The memberships were imported.",
+                  "total": 1,
+                  "data": null
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "409": {
+            "$ref": "#/components/responses/IdempotencyInProgress"
+          },
+          "413": {
+            "$ref": "#/components/responses/PayloadTooLarge"
+          },
+          "415": {
+            "$ref": "#/components/responses/UnsupportedMediaType"
+          },
+          "422": {
+            "$ref": "#/components/responses/InvalidLinesOrIdempotencyMismatch"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
     "/v2/projects/{project_id}/memberships": {
       "get": {
         "operationId": "memberships.list",
@@ -4259,43 +4440,6 @@ export const document: Document = {
           }
         }
       },
-      "InvalidInput": {
-        "description": "A parameter or a field of the body is invalid.",
-        "headers": {
-          "X-RateLimit-Limit": {
-            "$ref": "#/components/headers/X-RateLimit-Limit"
-          },
-          "X-RateLimit-Remaining": {
-            "$ref": "#/components/headers/X-RateLimit-Remaining"
-          },
-          "X-RateLimit-Reset": {
-            "$ref": "#/components/headers/X-RateLimit-Reset"
-          }
-        },
-        "content": {
-          "application/json": {
-            "schema": {
-              "$ref": "#/components/schemas/InvalidInput"
-            },
-            "examples": {
-              "InvalidInput": {
-                "summary": "A parameter or a field of the body is invalid.",
-                "value": {
-                  "ok": false,
-                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
-                  "method": "PATCH",
-                  "path": "/v2/projects/demo/memberships/1001/extend",
-                  "code": 422,
-                  "error": {
-                    "error_code": "VALIDATION_ERROR",
-                    "message": "limit must be a whole number from 1 to 1,000"
-                  }
-                }
-              }
-            }
-          }
-        }
-      },
       "Forbidden": {
         "description": "The role of the key does not allow the operation.",
         "headers": {
@@ -4326,6 +4470,109 @@ export const document: Document = {
                   "error": {
                     "error_code": "FORBIDDEN",
                     "message": "The role of this key does not allow this."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "InvalidLinesOrIdempotencyMismatch": {
+        "description": "Lines of the body are invalid. The errors are those of the first hundred of them. Or: The idempotency key was used for another request.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "anyOf": [
+                {
+                  "$ref": "#/components/schemas/IdempotencyMismatch"
+                },
+                {
+                  "$ref": "#/components/schemas/InvalidLines"
+                }
+              ]
+            },
+            "examples": {
+              "InvalidLines": {
+                "summary": "Lines of the body are invalid. The errors are those of the first hundred of them.",
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "errors": [
+                    {
+                      "message": "user_id must be 1 to 64 decimal digits, as text",
+                      "error_code": "VALIDATION_ERROR",
+                      "line": 2
+                    },
+                    {
+                      "message": "the line must be a JSON object",
+                      "error_code": "VALIDATION_ERROR",
+                      "line": 7
+                    }
+                  ]
+                }
+              },
+              "IdempotencyMismatch": {
+                "summary": "The idempotency key was used for another request.",
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "error": {
+                    "error_code": "IDEMPOTENCY_MISMATCH",
+                    "message": "The idempotency key was used for another request."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "InvalidInput": {
+        "description": "A parameter or a field of the body is invalid.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "$ref": "#/components/schemas/InvalidInput"
+            },
+            "examples": {
+              "InvalidInput": {
+                "summary": "A parameter or a field of the body is invalid.",
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "error": {
+                    "error_code": "VALIDATION_ERROR",
+                    "message": "limit must be a whole number from 1 to 1,000"
                   }
                 }
               }
@@ -6537,6 +6784,77 @@ export const document: Document = {
         },
         "required": [
           "end_date"
+        ]
+      },
+      "InvalidLines": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              422
+            ]
+          },
+          "errors": {
+            "type": "array",
+            "items": {
+              "type": "object",
+              "properties": {
+                "error_code": {
+                  "type": "string",
+                  "enum": [
+                    "VALIDATION_ERROR"
+                  ]
+                },
+                "message": {
+                  "type": "string"
+                },
+                "line": {
+                  "type": "integer",
+                  "minimum": -9007199254740991,
+                  "maximum": 9007199254740991,
+                  "description": "The number of the line; the first one is 1."
+                }
+              },
+              "required": [
+                "error_code",
+                "message",
+                "line"
+              ]
+            },
+            "minItems": 1,
+            "maxItems": 100
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "errors"
+        ]
+      },
+      "Import": {
+        "type": "string",
+        "description": "A JSON object in each line, with `user_id` and `end_date`: a date, which may be over, in either format of `extend`. At most 10,000 lines and 2 MiB.",
+        "examples": [
+          "{\"user_id\":\"1001\",\"end_date\":\"2099-01-01T00:00:00.000Z\"}\n{\"user_id\":\"1002\",\"end_date\":4070908800000}\n"
         ]
       },
       "EndDateNotInFuture": {

@@ -26,6 +26,8 @@ interface Prepared {
   /** The parameters of the path, besides the project and the user. */
   readonly params?: Partial<Route.Params>
   readonly body?: object
+  /** The content type of the body, if it is not JSON. */
+  readonly type?: string
 }
 
 const webhookOf = async ({ tenure }: Fixture): Promise<Prepared> => {
@@ -37,6 +39,10 @@ const webhookOf = async ({ tenure }: Fixture): Promise<Prepared> => {
 const requests: { readonly [Of in Changing]: (fixture: Fixture) => Promise<Prepared> } = {
   "memberships.extend": async () => ({ body: { extend } }),
   "memberships.extendAll": async () => ({ body: { extend } }),
+  "memberships.import": async () => ({
+    body: { user_id: "1001", end_date: extend },
+    type: "application/x-ndjson",
+  }),
   "memberships.grant": async () => ({ body: { end_date: extend } }),
   "memberships.end": async () => ({}),
   "projects.create": async () => ({}),
@@ -58,7 +64,7 @@ const repetitionTests = (serving: Serving): void => {
     async (operation) =>
       await serving(async (fixture) => {
         const { call, tenure } = fixture
-        const { body, params = {} } = await requests[operation](fixture)
+        const { body, params = {}, type } = await requests[operation](fixture)
         const { method, pattern } = Route.table[operation]
         const named: Readonly<Record<string, string>> = {
           project_id: "p1",
@@ -67,7 +73,8 @@ const repetitionTests = (serving: Serving): void => {
         }
         const path = pattern.replaceAll(/:(\w+)/g, (_, name: string) => named[name] ?? name)
         const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
-        const options = { token, body, headers: keyed("k-1") }
+        const typed = type === undefined ? {} : { "content-type": type }
+        const options = { token, body, headers: { ...typed, ...keyed("k-1") } }
         const first = await call(method, path, options)
         const second = await call(method, path, options)
         expect([first.status, second.status]).toEqual([200, 200])
@@ -79,7 +86,7 @@ const repetitionTests = (serving: Serving): void => {
           data: data && { ...data, ...forgotten[operation] },
         }
         expect(lasting(second.body)).toEqual(expected)
-        const other = { token, headers: keyed("k-2") }
+        const other = { token, headers: { ...typed, ...keyed("k-2") } }
         await call("PUT", "/v2/projects/new", other)
         const mismatch = await call(method, path, { ...other, body })
         expectFailure(mismatch, method, path, 422, "IDEMPOTENCY_MISMATCH")
