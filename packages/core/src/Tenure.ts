@@ -261,7 +261,7 @@ function promised(start: Draining.Start, service: Readonly<Record<string, Method
 }
 
 const promisesBy = Effect.fnUntraced(function* (start: Draining.Start) {
-  const { basePath, handle, maxBodyBytes, maxRefusals, owns, patterns, refuse } =
+  const { basePath, bodyLimit, handle, maxRefusals, owns, patterns, refuse } =
     yield* Handler.Handler
   const readiness = yield* Readiness
   const answer: Mountable["answer"] = (request, deliver) =>
@@ -280,7 +280,7 @@ const promisesBy = Effect.fnUntraced(function* (start: Draining.Start) {
     owns,
     basePath,
     patterns,
-    maxBodyBytes,
+    bodyLimit,
     maxRefusals,
     isReady: () => run(start, readiness.isReady, () => Effect.succeed(false)),
   } satisfies Promises

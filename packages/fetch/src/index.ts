@@ -2,6 +2,7 @@
 
 import {
   type ApiRequest,
+  type ArrivedBody,
   type Body,
   consumed,
   emptyBody,
@@ -11,6 +12,7 @@ import {
   tooLarge,
   unknownCoding,
 } from "@tenure/core/ApiRequest"
+import type { BodyLimit } from "@tenure/core/BodyLimit"
 import type { HeaderFields } from "@tenure/core/HeaderFields"
 import type { Authenticate } from "@tenure/core/Identity"
 import { checkMountable, type Mountable } from "@tenure/core/Mountable"
@@ -58,21 +60,32 @@ const headersOf = (request: Request): HeaderFields => {
     : headers
 }
 
+const read = (
+  request: Request,
+  hasLength: boolean,
+  limit: number,
+): ArrivedBody | Promise<ArrivedBody> => {
+  // HTTP limits a body to its announced length, and reading it at once is faster than streaming it.
+  if (hasLength) return readWhole(request)
+  return request.body === null ? emptyBody : readStream(request.body, limit)
+}
+
 const bodyOf = (
   request: Request,
   headers: HeaderFields,
   { parsedBody }: RequestInfo,
-  limit: number,
+  { bytes: limit, isDeferred }: BodyLimit,
 ): Body | Promise<Body> => {
   if (parsedBody !== undefined) return { _tag: "Parsed", value: parsedBody }
   if (request.bodyUsed) return consumed
   if (hasUnknownCoding(headers)) return unknownCoding
   if (withoutBody.has(request.method)) return emptyBody
   const { "content-length": length } = headers
-  if (length === undefined)
-    return request.body === null ? emptyBody : readStream(request.body, limit)
-  // HTTP limits a body to its announced length, and reading it at once is faster than streaming it.
-  return Number(length) > limit ? tooLarge : readWhole(request)
+  if (Number(length) > limit) return tooLarge
+  const hasLength = length !== undefined
+  return isDeferred
+    ? { _tag: "Deferred", read: async () => read(request, hasLength, limit) }
+    : read(request, hasLength, limit)
 }
 
 /**
@@ -121,7 +134,7 @@ const answer = async (
     path,
     query: queryOf(request.url),
     headers,
-    body: await bodyOf(request, headers, info, tenure.maxBodyBytes),
+    body: await bodyOf(request, headers, info, tenure.bodyLimit(request.method, path)),
     remoteAddress: info.remoteAddress,
     ...(authenticate && { authenticate: () => authenticate(request) }),
   }

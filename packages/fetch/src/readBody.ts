@@ -1,6 +1,6 @@
 /** Reads the body of a web request. */
 
-import { type Body, brokenOff, tooLarge } from "@tenure/core/ApiRequest"
+import { type ArrivedBody, brokenOff, tooLarge } from "@tenure/core/ApiRequest"
 
 const concat = (chunks: ReadonlyArray<Uint8Array>, length: number): Uint8Array => {
   const [only] = chunks
@@ -14,7 +14,7 @@ const concat = (chunks: ReadonlyArray<Uint8Array>, length: number): Uint8Array =
   return bytes
 }
 
-const read = async (stream: ReadableStream<Uint8Array>, limit: number): Promise<Body> => {
+const read = async (stream: ReadableStream<Uint8Array>, limit: number): Promise<ArrivedBody> => {
   const chunks: Array<Uint8Array> = []
   let length = 0
   // Leaving the loop cancels the stream.
@@ -27,12 +27,14 @@ const read = async (stream: ReadableStream<Uint8Array>, limit: number): Promise<
 }
 
 /** Reads a stream up to a limit in bytes. */
-export const readStream = (stream: ReadableStream<Uint8Array>, limit: number): Promise<Body> =>
-  read(stream, limit).catch(() => brokenOff)
+export const readStream = (
+  stream: ReadableStream<Uint8Array>,
+  limit: number,
+): Promise<ArrivedBody> => read(stream, limit).catch(() => brokenOff)
 
 /** Reads the body of a request at once. */
-export const readWhole = (request: Request): Promise<Body> =>
+export const readWhole = (request: Request): Promise<ArrivedBody> =>
   request.arrayBuffer().then(
-    (buffer): Body => ({ _tag: "Bytes", bytes: new Uint8Array(buffer) }),
+    (buffer): ArrivedBody => ({ _tag: "Bytes", bytes: new Uint8Array(buffer) }),
     () => brokenOff,
   )

@@ -44,8 +44,9 @@ export const handle = (
   const context = new AsyncResource("TENURE")
   const deliverInContext = (reply: ApiResponse): void =>
     context.runInAsyncScope(deliver, undefined, limitRefusals(request, reply, tenure.maxRefusals))
+  const { path = pathOf(request.url ?? "") } = known
   inOrder(request, response, () =>
-    readBody(request, tenure.maxBodyBytes, (body) => {
+    readBody(request, tenure.bodyLimit(request.method ?? "", path), (body) => {
       // Converted before the turn, because a connection that breaks meanwhile has no address.
       const apiRequest = { ...toApiRequest(request, body), ...known }
       takeTurn(() =>

@@ -10,6 +10,7 @@ import {
   tooLarge,
   unknownCoding,
 } from "@tenure/core/ApiRequest"
+import type { BodyLimit } from "@tenure/core/BodyLimit"
 import { faultOf, takeFault } from "./bodyFaults.ts"
 import { takeExpectation } from "./expectations.ts"
 import type { NodeRequest } from "./messages.ts"
@@ -77,8 +78,16 @@ const readStream = (
     .on("error", () => {})
 }
 
-/** Makes the body of a request whose client waits for `sendContinue`. */
-const deferred = (request: NodeRequest, limit: number, sendContinue: () => void): Body => {
+/**
+ * Makes a body that is read once the core asks for it.
+ *
+ * @param sendContinue - tells the client to send the body, if it waits
+ */
+const deferred = (
+  request: NodeRequest,
+  limit: number,
+  sendContinue: (() => void) | undefined,
+): Body => {
   // A fault before the core reads the body is kept, and stands in place of the body.
   takeFault(request, () => {})
   return {
@@ -87,8 +96,10 @@ const deferred = (request: NodeRequest, limit: number, sendContinue: () => void)
       new Promise((resolve) => {
         const fault = faultOf(request)
         if (fault !== undefined) return resolve(fault)
+        // The client may have gone meanwhile.
+        if (request.destroyed) return resolve(brokenOff)
         takeFault(request, resolve)
-        sendContinue()
+        sendContinue?.()
         readStream(request, limit, resolve)
         request.once("close", () => resolve(brokenOff))
       }),
@@ -106,17 +117,21 @@ const onlyFirst = (done: (body: Body) => void): ((body: Body) => void) => {
 }
 
 /**
- * Reads the body of a request, and calls `done` with it. If the client waits for 100 Continue, leaves
- * it to the core to read the body. Calls `done` with `TooLarge` as soon as the
+ * Reads the body of a request, and calls `done` with it. If the client waits for 100 Continue, or the
+ * body may be long, leaves it to the core to read the body. Calls `done` with `TooLarge` as soon as the
  * body exceeds the limit, and not at all if the connection breaks before the end of the body. Discards
  * what it does not read. If a body parser has read the body, uses the parser's result.
  */
-export const readBody = (request: NodeRequest, limit: number, done: (body: Body) => void): void => {
+export const readBody = (
+  request: NodeRequest,
+  { bytes: limit, isDeferred }: BodyLimit,
+  done: (body: Body) => void,
+): void => {
   const known = hasBody(request) ? (faultOf(request) ?? parsedBody(request)) : emptyBody
   if (known !== undefined) return done(known)
   const refused = refusedBody(request, limit)
   const sendContinue = takeExpectation(request)
-  if (refused === undefined && sendContinue !== undefined) {
+  if (refused === undefined && (isDeferred || sendContinue !== undefined)) {
     return done(deferred(request, limit, sendContinue))
   }
   const settle = onlyFirst(done)

@@ -43,7 +43,7 @@ export const serving = async (
 export const answering = (handle: Mountable["handle"]): Mountable => ({
   basePath: "",
   patterns: [],
-  maxBodyBytes: 1000,
+  bodyLimit: () => ({ bytes: 1000, isDeferred: false }),
   maxRefusals: 100,
   owns: () => true,
   handle,

@@ -23,8 +23,8 @@ export type ArrivedBody =
 export type Body =
   | ArrivedBody
   /**
-   * A body that the client sends only when it is told to, with 100 Continue. Reading it tells the
-   * client. It is read at most once, after authentication and limits, and only by operations that
+   * A body that may be long, or that the client sends only when it is told to, with 100 Continue:
+   * reading it tells the client. It is read at most once, after authentication and limits, and only by operations that
    * need it. `read` never rejects.
    */
   | { readonly _tag: "Deferred"; readonly read: () => Promise<ArrivedBody> }

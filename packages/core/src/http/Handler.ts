@@ -21,6 +21,7 @@ import type { ApiError } from "./ApiError.ts"
 import * as ApiKeyOperations from "./ApiKeyOperations.ts"
 import * as ApiRequest from "./ApiRequest.ts"
 import * as Authentication from "./Authentication.ts"
+import * as BodyLimit from "./BodyLimit.ts"
 import * as ClientAddress from "./ClientAddress.ts"
 import * as DocsOperations from "./DocsOperations.ts"
 import * as Envelope from "./Envelope.ts"
@@ -75,7 +76,7 @@ export const options = Setting.struct({
    * `/v2/docs`, both without a key. Default: `true`.
    */
   docs: Setting.withDefault(Setting.flag, true),
-  /** The longest request body, in bytes. Default: `65536`. */
+  /** The longest request body, in bytes, except for that of an import. Default: `65536`. */
   maxBodyBytes: Setting.withDefault(Setting.count(), 65_536),
   /**
    * How many requests in a row may be refused by rate limits on one connection before it is closed,
@@ -107,8 +108,8 @@ export class Handler extends Context.Service<
     readonly basePath: string
     /** The pattern of each path, for routers of hosts. The base path is not part of it. */
     readonly patterns: ReadonlyArray<Route.Pattern>
-    /** The longest request body, in bytes. Adapters read no more. */
-    readonly maxBodyBytes: number
+    /** Tells how to read the body of a request, by its method and its path (without the query). */
+    readonly bodyLimit: (method: string, path: string) => BodyLimit.BodyLimit
     /** How many requests in a row may be refused on one connection. Adapters then close it. */
     readonly maxRefusals: number
     /**
@@ -245,7 +246,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   return Handler.of({
     basePath,
     patterns: routes.patterns,
-    maxBodyBytes,
+    bodyLimit: BodyLimit.make(routes, basePath, maxBodyBytes),
     maxRefusals,
     owns: (path) => routes.match(path, basePath) !== undefined,
     handle: (request) => Effect.catchDefect(answer(ApiRequest.read(request), decide), answerDefect),

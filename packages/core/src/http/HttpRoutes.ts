@@ -14,6 +14,7 @@ import * as Setting from "../base/Setting.ts"
 import type { Identity } from "../keys/Identity.ts"
 import {
   type ApiRequest,
+  type ArrivedBody,
   type Body,
   brokenOff,
   hasUnknownCoding,
@@ -22,6 +23,7 @@ import {
   tooLarge,
   unknownCoding,
 } from "./ApiRequest.ts"
+import type { BodyLimit } from "./BodyLimit.ts"
 import type { ApiResponse } from "./Envelope.ts"
 import { Handler } from "./Handler.ts"
 
@@ -43,23 +45,33 @@ export const options = <R>() =>
 /** The options as a host passes them. */
 export interface Options<R = never> extends Setting.Input<ReturnType<typeof options<R>>> {}
 
-const bodyOfError = ({ reason }: HttpServerError): Body =>
+const bodyOfError = ({ reason }: HttpServerError): ArrivedBody =>
   reason._tag === "RequestParseError" && reason.reason === "BodyTooLarge" ? tooLarge : brokenOff
 
 /** Reads the body up to a limit in bytes, or takes what the host has already read. */
 const readBody = (
   request: HttpServerRequest.HttpServerRequest,
   limit: number,
-): Effect.Effect<Body> =>
-  hasUnknownCoding(request.headers)
-    ? Effect.succeed(unknownCoding)
-    : request.arrayBuffer.pipe(
-        Effect.provideService(HttpServerRequest.MaxBodySize, ByteSize.bytes(limit)),
-        Effect.match({
-          onSuccess: (buffer): Body => ({ _tag: "Bytes", bytes: new Uint8Array(buffer) }),
-          onFailure: bodyOfError,
-        }),
-      )
+): Effect.Effect<ArrivedBody> =>
+  request.arrayBuffer.pipe(
+    Effect.provideService(HttpServerRequest.MaxBodySize, ByteSize.bytes(limit)),
+    Effect.match({
+      onSuccess: (buffer): ArrivedBody => ({ _tag: "Bytes", bytes: new Uint8Array(buffer) }),
+      onFailure: bodyOfError,
+    }),
+  )
+
+/** Returns the body, or what reads it once the core asks for it. */
+const bodyOf = (
+  request: HttpServerRequest.HttpServerRequest,
+  { bytes, isDeferred }: BodyLimit,
+): Effect.Effect<Body> => {
+  if (hasUnknownCoding(request.headers)) return Effect.succeed(unknownCoding)
+  const read = readBody(request, bytes)
+  return isDeferred
+    ? Effect.succeed({ _tag: "Deferred", read: () => Effect.runPromise(read) })
+    : read
+}
 
 /** Returns the header fields as sent, names and values in turn, or none if the platform hides them. */
 const rawHeadersOf = ({ source }: HttpServerRequest.HttpServerRequest): ReadonlyArray<string> =>
@@ -80,7 +92,7 @@ const isNotFound = (error: unknown): boolean =>
 
 const make = Effect.fnUntraced(function* <R>(given: Options<R>) {
   const { authenticate } = yield* Setting.read(options<R>(), given)
-  const { basePath, handle, maxBodyBytes, owns, patterns } = yield* Handler
+  const { basePath, bodyLimit, handle, owns, patterns } = yield* Handler
   const router = yield* HttpRouter.HttpRouter
   const run = Effect.runPromiseWith(yield* Effect.context<R>())
 
@@ -93,7 +105,7 @@ const make = Effect.fnUntraced(function* <R>(given: Options<R>) {
       path,
       query: queryOf(request.originalUrl),
       headers: keepRepeated(request.headers, rawHeadersOf(request)),
-      body: yield* readBody(request, maxBodyBytes),
+      body: yield* bodyOf(request, bodyLimit(request.method, path)),
       remoteAddress: Option.getOrUndefined(request.remoteAddress),
       ...(authenticate && { authenticate: () => run(authenticate(request)) }),
     }

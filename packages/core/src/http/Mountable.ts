@@ -2,6 +2,7 @@
 
 import * as Predicate from "effect/Predicate"
 import type { ApiRequest } from "./ApiRequest.ts"
+import type { BodyLimit } from "./BodyLimit.ts"
 import type { ApiResponse } from "./Envelope.ts"
 import type { Pattern } from "./Route.ts"
 
@@ -20,8 +21,8 @@ export interface Mountable {
   readonly basePath: string
   /** The pattern of each path, for routers of hosts. The base path is not part of it. */
   readonly patterns: ReadonlyArray<Pattern>
-  /** The longest request body, in bytes. */
-  readonly maxBodyBytes: number
+  /** Tells how to read the body of a request, by its method and its path (without the query). */
+  readonly bodyLimit: (method: string, path: string) => BodyLimit
   /** How many requests in a row may be refused on one connection before it is closed. */
   readonly maxRefusals: number
 }

@@ -7,6 +7,7 @@ import { extendAllTests } from "./extendAll.ts"
 import { extendOneTests } from "./extendOne.ts"
 import { grantingTests } from "./granting.ts"
 import { idempotencyTests } from "./idempotency.ts"
+import { importingTests } from "./importing.ts"
 import { projectTestsOn } from "./projects.ts"
 import { webhookTests } from "./webhooks.ts"
 
@@ -16,6 +17,7 @@ export const operationsSuite = (serving: Serving): void => {
   extendAllTests(serving)
   conditionTests(serving)
   grantingTests(serving)
+  importingTests(serving)
   projectTestsOn(serving)
   webhookTests(serving)
   idempotencyTests(serving)

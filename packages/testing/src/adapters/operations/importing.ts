@@ -1,0 +1,258 @@
+/** Importing memberships. */
+
+import { describe, expect, it } from "vitest"
+import { expectFailure, expectSuccess, fieldsOf } from "../../support/envelope.ts"
+import { exchange, parseResponses } from "../../support/httpClient.ts"
+import type { Fixture, Serving } from "../AdapterHarness.ts"
+import { invalidDates, validDate } from "./endDates.ts"
+
+const path = "/v2/projects/p1/memberships/import"
+
+/** The longest body, in bytes. */
+const limit = 2_097_152
+
+const line = (user_id: unknown, end_date: unknown = validDate): string =>
+  JSON.stringify({ user_id, end_date })
+
+/** Issues a key of an operator of `p1`, and returns the function that imports with it. */
+const importer = async ({ call, tenure }: Fixture) => {
+  const { token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })
+  return (
+    body: string | Uint8Array,
+    headers: Readonly<Record<string, string | ReadonlyArray<string>>> = {},
+  ) =>
+    call("POST", path, {
+      token,
+      body,
+      headers: { "content-type": "application/x-ndjson", ...headers },
+    })
+}
+
+const usersOf = async ({ tenure }: Fixture): Promise<ReadonlyArray<string>> =>
+  (await tenure.memberships.list({ projectId: "p1", limit: 10_000 })).map(({ userId }) => userId)
+
+const many = (count: number): ReadonlyArray<string> =>
+  Array.from({ length: count }, (_, index) => line(String(100_000 + index)))
+
+const importTests = (serving: Serving): void => {
+  it(
+    "creates memberships and sets end dates, in either format, which may be over",
+    serving(async (fixture) => {
+      const send = await importer(fixture)
+      const dates = [validDate, 4_102_444_800_000, "2001-01-01T00:00:00.000Z"]
+      const body = dates.map((date, index) => line(String(1003 + index), date)).join("\n")
+      expectSuccess(await send(body), "POST", path, { total: 3, data: null })
+      for (const [index, date] of dates.entries()) {
+        const member = { projectId: "p1", userId: String(1003 + index) }
+        const { endDate } = await fixture.tenure.memberships.find(member)
+        expect(endDate).toBe(new Date(date).getTime())
+      }
+      expect(await usersOf(fixture)).toEqual(["1001", "1002", "1003", "1004", "1005"])
+      const [row] = await fixture.tenure.memberships.history({ projectId: "p1", limit: 1 })
+      expect(row?.action).toBe("imported")
+    }),
+  )
+
+  it(
+    "takes ends of lines of either kind, and white space at the end",
+    serving(async (fixture) => {
+      const send = await importer(fixture)
+      for (const end of ["", "\n", "\r\n", "\n\n", "\r\n\r\n", "\n \n"]) {
+        const body = `${line("1")}\r\n${line("2")}\n${line("3")}${end}`
+        expectSuccess(await send(body), "POST", path, { total: 3, data: null })
+      }
+      const mark = new TextEncoder().encode(`\u{feff}${line("1")}`)
+      expectSuccess(await send(mark), "POST", path, { total: 1, data: null })
+    }),
+  )
+
+  it(
+    "is answered what is wrong with each line, and changes nothing",
+    serving(async (fixture) => {
+      const send = await importer(fixture)
+      const bad = [
+        "",
+        "{",
+        "7",
+        "null",
+        "[]",
+        `${line("7")},`,
+        line(7),
+        line("abc"),
+        line("9".repeat(65)),
+        '{"user_id":"7"}',
+        `{"__proto__":${line("7")}}`,
+        JSON.stringify({ user_id: "7", end_date: validDate, reason: "x" }),
+        line("1"),
+        ...invalidDates.map((date) => line("7", date)),
+      ]
+      const response = await send([line("1"), ...bad, line("8")].join("\n"))
+      expect(response.status).toBe(422)
+      const { errors } = fieldsOf(response.body)
+      expect(errors).toEqual(
+        bad.map((_, index) => ({
+          line: index + 2,
+          message: expect.stringMatching(/./),
+          error_code: "VALIDATION_ERROR",
+        })),
+      )
+      expect(await usersOf(fixture)).toEqual(["1001", "1002", "1003"])
+    }),
+  )
+
+  it(
+    "is answered one hundred errors at most",
+    serving(async (fixture) => {
+      const send = await importer(fixture)
+      const { body } = await send(`${line("1")}\n${"{}\n".repeat(9000)}`)
+      const { errors } = fieldsOf(body)
+      expect(errors).toHaveLength(100)
+      expect(errors).toMatchObject({ 0: { line: 2 }, 99: { line: 101 } })
+    }),
+  )
+
+  it(
+    "has one line at least, and UTF-8 of its own type",
+    serving(async (fixture) => {
+      const send = await importer(fixture)
+      for (const body of ["", "\n", " \r\n "]) {
+        const response = await send(body)
+        expectFailure(response, "POST", path, 422, ["VALIDATION_ERROR"], { line: 1 })
+      }
+      const latin = Buffer.from(line("\u00fc"), "latin1")
+      expectFailure(await send(latin), "POST", path, 400, "MALFORMED_REQUEST")
+      for (const type of ["application/json", "text/plain", "application/x-ndjsonp"]) {
+        const response = await send(line("1"), { "content-type": type })
+        expect(response.status).toBeGreaterThanOrEqual(400)
+        expect(await usersOf(fixture)).toHaveLength(3)
+      }
+    }),
+  )
+}
+
+const sizeTests = (serving: Serving): void => {
+  it(
+    "has ten thousand lines at most",
+    serving(async (fixture) => {
+      const send = await importer(fixture)
+      const lines = many(10_000)
+      const tooMany = await send([...lines, line("1")].join("\n"))
+      expectFailure(tooMany, "POST", path, 422, ["VALIDATION_ERROR"], { line: 10_001 })
+      expectSuccess(await send(lines.join("\n")), "POST", path, { total: 10_000, data: null })
+    }),
+  )
+
+  it.each([{}, { "transfer-encoding": "chunked" }])(
+    "has 2 MiB at most, whatever the limit of others is: %j",
+    async (headers) =>
+      await serving(
+        async (fixture) => {
+          const send = await importer(fixture)
+          const body = line("1").padEnd(limit, " ")
+          expectSuccess(await send(body, headers), "POST", path, { total: 1, data: null })
+          const response = await send(`${body} `, headers)
+          expectFailure(response, "POST", path, 413, "PAYLOAD_TOO_LARGE")
+          const other = "/v2/projects/p1/integrations/webhooks"
+          const longer = await fixture.call("POST", other, { body: " ".repeat(101), headers })
+          expectFailure(longer, "POST", other, 413, "PAYLOAD_TOO_LARGE")
+        },
+        { maxBodyBytes: 100 },
+      )(),
+  )
+}
+
+/** Requests that are answered before their bodies are read. */
+const refusalTests = (serving: Serving): void => {
+  it(
+    "is refused without a key, a role, a path or a method, whatever is sent",
+    serving(async (fixture) => {
+      const { tenure } = fixture
+      const { token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })
+      const body = " ".repeat(limit)
+      const type = { "content-type": "application/x-ndjson" }
+      const foreign = path.replace("p1", "p2")
+      for (const headers of [type, { ...type, "transfer-encoding": "chunked" }]) {
+        const call = { body, headers, token }
+        const stranger = await fixture.call("POST", path, { ...call, token: "no" })
+        expectFailure(stranger, "POST", path, 401, "UNAUTHORIZED")
+        const client = await fixture.call("POST", path, { ...call, token: fixture.token })
+        expectFailure(client, "POST", path, 403, "FORBIDDEN")
+        const elsewhere = await fixture.call("POST", foreign, call)
+        expectFailure(elsewhere, "POST", foreign, 404, "PROJECT_NOT_FOUND")
+        const put = await fixture.call("PUT", path, call)
+        expectFailure(put, "PUT", path, 405, "METHOD_NOT_ALLOWED")
+      }
+    }),
+  )
+
+  it(
+    "leaves the connection to the requests behind it, or tells that it ends",
+    serving(async (fixture) => {
+      const body = " ".repeat(limit)
+      const head = (method: string, target: string, ...more: ReadonlyArray<string>): string =>
+        [
+          `${method} ${target} HTTP/1.1`,
+          "Host: localhost",
+          `Authorization: Bearer ${fixture.token}`,
+          "Content-Type: application/x-ndjson",
+          ...more,
+          "",
+          "",
+        ].join("\r\n")
+      const webhooks = "/v2/projects/p1/integrations/webhooks"
+      const raw = await exchange(
+        fixture.url,
+        head("POST", path, `Content-Length: ${body.length}`) + body,
+        head("POST", path, "Transfer-Encoding: chunked"),
+        `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`,
+        head("GET", webhooks, "Connection: close"),
+      )
+      const responses = parseResponses(raw)
+      const statuses = responses.map(({ status }) => status)
+      expect(statuses).toEqual([403, 403, 200].slice(0, Math.max(1, statuses.length)))
+      expect(responses.at(-1)?.headers["connection"]).toBe("close")
+    }),
+  )
+}
+
+const repeatTests = (serving: Serving): void => {
+  it(
+    "is made once with an idempotency key",
+    serving(async (fixture) => {
+      const send = await importer(fixture)
+      const headers = { "idempotency-key": "k-1" }
+      const first = await send(many(2000).join("\n"), headers)
+      const second = await send(many(2000).join("\n"), headers)
+      for (const response of [first, second]) {
+        expectSuccess(response, "POST", path, { total: 2000, data: null })
+      }
+      expect(first.headers["idempotent-replayed"]).toBeUndefined()
+      expect(second.headers["idempotent-replayed"]).toBe("true")
+      const other = await send(many(1999).join("\n"), headers)
+      expectFailure(other, "POST", path, 422, "IDEMPOTENCY_MISMATCH")
+    }),
+  )
+
+  it(
+    "works behind a parser of the host",
+    serving(
+      async (fixture) => {
+        const send = await importer(fixture)
+        const response = await send(many(2000).join("\n"))
+        expectSuccess(response, "POST", path, { total: 2000, data: null })
+      },
+      undefined,
+      { isBehindParser: true },
+    ),
+  )
+}
+
+/** Declares the tests. */
+export const importingTests = (serving: Serving): void => {
+  describe("an import", () => {
+    importTests(serving)
+    sizeTests(serving)
+    refusalTests(serving)
+    repeatTests(serving)
+  })
+}
