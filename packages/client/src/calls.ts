@@ -1,7 +1,7 @@
 /** How operations are called. */
 
 import type { List } from "./pages.ts"
-import type { Method, Template } from "./request.ts"
+import type { Method, Template, WithLines } from "./request.ts"
 
 /** The options of a call. */
 export interface CallOptions {
@@ -20,6 +20,13 @@ export interface Calls {
     method: Method,
     template: Template,
     input: object,
+    options?: CallOptions,
+  ) => Promise<Result>
+  /** Performs one whose body has a line of JSON for each of `lines`. */
+  readonly callWithLines: <Result extends object>(
+    method: Method,
+    template: Template,
+    input: WithLines,
     options?: CallOptions,
   ) => Promise<Result>
   /** Performs one that returns a list in pages. */

@@ -83,14 +83,17 @@ const keyOf = ({ method }: Request.Outgoing, given: string | undefined, { maxRet
 
 /** Performs a call: attempts, until one has a result or there is no next one. */
 const makeCall =
-  (settings: Settings): Calls["call"] =>
+  <Input extends object>(
+    settings: Settings,
+    make: (method: Request.Method, template: Request.Template, input: Input) => Request.Outgoing,
+  ) =>
   async <Result extends object>(
     method: Request.Method,
     template: Request.Template,
-    input: object,
+    input: Input,
     { idempotencyKey, signal }: CallOptions = {},
-  ) => {
-    const outgoing = Request.make(method, template, input)
+  ): Promise<Result> => {
+    const outgoing = make(method, template, input)
     const key = keyOf(outgoing, idempotencyKey, settings)
     const run = async (retries: number): Promise<Result> => {
       const outcome = await attempt<Result>(settings, outgoing, key, signal)
@@ -137,6 +140,8 @@ const makeList =
  * ```
  */
 export const createClient = (options: ClientOptions): Client => {
-  const call = makeCall(readOptions(options))
-  return operations({ call, list: makeList(call) })
+  const settings = readOptions(options)
+  const call = makeCall(settings, Request.make)
+  const callWithLines = makeCall(settings, Request.makeWithLines)
+  return operations({ call, callWithLines, list: makeList(call) })
 }

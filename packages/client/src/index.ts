@@ -1,6 +1,7 @@
 /** A client of Tenure's HTTP API, and the verification of its webhooks. */
 export type { CallOptions } from "./calls.ts"
 export { type ClientOptions, createClient } from "./createClient.ts"
+export type { ImportLine } from "./importLine.ts"
 export type * from "./operations.ts"
 export type { List } from "./pages.ts"
 export type { Counted, Page, Success } from "./response.ts"

@@ -4,6 +4,7 @@
  */
 
 import type { CallOptions, Calls } from "./calls.ts"
+import type { ImportLine } from "./importLine.ts"
 import type { List } from "./pages.ts"
 import type { Counted, Success } from "./response.ts"
 
@@ -284,6 +285,8 @@ export interface Problems {
   readonly VALIDATION_ERROR: {
     readonly error_code: "VALIDATION_ERROR"
     readonly message: string
+    /** The number of the line; the first one is 1. */
+    readonly line?: number
   }
   readonly WEBHOOK_NOT_FOUND: {
     readonly error_code: "WEBHOOK_NOT_FOUND"
@@ -345,6 +348,17 @@ export interface Client {
       },
       options?: CallOptions,
     ) => Promise<Counted<BulkExtended>>
+
+    /** Creates memberships of different users, or sets the end dates of those that exist: all of them, or none. `total` is the number of lines. Needs the role `operator`. `POST /v2/projects/{project_id}/memberships/import` */
+    readonly import: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+        /** A JSON object in each line, with `user_id` and `end_date`: a date, which may be over, in either format of `extend`. At most 10,000 lines and 2 MiB. */
+        readonly lines: Iterable<ImportLine>
+      },
+      options?: CallOptions,
+    ) => Promise<Counted<null>>
 
     /** Returns the memberships of a project in the order of their user ids, compared as text; with `state`, only those that are active, or only those that have expired. `GET /v2/projects/{project_id}/memberships` */
     readonly list: (
@@ -517,12 +531,14 @@ export interface Client {
 }
 
 /** Makes the operations, by resource. */
-export const operations = ({ call, list }: Calls): Client => ({
+export const operations = ({ call, callWithLines, list }: Calls): Client => ({
   memberships: {
     extend: (input, options) =>
       call("PATCH", "/v2/projects/{project_id}/memberships/{user_id}/extend", input, options),
     extendAll: (input, options) =>
       call("PATCH", "/v2/projects/{project_id}/memberships/extend", input, options),
+    import: (input, options) =>
+      callWithLines("POST", "/v2/projects/{project_id}/memberships/import", input, options),
     list: (input, options) => list("GET", "/v2/projects/{project_id}/memberships", input, options),
     get: (input, options) =>
       call("GET", "/v2/projects/{project_id}/memberships/{user_id}", input, options),

@@ -15,6 +15,11 @@ export interface Outgoing {
   readonly contentType: string
 }
 
+/** The input of an operation whose body is lines of JSON. */
+export interface WithLines {
+  readonly lines: Iterable<object>
+}
+
 /** One segment of a path. URLs resolve `.` and `..` even percent-encoded. */
 const segment = (name: string, value: unknown): string => {
   const text = String(value)
@@ -31,19 +36,24 @@ const queryOf = (fields: ReadonlyArray<readonly [string, unknown]>): string => {
   return texts.length === 0 ? "" : `?${new URLSearchParams(texts)}`
 }
 
-/**
- * Makes a request. The fields of the input that are not in the path are the query or the body.
- *
- * @throws TypeError if a path parameter is missing, or the path would be another with it
- */
-export const make = (method: Method, template: Template, input: object): Outgoing => {
+/** Fills in the parameters of a path. Returns also the fields that are left. */
+const fill = (template: Template, input: object) => {
   const rest = new Map<string, unknown>(Object.entries(input))
   const path = template.replaceAll(parameter, (_, name: string) => {
     const value = rest.get(name)
     rest.delete(name)
     return segment(name, value)
   })
-  const fields = [...rest].filter(([, value]) => value !== undefined)
+  return { path, fields: [...rest].filter(([, value]) => value !== undefined) }
+}
+
+/**
+ * Makes a request. The fields of the input that are not in the path are the query or the body.
+ *
+ * @throws TypeError if a path parameter is missing, or the path would be another with it
+ */
+export const make = (method: Method, template: Template, input: object): Outgoing => {
+  const { fields, path } = fill(template, input)
   const contentType = "application/json"
   if (method === "GET" || method === "DELETE") {
     return { method, target: `${path}${queryOf(fields)}`, body: undefined, contentType }
@@ -51,3 +61,15 @@ export const make = (method: Method, template: Template, input: object): Outgoin
   const body = fields.length === 0 ? undefined : JSON.stringify(Object.fromEntries(fields))
   return { method, target: path, body, contentType }
 }
+
+/** Makes a request whose body is lines of JSON. Throws as `make` does. */
+export const makeWithLines = (
+  method: Method,
+  template: Template,
+  { lines, ...input }: WithLines,
+): Outgoing => ({
+  method,
+  target: fill(template, input).path,
+  body: Array.from(lines, (line) => `${JSON.stringify(line)}\n`).join(""),
+  contentType: "application/x-ndjson",
+})

@@ -60,6 +60,35 @@ describe.each(Object.entries(stores))("on %s", (_, store) => {
     })
   })
 
+  it("memberships are imported line by line, once although the response was lost", async () => {
+    await serving({ stores: store() }, async ({ client, tenure }) => {
+      let attempts = 0
+      const losing: typeof fetch = async (input, init) => {
+        const response = await fetch(input, init)
+        attempts += 1
+        if (attempts > 1) return response
+        await response.text()
+        throw new TypeError("fetch failed")
+      }
+      const { memberships } = client({ fetch: losing, sleep: recordedSleep().sleep })
+      function* lines() {
+        for (const user_id of ["1003", "2001"]) yield { user_id, end_date: extend }
+      }
+      expect((await memberships.import({ ...project, lines: lines() })).total).toBe(2)
+      expect(attempts).toBe(2)
+      const history = await tenure.memberships.history({ projectId: "p1" })
+      expect(history.filter(({ action }) => action === "imported")).toHaveLength(3 + 2)
+      const bad = [
+        { user_id: "1", end_date: extend },
+        { user_id: "x", end_date: extend },
+      ]
+      const error = await memberships.import({ ...project, lines: bad }).catch((caught) => caught)
+      expect(isTenureError(error, "VALIDATION_ERROR") && error.problems).toMatchObject([
+        { line: 2 },
+      ])
+    })
+  })
+
   it("a conflict tells what the end date is", async () => {
     await serving({ stores: store() }, async ({ client }) => {
       const { memberships } = client()

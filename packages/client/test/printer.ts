@@ -1,6 +1,7 @@
 /** Prints the operations of an OpenAPI document as TypeScript. */
 
 import { format } from "oxfmt"
+import type { Calls } from "../src/calls.ts"
 
 /** The parts of a schema that the document uses. */
 interface Schema {
@@ -148,7 +149,16 @@ const parameterFields = ({ parameters = [] }: Operation): ReadonlyArray<Field> =
       description: description ?? schema.description,
     }))
 
+/** The schema of a body in lines. It is a text, and the one such operation imports. */
+const linesOf = ({ requestBody }: Operation): Schema | undefined =>
+  requestBody?.content["application/x-ndjson"]?.schema
+
 const bodyFields = (document: Document, operation: Operation): ReadonlyArray<Field> => {
+  const lines = linesOf(operation)
+  if (lines !== undefined) {
+    const type = "Iterable<ImportLine>"
+    return [{ name: "lines", type, isRequired: true, description: lines.description }]
+  }
   const schema = operation.requestBody?.content["application/json"]?.schema
   return schema === undefined ? [] : fieldsOf(resolve(document, schema), orUndefined)
 }
@@ -173,6 +183,12 @@ const resultOf = ({ properties = {} }: Schema): string => {
   const { data = {}, next, total } = properties
   if (next !== undefined) return `List<${print(data.items || {})}>`
   return `Promise<${total === undefined ? "Success" : "Counted"}<${print(data)}>>`
+}
+
+/** The name of what performs an operation. */
+const callOf = (operation: Operation, result: string): keyof Calls => {
+  if (linesOf(operation) !== undefined) return "callWithLines"
+  return result.startsWith("List") ? "list" : "call"
 }
 
 /** A method of the client: its type, and what it does. */
@@ -201,7 +217,7 @@ const methodOf = (
       options?: CallOptions,
     ) => ${result}`,
     code: `${name}: (input${isOptional ? " = {}" : ""}, options) =>
-      ${result.startsWith("List") ? "list" : "call"}("${method}", "${path}", input, options),`,
+      ${callOf(operation, result)}("${method}", "${path}", input, options),`,
   }
 }
 
@@ -298,7 +314,7 @@ export const printOperations = async (original: Document): Promise<string> => {
   const events = printEvents(document)
   const calls = usedIn(
     methods.map(({ code }) => code),
-    /\b(?:call|list)(?=\()/g,
+    /\b(?:call|callWithLines|list)(?=\()/g,
   )
   const { code, errors } = await format(
     "operations.ts",
@@ -307,7 +323,8 @@ export const printOperations = async (original: Document): Promise<string> => {
  * \`npm run generate\`.
  */
 
-import type { CallOptions, Calls } from "./calls.ts"${calls.includes("list") ? '\nimport type { List } from "./pages.ts"' : ""}
+import type { CallOptions, Calls } from "./calls.ts"
+import type { ImportLine } from "./importLine.ts"${calls.includes("list") ? '\nimport type { List } from "./pages.ts"' : ""}
 import type { ${usedIn(types, /\b(?:Counted|Success)(?=<)/g)} } from "./response.ts"
 
 ${printSchemas(document, [...types, events])}
