@@ -15,12 +15,9 @@ import { startPostgres } from "@tenure/testing/PostgresServer"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { afterAll, describe, vi } from "vitest"
+import { afterAll, describe } from "vitest"
 import * as Schema from "../src/schema.ts"
 import * as SubscriptionStore from "../src/SubscriptionStore.ts"
-
-// A property makes new stores for each of its runs.
-vi.setConfig({ testTimeout: 30_000 })
 
 const { change, in2027, in2028, in2029, occasion, p1, u1, u2, u3 } = Fixture
 
