@@ -17,16 +17,8 @@ const isOlder = (row: string, seq: string, id: string): string =>
 
 const newestFirst = (row: string): string => `${row}.seq DESC, ${row}.id DESC`
 
-const before = (row: string, other: string): string =>
-  `(${row}.seq, ${row}.id) < (${other}.seq, ${other}.id)`
-
-const isOwn = (row: string): string => `${row}.user_id = $5::text`
-
 // Whether a row is of all memberships. The index of these rows has the same condition.
-const isBulk = (row: string): string => `${row}.user_id IS NULL AND ${row}.subject IS NULL`
-
-const isBulkOf = (row: string, action: Action): string =>
-  `${isBulk(row)} AND ${row}.action = '${action}'`
+const isBulk = "b.user_id IS NULL AND b.subject IS NULL"
 
 const auditRows = (schema: string, rows: string): string => `
   SELECT ${columns}
@@ -54,47 +46,39 @@ export const projectHistory = (schema: string): string =>
  * applied to the membership: it existed, as the next change of it tells, or else that it exists now; and
  * if only earlier dates were set, the one before was earlier. That is the date of the last change before,
  * of this membership or of all of them, or a later one that was set for all since then.
+ *
+ * Reads all rows of the user and all bulk extensions of the project, each once.
  */
-export const userHistory = (schema: string): string => {
-  const rows = (name: string, condition: string, order: string): string => `
-    SELECT ${name}.* FROM ${schema}.audit ${name}
-    WHERE ${name}.project_id = p.id AND ${condition}
-    ORDER BY ${order} LIMIT`
-  return auditRows(
+export const userHistory = (schema: string): string =>
+  auditRows(
     schema,
     `
     SELECT * FROM (
-      (${rows("o", `${isOwn("o")} AND ${isOlder("o", "$3", "$4")}`, newestFirst("o"))} $2::integer)
-      UNION ALL
-      (SELECT b.* FROM ${schema}.audit b
-       LEFT JOIN LATERAL (
-         ${rows("n", `${isOwn("n")} AND ${before("b", "n")}`, "n.seq, n.id")} 1
-       ) next ON true
-       LEFT JOIN LATERAL (
-         SELECT * FROM (
-           (${rows("o", `${isOwn("o")} AND ${before("o", "b")}`, newestFirst("o"))} 1)
-           UNION ALL
-           (${rows("s", `${isBulkOf("s", "bulk_extended")} AND ${before("s", "b")}`, newestFirst("s"))} 1)
-         ) l
-         ORDER BY ${newestFirst("l")} LIMIT 1
-       ) last ON true
-       WHERE b.project_id = p.id AND ${isBulk("b")}
-         AND ${isOlder("b", "$3", "$4")}
-         AND CASE WHEN next.id IS NOT NULL THEN next.from_date IS NOT NULL
-             ELSE EXISTS (
-               SELECT FROM ${schema}.memberships m WHERE m.project_id = p.id AND m.user_id = $5::text
-             ) END
-         AND (b.action = 'bulk_extended' OR last.to_date IS NULL OR b.to_date > greatest(
-               last.to_date,
-               (SELECT max(r.to_date) FROM ${schema}.audit r
-                WHERE r.project_id = p.id AND ${isBulkOf("r", "bulk_lengthened")}
-                  AND ${before("last", "r")} AND ${before("r", "b")})
-             ))
-       ORDER BY ${newestFirst("b")} LIMIT $2::integer)
-    ) u
-    ORDER BY ${newestFirst("u")} LIMIT $2::integer`,
+      SELECT *, max(from_date) OVER (PARTITION BY own_from_here) AS next_from_date,
+             max(to_date) OVER (
+               PARTITION BY dates_so_far ORDER BY seq, id
+               ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+             ) AS previous_date
+      FROM (
+        SELECT *, count(user_id) OVER (ORDER BY seq DESC, id DESC) AS own_from_here,
+               count(*) FILTER (WHERE action <> 'bulk_lengthened') OVER (ORDER BY seq, id)
+                 AS dates_so_far
+        FROM (
+          SELECT * FROM ${schema}.audit o WHERE o.project_id = p.id AND o.user_id = $5::text
+          UNION ALL
+          SELECT * FROM ${schema}.audit b WHERE b.project_id = p.id AND ${isBulk}
+        ) one
+      ) numbered
+    ) a
+    WHERE ${isOlder("a", "$3", "$4")} AND (a.user_id IS NOT NULL OR (
+      CASE WHEN a.own_from_here > 0 THEN a.next_from_date IS NOT NULL
+      ELSE EXISTS (
+        SELECT FROM ${schema}.memberships m WHERE m.project_id = p.id AND m.user_id = $5::text
+      ) END
+      AND (a.action = 'bulk_extended' OR (a.to_date > a.previous_date) IS NOT FALSE)
+    ))
+    ORDER BY ${newestFirst("a")} LIMIT $2::integer`,
   )
-}
 
 /** Returns the audit rows of what belongs to no project: the newest `$1` older than `$2` and `$3`. */
 export const otherHistory = (schema: string): string => `
