@@ -12,6 +12,7 @@ import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { days } from "../src/connection/parameters.ts"
+import { forgetAnswers } from "../src/idempotency/forgetAnswers.sql.ts"
 import { createDays, dropDay } from "../src/outbox/days.sql.ts"
 import { forgetEvents } from "../src/outbox/forgetEvents.sql.ts"
 import { forgetFailed } from "../src/outbox/forgetFailed.sql.ts"
@@ -278,6 +279,30 @@ describe("a table that somebody has locked", () => {
       expect(yield* isLocked).toEqual([[], [], expect.any(String)])
       expect(yield* drop).toHaveLength(1)
       expect(yield* create).toHaveLength(1)
+    }),
+  )
+})
+
+describe("an idempotency key", () => {
+  onStores(
+    "is forgotten after a day, and not before, a thousand at a time",
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const [old, recent] = [Fixture.once(), Fixture.once()]
+      for (const key of [old, recent]) yield* outbox.publish(Fixture.event(p1), key)
+      yield* sql(
+        `UPDATE ${schema}.answers SET at = at - interval '25 hours' WHERE key = $1::text`,
+        [old.key],
+      )
+      yield* sql(`
+        INSERT INTO ${schema}.answers (owner, key, fingerprint, answer, at)
+        SELECT 'other', n::text, '', '', now() - interval '2 days' FROM generate_series(1, 1500) n
+      `)
+      const forgetKeys = sql(forgetAnswers(`"${schema}"`), [days(dayMillis)])
+      const sizes = [(yield* forgetKeys).length, (yield* forgetKeys).length]
+      expect([...sizes, (yield* forgetKeys).length]).toEqual([1000, 501, 0])
+      expect(yield* outbox.publish(Fixture.event(p1), recent)).toMatchObject({ _tag: "Replayed" })
+      expect(yield* outbox.publish(Fixture.event(p1), old)).toBeUndefined()
     }),
   )
 })

@@ -384,3 +384,29 @@ describe("a page of a list", () => {
     ),
   )
 })
+
+describe("a call with an idempotency key", () => {
+  it.effect("is answered again after its date has passed, and not made if it was not", () =>
+    withMemberships((memberships, bodies) =>
+      Effect.gen(function* () {
+        yield* memberships.grant({ ...member, endDate: in2027 })
+        const endDate = Date.UTC(2026, 0, 1, 12)
+        const one = { ...member, endDate, idempotencyKey: "one" }
+        const all = { projectId: "p1", endDate, idempotencyKey: "all" }
+        const first = [yield* memberships.extend(one), yield* memberships.extendAll(all)]
+        expect(bodies).toHaveLength(3)
+        yield* TestClock.adjust("13 hours")
+        expect([yield* memberships.extend(one), yield* memberships.extendAll(all)]).toEqual(first)
+        const late: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
+          memberships.extend({ ...one, idempotencyKey: "new" }),
+          memberships.extendAll({ ...all, idempotencyKey: "new" }),
+          memberships.extend({ ...member, endDate }),
+        ]
+        for (const call of late) {
+          expect(yield* Effect.flip(call)).toMatchObject({ _tag: "EndDateNotInFuture" })
+        }
+        expect(bodies).toHaveLength(3)
+      }),
+    ),
+  )
+})
