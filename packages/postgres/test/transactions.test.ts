@@ -9,6 +9,7 @@ import * as Tenure from "@tenure/core/Tenure"
 import { Webhooks } from "@tenure/core/Webhooks"
 import { WebhookTransport } from "@tenure/core/WebhookTransport"
 import { layer } from "@tenure/postgres"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { clientLayer, execute } from "./harness.ts"
@@ -34,17 +35,21 @@ const host = Tenure.layer({ transport: silent }).pipe(
 const inHost = <A, E>(
   name: string,
   test: Effect.Effect<A, E, Tenure.Services | Outbox | PgClient.PgClient>,
+  limit?: number,
 ) =>
-  it.live(name, () =>
-    Effect.gen(function* () {
-      yield* execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
-      yield* Effect.gen(function* () {
-        const memberships = yield* Memberships
-        yield* memberships.createProject(projectId)
-        yield* memberships.grant({ ...member, endDate: "2027-01-01T00:00:00.000Z" })
-        yield* test
-      }).pipe(Effect.provide(host))
-    }),
+  it.live(
+    name,
+    () =>
+      Effect.gen(function* () {
+        yield* execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+        yield* Effect.gen(function* () {
+          const memberships = yield* Memberships
+          yield* memberships.createProject(projectId)
+          yield* memberships.grant({ ...member, endDate: "2027-01-01T00:00:00.000Z" })
+          yield* test
+        }).pipe(Effect.provide(host))
+      }),
+    limit,
   )
 
 const addWebhook = Effect.flatMap(Webhooks, (webhooks) =>
@@ -52,6 +57,16 @@ const addWebhook = Effect.flatMap(Webhooks, (webhooks) =>
 )
 
 const extend = Effect.flatMap(Memberships, ({ extend: set }) => set({ ...member, endDate: late }))
+
+const extendOnce = Effect.flatMap(Memberships, ({ extend: set }) =>
+  set({ ...member, endDate: late, idempotencyKey: "key-1" }),
+)
+
+/** Who waits for the transaction of the host. */
+const isAwaited = PgClient.PgClient.use(
+  (sql) =>
+    sql`SELECT FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::text::xid`,
+)
 
 const endDate = Effect.flatMap(Memberships, ({ find }) =>
   Effect.map(find(member), (found) => found.endDate),
@@ -75,7 +90,7 @@ describe("a transaction of the host", () => {
       })
       expect(yield* Effect.flip(sql.withTransaction(work))).toBe("the host's error")
       expect(yield* endDate).toBe(early)
-      expect(yield* actions).toEqual(["granted"])
+      expect(yield* actions).toEqual(["webhook_created", "granted"])
       expect(yield* deliveries({ projectId, webhookId: id })).toEqual([])
     }),
   )
@@ -134,5 +149,44 @@ describe("a transaction of the host", () => {
       )
       expect(yield* endDate).toBe(Date.parse(late))
     }),
+  )
+
+  inHost(
+    "that overlaps one with its idempotency key fails, and is answered when it is repeated",
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const isKept = yield* Deferred.make<void>()
+      const first = Effect.gen(function* () {
+        yield* extendOnce
+        yield* Deferred.succeed(isKept, undefined)
+        yield* Effect.repeat(isAwaited, { until: (rows) => rows.length > 0 })
+      })
+      const second = Effect.andThen(
+        Deferred.await(isKept),
+        Effect.flip(sql.withTransaction(extendOnce)),
+      )
+      const both = [sql.withTransaction(first), second] as const
+      const [, error] = yield* Effect.all(both, { concurrency: 2 })
+      expect(error).toMatchObject({ _tag: "IdempotencyInProgress" })
+      yield* sql.withTransaction(extendOnce)
+      expect(yield* actions).toEqual(["extended", "granted"])
+    }),
+  )
+
+  inHost(
+    "that holds a lock for seconds keeps a request with an idempotency key in progress",
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const services = yield* Effect.context<Tenure.Services>()
+      const locking = Effect.gen(function* () {
+        yield* sql.unsafe(`SELECT FROM ${schema}.memberships FOR UPDATE`)
+        const apart = Effect.promise(() => Effect.runPromiseWith(services)(Effect.flip(extendOnce)))
+        expect(yield* apart).toMatchObject({ _tag: "IdempotencyInProgress" })
+      })
+      yield* sql.withTransaction(locking)
+      yield* extendOnce
+      expect(yield* actions).toEqual(["extended", "granted"])
+    }),
+    10_000,
   )
 })

@@ -74,6 +74,9 @@ const isOwn = <E>(error: E): error is Exclude<E, SqlError> => !isSqlError(error)
 
 const hasMetLock = (error: unknown): boolean => isSqlError(error) && isLockTimeout(error)
 
+const isTimeout = (error: unknown): boolean =>
+  error instanceof StoreUnavailable && error.cause === "timeout"
+
 /**
  * Makes the executor of one schema.
  *
@@ -128,7 +131,10 @@ export const make = Effect.fnUntraced(function* (
       return Effect.catchIf(quick, hasMetLock, (error) => {
         const limit = isLong ? longLimitMillis : lockLimitMillis
         const millis = limit - (performance.now() - began)
-        return millis > 0 ? runIn(waitingLane, millis) : Effect.fail(error)
+        if (millis <= 0) return Effect.fail(error)
+        return Effect.mapError(runIn(waitingLane, millis), (later) =>
+          isTimeout(later) ? error : later,
+        )
       })
     }).pipe(Effect.catch(toUnavailable))
   }

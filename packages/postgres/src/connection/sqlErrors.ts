@@ -27,6 +27,12 @@ export const isLostRace = ({ reason }: SqlError): boolean =>
 export const isConflict = (error: SqlError): boolean =>
   isLostRace(error) || error.reason._tag === "UniqueViolation"
 
+/** Whether the statement inserted a row whose key another one in this table has. */
+export const isTakenIn = ({ reason }: SqlError, table: string): boolean =>
+  reason._tag === "UniqueViolation" &&
+  Predicate.hasProperty(reason.cause, "table") &&
+  reason.cause.table === table
+
 /** Whether the statement waited too long for a lock. */
 export const isLockTimeout = ({ reason }: SqlError): boolean => reason._tag === "LockTimeoutError"
 

@@ -13,7 +13,7 @@ import * as Effect from "effect/Effect"
 import { isSqlError } from "effect/sql/SqlError"
 import type { Executor } from "../connection/Executor.ts"
 import { text } from "../connection/parameters.ts"
-import { isLockTimeout } from "../connection/sqlErrors.ts"
+import { isLockTimeout, isTakenIn } from "../connection/sqlErrors.ts"
 import { type AnswerRow, recall } from "./recall.sql.ts"
 
 /** The answers to requests with an idempotency key. */
@@ -36,6 +36,10 @@ export interface Answers {
 const hasWaited = (error: unknown): boolean =>
   error instanceof StoreUnavailable && isSqlError(error.cause) && isLockTimeout(error.cause)
 
+// In a transaction of the host, nothing but a repetition of all of it finds the answer.
+const wasOvertaken = (defect: unknown): boolean =>
+  isSqlError(defect) && isTakenIn(defect, "answers")
+
 /** Makes the answers. */
 export const make = (executor: Executor): Answers => {
   const statement = recall(executor.schema)
@@ -55,13 +59,16 @@ export const make = (executor: Executor): Answers => {
       change: Effect.Effect<A, E | StoreUnavailable>,
     ): Effect.Effect<A | Replayed, E | Conflict | StoreUnavailable> => {
       if (once === undefined) return change
-      return Effect.catch(
+      const repeatable = Effect.catch(
         change,
         Effect.fnUntraced(function* (error: E | StoreUnavailable) {
           if (hasWaited(error)) return yield* new IdempotencyInProgress()
           if (error instanceof StoreUnavailable) return yield* Effect.fail(error)
           return (yield* find(once)) ?? (yield* Effect.fail(error))
         }),
+      )
+      return Effect.catchDefect(repeatable, (defect): Effect.Effect<never, IdempotencyInProgress> =>
+        wasOvertaken(defect) ? Effect.fail(new IdempotencyInProgress()) : Effect.die(defect),
       )
     },
   }
