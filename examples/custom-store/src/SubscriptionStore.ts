@@ -358,7 +358,7 @@ const make = Effect.gen(function* () {
         FROM subscription_changes
         WHERE account = ${projectId}
           AND (${userId ?? null}::text IS NULL OR customer = ${userId ?? null} OR customer IS NULL)
-        ORDER BY id
+        ORDER BY subscription_changes.id
       `)
       const changes = (yield* database.run(orMissing(projectId, rows))).map((row) =>
         toAuditRow(projectId, row),
