@@ -41,13 +41,24 @@ export const grant = (body: JsonObject) =>
     reason: read(body, "reason", optional.reason),
   })
 
+const names = ["expected_end_date", "dry_run", "reason"]
+
+/** What most extensions say besides the date. */
+const nothing = Result.succeed({
+  expectedEndDate: undefined,
+  dryRun: undefined,
+  reason: undefined,
+})
+
 /** What an extension of one membership may say besides the date. */
 export const extension = (body: JsonObject) =>
-  Result.all({
-    expectedEndDate: read(body, "expected_end_date", optional.expectedEndDate),
-    dryRun: read(body, "dry_run", optional.dryRun),
-    reason: read(body, "reason", optional.reason),
-  })
+  names.some((name) => Object.hasOwn(body, name))
+    ? Result.all({
+        expectedEndDate: read(body, "expected_end_date", optional.expectedEndDate),
+        dryRun: read(body, "dry_run", optional.dryRun),
+        reason: read(body, "reason", optional.reason),
+      })
+    : nothing
 
 /** What an extension of all memberships may say besides the date. */
 export const bulkExtension = (body: JsonObject) =>

@@ -43,7 +43,7 @@ const invalidUserId = ({ problem }: InvalidInput): InvalidInput =>
 const endDateOf = (body: RequestBody.JsonObject) =>
   Effect.fromResult(EndDate.decode(own(body, "extend")))
 
-const dryRun = "This was a dry run: nothing was changed."
+const dryRunMessage = "This was a dry run: nothing was changed."
 
 const dataOf = ({ endDate, state, userId }: CurrentMembership) => ({
   user_id: userId,
@@ -79,10 +79,13 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       const userId = yield* idOf(call.params.user_id)
       const body = yield* bodyOf(call, maxBodyBytes)
       const endDate = yield* endDateOf(body)
-      const options = yield* Effect.fromResult(ChangeBody.extension(body))
+      const { dryRun, expectedEndDate, reason } = yield* Effect.fromResult(
+        ChangeBody.extension(body),
+      )
+      const idempotencyKey = call.once
       const { endDate: newEndDate } = yield* Effect.catchTag(
         memberships.extend(
-          { projectId, userId, endDate, ...options, idempotencyKey: call.once },
+          { projectId, userId, endDate, expectedEndDate, dryRun, reason, idempotencyKey },
           originOf(call),
         ),
         "InvalidInput",
@@ -91,7 +94,7 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       )
       return {
         total: 1,
-        message: options.dryRun === true ? dryRun : "The membership was extended.",
+        message: dryRun === true ? dryRunMessage : "The membership was extended.",
         data: { new_end_date: EndDate.format(newEndDate) },
       }
     }),
@@ -107,7 +110,8 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       )
       return {
         total: bulk.total,
-        message: options.dryRun === true ? dryRun : "All memberships of the project were extended.",
+        message:
+          options.dryRun === true ? dryRunMessage : "All memberships of the project were extended.",
         // JSON leaves out what is undefined.
         data: { new_end_date: EndDate.format(bulk.endDate), would_shorten: bulk.wouldShorten },
       }
