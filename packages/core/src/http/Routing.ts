@@ -3,6 +3,7 @@
 import * as Result from "effect/Result"
 import { anonymous, type Principal } from "../keys/Identity.ts"
 import * as Role from "../keys/Role.ts"
+import type { ApiError } from "./ApiError.ts"
 import type { ApiRequest } from "./ApiRequest.ts"
 import type { Call } from "./Operation.ts"
 import * as Outcome from "./Outcome.ts"
@@ -21,6 +22,12 @@ const permits = (operation: Route.Operation, principal: Principal): boolean => {
 const needsKey = (operation: Route.Operation | undefined): boolean =>
   operation === undefined || Route.roleOf(operation) !== "none"
 
+/** The error of a path without the method. Those who may call nothing there do not learn its methods. */
+const withoutMethod = (methods: Route.Match["value"], sender: Principal): ApiError =>
+  [...methods.values()].some((operation) => permits(operation, sender))
+    ? { _tag: "MethodNotAllowed", allow: [...methods.keys()] }
+    : { _tag: "Forbidden" }
+
 /**
  * Routes a request. Of several errors, the client receives the first in this order.
  *
@@ -37,11 +44,9 @@ export const route = (
   const { params, value: methods } = found
   const operation = methods.get(request.method)
   if (Result.isFailure(principal) && needsKey(operation)) return Outcome.fail(principal.failure)
-  const sender = Result.getOrElse(principal, () => anonymous)
-  // Those who may call nothing at a path do not learn its methods either.
-  const operations = operation === undefined ? [...methods.values()] : [operation]
-  if (!operations.some((one) => permits(one, sender))) return Outcome.fail({ _tag: "Forbidden" })
-  return operation === undefined
-    ? Outcome.fail({ _tag: "MethodNotAllowed", allow: [...methods.keys()] })
-    : Result.succeed({ operation, request, requestId, principal: sender, params })
+  const sender = Result.isSuccess(principal) ? principal.success : anonymous
+  if (operation === undefined) return Outcome.fail(withoutMethod(methods, sender))
+  return permits(operation, sender)
+    ? Result.succeed({ operation, request, requestId, principal: sender, params })
+    : Outcome.fail({ _tag: "Forbidden" })
 }
