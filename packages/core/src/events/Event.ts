@@ -4,7 +4,7 @@ import type { Branded } from "effect/Brand"
 import * as Data from "effect/Data"
 import { memoizeLast } from "../base/MemoizeLast.ts"
 import type { ProjectId } from "../base/Project.ts"
-import { refined } from "../base/Refined.ts"
+import { nominal, refined } from "../base/Refined.ts"
 import { isUuid, v7 } from "../base/Uuid.ts"
 
 /** The id of an event: a UUID, which is the `webhook-id` of every attempt to deliver it. */
@@ -13,13 +13,15 @@ export type EventId = Branded<string, "@tenure/core/EventId">
 /** Brands text as the id of an event. Throws a `TypeError` if it is not a UUID in lower case. */
 export const EventId = refined<string, EventId>("event id", "a UUID in lower case", isUuid)
 
+const brand = nominal<string, EventId>()
+
 /**
  * Makes a new id. Ids sort by the time of their events.
  *
  * @param at - when the event happened, in milliseconds since the epoch
  */
 export const freshId = (crypto: { readonly randomUUID: () => string }, at: number): EventId =>
-  EventId(v7(crypto, at))
+  brand(v7(crypto, at))
 
 /** The type of an event, for example `payment.completed`: at most 128 characters. */
 export type EventType = Branded<string, "@tenure/core/EventType">
