@@ -290,7 +290,7 @@ const make = Effect.fnUntraced(function* ({ keyCacheLife }: Settings) {
     }),
 
     authenticate: (token) =>
-      Effect.flatMap(Moment.now, (now) => {
+      Moment.nowWith((now) => {
         if (!ApiKey.isToken(token)) return Effect.undefined
         const digest = ApiKey.digest(token)
         const cached = cache.find(digest, now.tick)

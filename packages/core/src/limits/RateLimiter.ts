@@ -153,13 +153,14 @@ const make = Effect.fnUntraced(function* ({ onStoreFailure, ...settings }: Setti
 
   return RateLimiter.of({
     take: (client) =>
-      Clock.clockWith((clock) => {
-        const now = Moment.read(clock)
+      Moment.nowWith((now) => {
         const refusal = decider.before(client, now)
         return refusal === undefined ? askStore(client, now) : Effect.succeed(refusal)
       }),
 
     refusalOf: (address) =>
-      Clock.clockWith((clock) => Effect.succeed(decider.ofAddress(address, Moment.read(clock)))),
+      Effect.withFiberSucceed((fiber) =>
+        decider.ofAddress(address, Moment.read(fiber.getRef(Clock.Clock))),
+      ),
   })
 })

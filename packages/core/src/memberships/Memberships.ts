@@ -1,12 +1,12 @@
 /** The service for memberships, which hosts and the API call. */
 
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Argument from "../base/Argument.ts"
 import type { InvalidInput } from "../base/InvalidInput.ts"
+import * as Moment from "../base/Moment.ts"
 import * as Once from "../base/Once.ts"
 import * as Origin from "../base/Origin.ts"
 import { owned } from "../base/Own.ts"
@@ -268,8 +268,10 @@ const expectedOf = (
     ? absent
     : Effect.map(Argument.instant("expectedEndDate", given), EndDate.EndDate)
 
-const isDryRun = ({ dryRun = false }: Extending): Effect.Effect<boolean, InvalidInput> =>
-  Argument.read("dryRun", Setting.flag, dryRun)
+const notDry = Effect.succeed(false)
+
+const isDryRun = ({ dryRun }: Extending): Effect.Effect<boolean, InvalidInput> =>
+  dryRun === undefined ? notDry : Argument.read("dryRun", Setting.flag, dryRun)
 
 /** What a bulk extension would answer. */
 const foresee = (mode: Settings["bulk"], { earlier, later, total }: Counts) =>
@@ -305,25 +307,20 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
   const store = yield* MembershipStore
   const crypto = yield* WebCrypto
 
-  /** What every change carries: its audit fields, and its event with those of the client in the data. */
-  const change = (
+  /** The event of a change, with fields of the client in the data. */
+  const eventOf = (
     { at, origin, projectId, reason }: Omit<Change, "event">,
     type: Event.EventType,
-    data: object,
-  ): Change => ({
-    projectId,
-    origin,
-    reason,
-    at,
-    event: Event.make({
+    data: { readonly project_id: ProjectId },
+  ): Event.Event =>
+    Event.make({
       id: Event.freshId(crypto, at),
       projectId,
       type,
       at,
       // JSON has no reason where it is undefined.
-      data: { project_id: projectId, ...data, request_id: origin.requestId ?? null, reason },
-    }),
-  })
+      data: { ...data, request_id: origin.requestId ?? null, reason },
+    })
 
   /** Makes an extension. If its date has passed, it may only have been made before. */
   const extendBy = <A, E>(
@@ -364,37 +361,52 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
 
     grant: Effect.fnUntraced(function* (input, originInput = Origin.host) {
       const membership = owned(input)
-      const at = yield* Clock.currentTimeMillis
+      const at = yield* Moment.unix
       const endDate = yield* Effect.fromResult(EndDate.fromInput(membership.endDate))
       const projectId = yield* Argument.projectId(membership.projectId)
       const userId = yield* Argument.decode("userId", UserId, membership.userId)
-      const data = { user_id: userId, new_end_date: EndDate.format(endDate) }
+      const data = {
+        project_id: projectId,
+        user_id: userId,
+        new_end_date: EndDate.format(endDate),
+      }
       const reason = yield* reasonOf(membership)
       const origin = yield* Origin.fromInput(originInput)
       const asked = { projectId, origin, reason, at }
       const once = yield* onceOf(membership, asked, Event.types.granted, data)
-      const changed = { ...change(asked, Event.types.granted, data), userId, endDate, once }
+      const changed = {
+        ...asked,
+        event: eventOf(asked, Event.types.granted, data),
+        userId,
+        endDate,
+        once,
+      }
       yield* announce(changed, yield* store.grant(changed))
       return { projectId, userId, endDate }
     }),
 
     import: Effect.fnUntraced(function* (input, originInput = Origin.host) {
       const project = owned(input)
-      const at = yield* Clock.currentTimeMillis
+      const at = yield* Moment.unix
       const projectId = yield* Argument.projectId(project.projectId)
       const memberships = yield* Effect.fromResult(Import.read(project.memberships))
       const reason = yield* reasonOf(project)
       const origin = yield* Origin.fromInput(originInput)
-      const data = { total: memberships.length }
+      const data = { project_id: projectId, total: memberships.length }
       const asked = { projectId, origin, reason, at }
       const once = yield* onceOf(project, asked, Event.types.imported, memberships)
-      const changed = { ...change(asked, Event.types.imported, data), memberships, once }
+      const changed = {
+        ...asked,
+        event: eventOf(asked, Event.types.imported, data),
+        memberships,
+        once,
+      }
       yield* announce(changed, yield* store.import(changed))
     }),
 
     extend: Effect.fnUntraced(function* (input, originInput = Origin.host) {
       const membership = owned(input)
-      const at = yield* Clock.currentTimeMillis
+      const at = yield* Moment.unix
       const endDate = yield* dateOf(membership, at)
       const projectId = yield* Argument.projectId(membership.projectId)
       const userId = yield* Argument.decode("userId", UserId, membership.userId)
@@ -405,11 +417,16 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
         const conflict = conflictOf(yield* store.find(projectId, userId), expectedEndDate)
         return conflict === undefined ? { projectId, userId, endDate } : yield* conflict
       }
-      const data = { user_id: userId, new_end_date: EndDate.format(endDate) }
+      const data = {
+        project_id: projectId,
+        user_id: userId,
+        new_end_date: EndDate.format(endDate),
+      }
       const asked = { projectId, origin, reason, at }
       const once = yield* onceOf(membership, asked, Event.types.extended, data, expectedEndDate)
       const changed = {
-        ...change(asked, Event.types.extended, data),
+        ...asked,
+        event: eventOf(asked, Event.types.extended, data),
         userId,
         endDate,
         expectedEndDate,
@@ -421,7 +438,7 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
 
     extendAll: Effect.fnUntraced(function* (input, originInput = Origin.host) {
       const project = owned(input)
-      const at = yield* Clock.currentTimeMillis
+      const at = yield* Moment.unix
       const endDate = yield* dateOf(project, at)
       const projectId = yield* Argument.projectId(project.projectId)
       const reason = yield* reasonOf(project)
@@ -429,11 +446,12 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       if (yield* isDryRun(project)) {
         return { endDate, ...foresee(bulk, yield* store.count(projectId, endDate)) }
       }
-      const data = { new_end_date: EndDate.format(endDate) }
+      const data = { project_id: projectId, new_end_date: EndDate.format(endDate) }
       const asked = { projectId, origin, reason, at }
       const once = yield* onceOf(project, asked, Event.types.bulkExtended, data)
       const changed = {
-        ...change(asked, Event.types.bulkExtended, data),
+        ...asked,
+        event: eventOf(asked, Event.types.bulkExtended, data),
         endDate,
         mode: bulk,
         once,
@@ -445,15 +463,15 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
 
     end: Effect.fnUntraced(function* (input, originInput = Origin.host) {
       const member = owned(input)
-      const at = yield* Clock.currentTimeMillis
+      const at = yield* Moment.unix
       const projectId = yield* Argument.projectId(member.projectId)
       const userId = yield* Argument.decode("userId", UserId, member.userId)
       const reason = yield* reasonOf(member)
       const origin = yield* Origin.fromInput(originInput)
-      const data = { user_id: userId }
+      const data = { project_id: projectId, user_id: userId }
       const asked = { projectId, origin, reason, at }
       const once = yield* onceOf(member, asked, Event.types.ended, data)
-      const changed = { ...change(asked, Event.types.ended, data), userId, once }
+      const changed = { ...asked, event: eventOf(asked, Event.types.ended, data), userId, once }
       yield* announce(changed, yield* store.end(changed))
     }),
 
@@ -462,13 +480,13 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       const projectId = yield* Argument.projectId(member.projectId)
       const userId = yield* Argument.decode("userId", UserId, member.userId)
       const membership = yield* store.find(projectId, userId)
-      return current(membership, yield* Clock.currentTimeMillis)
+      return current(membership, yield* Moment.unix)
     }),
 
     list: Effect.fnUntraced(function* (page) {
       const { after, limit = 100, projectId, state: asked } = owned(page)
       const state = yield* Argument.read("state", membershipState, asked)
-      const at = yield* Clock.currentTimeMillis
+      const at = yield* Moment.unix
       const memberships = yield* store.list(yield* Argument.projectId(projectId), {
         after: after === undefined ? undefined : yield* Argument.decode("after", UserId, after),
         limit: yield* Argument.pageSize(limit),

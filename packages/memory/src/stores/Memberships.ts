@@ -42,12 +42,12 @@ const setAll = (project: Project, { endDate, mode }: BulkExtension): number => {
 
 const audit = (project: Project, { at, origin, reason }: Change, entry: Entry): void => {
   Trail.add(project.history, {
+    ...entry,
     projectId: project.id,
     origin,
     reason,
     at,
     subject: undefined,
-    ...entry,
   })
 }
 
@@ -88,7 +88,7 @@ export const make = (state: State.State): MembershipStore["Service"] => {
   ) =>
     state.answers.change(
       changed.once,
-      Effect.flatMap(Moment.now, (now): Effect.Effect<void, MembershipNotFound | E> => {
+      Moment.nowWith((now): Effect.Effect<void, MembershipNotFound | E> => {
         const { projectId, userId } = changed
         const project = state.projects.get(projectId)
         const from = project?.members.get(userId)
