@@ -4,9 +4,12 @@ import { changesOf } from "@tenure/core/History"
 import { AuditCursor, type AuditRow, type UserId } from "@tenure/core/Membership"
 import * as Ring from "../collections/Ring.ts"
 
+/** A row; its cursor is known by how many rows were added after it. */
+type Row = Omit<AuditRow, "cursor">
+
 /** The newest rows of a trail. */
 export interface Trail {
-  readonly rows: Ring.Ring<AuditRow>
+  readonly rows: Ring.Ring<Row>
   /** How many rows were added. */
   count: number
 }
@@ -19,17 +22,20 @@ const cursorOf = (number: number): AuditCursor => AuditCursor(`0.${number}`)
 const numberOf = (cursor: AuditCursor): number => Number(cursor.slice(2))
 
 /** Adds a row. */
-export const add = (trail: Trail, row: Omit<AuditRow, "cursor">): void => {
-  trail.rows.push({ ...row, cursor: cursorOf(++trail.count) })
+export const add = (trail: Trail, row: Row): void => {
+  trail.rows.push(row)
+  trail.count++
 }
 
 /** Returns a page of a trail, newest first; with a user, only changes of this one's membership. */
 export const page = (
-  { rows }: Trail,
+  { count, rows }: Trail,
   user: { readonly id: UserId; readonly isMember: boolean } | undefined,
   { after, limit }: { readonly after?: AuditCursor | undefined; readonly limit: number },
 ): ReadonlyArray<AuditRow> => {
-  const all = [...rows.newestFirst()].toReversed()
+  const all = [...rows.newestFirst()]
+    .map((row, age) => ({ ...row, cursor: cursorOf(count - age) }))
+    .toReversed()
   const found = user === undefined ? all : changesOf(all, user.id, user.isMember)
   const end = after === undefined ? Infinity : numberOf(after)
   return found
