@@ -9,6 +9,7 @@ import { grants } from "./grants.ts"
 import { growth } from "./growth.ts"
 import { http } from "./http.ts"
 import { httpPostgres } from "./httpPostgres.ts"
+import { imports } from "./imports.ts"
 import { limiter } from "./limiter.ts"
 import { limiterPostgres } from "./limiterPostgres.ts"
 import { mounted } from "./mounted.ts"
@@ -26,6 +27,7 @@ export const sections: ReadonlyArray<Section> = [
   httpPostgres,
   extensions,
   grants,
+  imports,
   roundTrips,
   bulk,
   deliveries,
