@@ -24,11 +24,43 @@ export interface ApiKey {
   readonly last_used_at: string | null
 }
 
+export interface Attempt {
+  /** A time in UTC, with milliseconds. */
+  readonly at: string
+  readonly duration_ms: number
+  /** The status of the receiver's response; null if there was none. */
+  readonly status: number | null
+  /** Why the attempt failed; null if it succeeded. */
+  readonly error: string | null
+}
+
 export interface BulkExtended {
   /** A time in UTC, with milliseconds. */
   readonly new_end_date: string
   /** Of a dry run, the number of memberships that would end earlier than they do now. */
   readonly would_shorten?: number
+}
+
+export interface Delivery {
+  /** A UUID. */
+  readonly event_id: string
+  /** The type of an event. */
+  readonly type: string
+  /** Whether it waits for an attempt, or how it has ended. */
+  readonly state: "waiting" | "delivered" | "failed" | "cancelled"
+  /** When the next attempt is due; null if the delivery has ended. */
+  readonly due_at: string | null
+  readonly attempts: ReadonlyArray<Attempt>
+}
+
+export interface DeliveryOfEvent {
+  /** A UUID. */
+  readonly webhook_id: string
+  /** Whether it waits for an attempt, or how it has ended. */
+  readonly state: "waiting" | "delivered" | "failed" | "cancelled"
+  /** When the next attempt is due; null if the delivery has ended. */
+  readonly due_at: string | null
+  readonly attempts: ReadonlyArray<Attempt>
 }
 
 export interface Extended {
@@ -174,6 +206,17 @@ export interface Project {
   readonly last_bulk_end_date: string | null
 }
 
+export interface PublishedEvent {
+  /** A UUID. */
+  readonly id: string
+  /** The type of an event. */
+  readonly type: string
+  /** A time in UTC, with milliseconds. */
+  readonly timestamp: string
+  readonly data: unknown
+  readonly deliveries: ReadonlyArray<DeliveryOfEvent>
+}
+
 export interface Webhook {
   /** Where events are sent: a public http or https URL without credentials. */
   readonly url: string
@@ -181,6 +224,25 @@ export interface Webhook {
   readonly id: string
   /** The secret that signs notifications: `whsec_` and base64. */
   readonly secret: string
+}
+
+export interface WebhookDetails {
+  /** Where events are sent: a public http or https URL without credentials. */
+  readonly url: string
+  /** A UUID. */
+  readonly id: string
+  /** The secret that signs notifications: `whsec_` and base64. */
+  readonly secret: string
+  /** The types of events that are sent; null for all. */
+  readonly event_types: ReadonlyArray<string> | null
+  /** A time in UTC, with milliseconds. */
+  readonly created_at: string
+  /** When it was disabled; null while it is enabled. */
+  readonly disabled_at: string | null
+  /** When an attempt first failed since one succeeded; null if none has. */
+  readonly failing_since: string | null
+  /** How many attempts have failed since one succeeded. */
+  readonly failures: number
 }
 
 export interface WebhookDisabledEvent {
@@ -220,6 +282,10 @@ export interface Problems {
     readonly message: string
     /** A time in UTC, with milliseconds. */
     readonly current_end_date: string
+  }
+  readonly EVENT_NOT_FOUND: {
+    readonly error_code: "EVENT_NOT_FOUND"
+    readonly message: string
   }
   readonly FORBIDDEN: {
     readonly error_code: "FORBIDDEN"
@@ -287,6 +353,10 @@ export interface Problems {
     readonly message: string
     /** The number of the line; the first one is 1. */
     readonly line?: number
+  }
+  readonly WEBHOOK_DISABLED: {
+    readonly error_code: "WEBHOOK_DISABLED"
+    readonly message: string
   }
   readonly WEBHOOK_NOT_FOUND: {
     readonly error_code: "WEBHOOK_NOT_FOUND"
@@ -467,6 +537,8 @@ export interface Client {
         readonly project_id: string
         /** Where events are sent: a public http or https URL without credentials. */
         readonly url: string
+        /** The types of events to send; all by default. */
+        readonly event_types?: ReadonlyArray<string> | undefined
       },
       options?: CallOptions,
     ) => Promise<Success<Webhook>>
@@ -490,6 +562,128 @@ export interface Client {
       },
       options?: CallOptions,
     ) => Promise<Success<null>>
+
+    /** Returns a webhook, what it is for, and how its latest attempts went. `GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}` */
+    readonly get: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+        /** The id of the webhook. */
+        readonly webhook_id: string
+      },
+      options?: CallOptions,
+    ) => Promise<Success<WebhookDetails>>
+
+    /** Sends the event webhook.ping to one webhook. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/ping` */
+    readonly ping: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+        /** The id of the webhook. */
+        readonly webhook_id: string
+      },
+      options?: CallOptions,
+    ) => Promise<
+      Success<{
+        /** A UUID. */
+        readonly event_id: string
+      }>
+    >
+
+    /** Enables a webhook that was disabled, and does nothing to others. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/enable` */
+    readonly enable: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+        /** The id of the webhook. */
+        readonly webhook_id: string
+      },
+      options?: CallOptions,
+    ) => Promise<Success<null>>
+
+    /** Replaces the secret of a webhook. The previous one also signs for a day. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/rotate` */
+    readonly rotate: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+        /** The id of the webhook. */
+        readonly webhook_id: string
+      },
+      options?: CallOptions,
+    ) => Promise<
+      Success<{
+        /** The secret that signs notifications: `whsec_` and base64. */
+        readonly secret: string
+        /** A time in UTC, with milliseconds. */
+        readonly previous_until: string
+      }>
+    >
+
+    /** Returns what was sent to a webhook, newest first, with every attempt. Needs the role `operator`. `GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/deliveries` */
+    readonly deliveries: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+        /** The id of the webhook. */
+        readonly webhook_id: string
+        /** The most items to return. */
+        readonly limit?: number | undefined
+        /** The cursor that the page before has as `next`; without it, the first page. */
+        readonly after?: string | undefined
+        /** Whether it waits for an attempt, or how it has ended. */
+        readonly state?: "waiting" | "delivered" | "failed" | "cancelled" | undefined
+      },
+      options?: CallOptions,
+    ) => List<Delivery>
+
+    /** Sends an event to a webhook again, or all events since a time whose delivery has failed. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/replay` */
+    readonly replay: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+        /** The id of the webhook. */
+        readonly webhook_id: string
+        /** A UUID. */
+        readonly event_id?: string | undefined
+        readonly since?: number | string | undefined
+      },
+      options?: CallOptions,
+    ) => Promise<
+      Success<{
+        /** The number of deliveries that start again. */
+        readonly replayed: number
+      }>
+    >
+  }
+
+  readonly events: {
+    /** Publishes an event of your own to the webhooks of a project. Needs the role `operator`. `POST /v2/projects/{project_id}/events` */
+    readonly publish: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+        /** Any type but those of the events that Tenure itself publishes. */
+        readonly type: string
+        readonly data: unknown
+      },
+      options?: CallOptions,
+    ) => Promise<
+      Success<{
+        /** A UUID. */
+        readonly id: string
+      }>
+    >
+
+    /** Returns an event, and where it was delivered, with every attempt. Needs the role `operator`. `GET /v2/projects/{project_id}/events/{event_id}` */
+    readonly get: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+        /** The id of the event. */
+        readonly event_id: string
+      },
+      options?: CallOptions,
+    ) => Promise<Success<PublishedEvent>>
   }
 
   readonly apiKeys: {
@@ -566,6 +760,48 @@ export const operations = ({ call, callWithLines, list }: Calls): Client => ({
         input,
         options,
       ),
+    get: (input, options) =>
+      call("GET", "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}", input, options),
+    ping: (input, options) =>
+      call(
+        "POST",
+        "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}/ping",
+        input,
+        options,
+      ),
+    enable: (input, options) =>
+      call(
+        "POST",
+        "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}/enable",
+        input,
+        options,
+      ),
+    rotate: (input, options) =>
+      call(
+        "POST",
+        "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}/rotate",
+        input,
+        options,
+      ),
+    deliveries: (input, options) =>
+      list(
+        "GET",
+        "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}/deliveries",
+        input,
+        options,
+      ),
+    replay: (input, options) =>
+      call(
+        "POST",
+        "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}/replay",
+        input,
+        options,
+      ),
+  },
+  events: {
+    publish: (input, options) => call("POST", "/v2/projects/{project_id}/events", input, options),
+    get: (input, options) =>
+      call("GET", "/v2/projects/{project_id}/events/{event_id}", input, options),
   },
   apiKeys: {
     list: (input = {}, options) => list("GET", "/v2/api-keys", input, options),

@@ -135,6 +135,15 @@ const inline = (document: Document): Document => {
 const resolve = ({ components }: Document, schema: Schema): Schema =>
   schema.$ref === undefined ? schema : (components.schemas[refOf(schema.$ref)] ?? {})
 
+/** The fields of all schemas; those that only some have are optional. */
+const merge = (schemas: ReadonlyArray<Schema>): Schema => ({
+  type: "object",
+  properties: Object.assign({}, ...schemas.map(({ properties }) => properties)),
+  required: (schemas[0]?.required ?? []).filter((name) =>
+    schemas.every(({ required = [] }) => required.includes(name)),
+  ),
+})
+
 /** What a client that passes on an optional value of its own may pass. */
 const orUndefined = " | undefined"
 
@@ -153,14 +162,15 @@ const parameterFields = ({ parameters = [] }: Operation): ReadonlyArray<Field> =
 const linesOf = ({ requestBody }: Operation): Schema | undefined =>
   requestBody?.content["application/x-ndjson"]?.schema
 
+/** The fields of the body. Those of one form among several are optional. */
 const bodyFields = (document: Document, operation: Operation): ReadonlyArray<Field> => {
   const lines = linesOf(operation)
   if (lines !== undefined) {
     const type = "Iterable<ImportLine>"
     return [{ name: "lines", type, isRequired: true, description: lines.description }]
   }
-  const schema = operation.requestBody?.content["application/json"]?.schema
-  return schema === undefined ? [] : fieldsOf(resolve(document, schema), orUndefined)
+  const body = resolve(document, operation.requestBody?.content["application/json"]?.schema ?? {})
+  return fieldsOf(merge(body.anyOf ?? [body]), orUndefined)
 }
 
 /** The fields of the path, the query and the body in one object. */
@@ -249,15 +259,6 @@ const codeOf = ({ properties = {} }: Schema): string => {
   const { code, error_code = code } = properties
   return String(error_code?.enum?.[0])
 }
-
-/** The fields of all errors with a code; those that only some have are optional. */
-const merge = (schemas: ReadonlyArray<Schema>): Schema => ({
-  type: "object",
-  properties: Object.assign({}, ...schemas.map(({ properties }) => properties)),
-  required: (schemas[0]?.required ?? []).filter((name) =>
-    schemas.every(({ required = [] }) => required.includes(name)),
-  ),
-})
 
 const printProblems = (document: Document): string => {
   const fields = [...groupBy(problemsOf(document), codeOf)].map(([name, schemas]): Field => ({

@@ -64,14 +64,15 @@ const transport = Layer.succeed(WebhookTransport, {
 })
 
 /** Makes what the examples are about. Returns the ids that the server chose, and a token. */
-const seed = async ({ apiKeys, memberships, webhooks }: Tenure.Tenure) => {
+const seed = async ({ apiKeys, events, memberships, webhooks }: Tenure.Tenure) => {
   const projectId = "demo"
   await memberships.createProject(projectId)
   await memberships.grant({ projectId, userId: "1001", endDate: "2098-01-01T00:00:00.000Z" })
   const webhook = await webhooks.create({ projectId, url: "https://receiver.example/" })
+  const event_id = await events.publish({ projectId, type: "payment.completed", data: {} })
   const key = await apiKeys.issue({ projects: [projectId] })
   const { token } = await apiKeys.issue({ projects: "all", role: "admin" })
-  const ids: Ids = { webhook_id: webhook.id, key_id: key.id }
+  const ids: Ids = { webhook_id: webhook.id, event_id, key_id: key.id }
   return { ids, token }
 }
 

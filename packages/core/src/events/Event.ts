@@ -74,6 +74,12 @@ export class EventNotFound extends Data.TaggedError("EventNotFound")<{
 
 const timestampOf = memoizeLast((at: number): string => new Date(at).toISOString())
 
+/** Returns the data in the body of an event. */
+export const dataOf = ({ body }: Event): unknown => {
+  const { data }: { readonly data: unknown } = JSON.parse(body)
+  return data
+}
+
 /**
  * Makes an event with its body.
  *

@@ -12,6 +12,7 @@ import { complete } from "./api/Document.ts"
 import { notifications } from "./api/Events.ts"
 import { Memberships } from "./api/Memberships.ts"
 import { Projects } from "./api/Projects.ts"
+import { Events } from "./api/PublishedEvents.ts"
 import { Webhooks } from "./api/Webhooks.ts"
 import type { Document } from "./docs/OpenApi.ts"
 
@@ -42,7 +43,7 @@ export { Authorization } from "./api/Authorization.ts"
  * ```
  */
 export class Api extends HttpApi.make("tenure")
-  .add(Memberships, Projects, Webhooks, ApiKeys, Docs)
+  .add(Memberships, Projects, Webhooks, Events, ApiKeys, Docs)
   .annotate(
     HttpApi.AdditionalSchemas,
     notifications.map(({ schema }) => schema),

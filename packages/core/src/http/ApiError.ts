@@ -4,10 +4,11 @@ import type { InvalidInput } from "../base/InvalidInput.ts"
 import type { IdempotencyInProgress, IdempotencyMismatch } from "../base/Once.ts"
 import type { ProjectNotFound } from "../base/Project.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
+import type { EventNotFound } from "../events/Event.ts"
 import type { ApiKeyNotFound } from "../keys/ApiKey.ts"
 import { type EndDateNotInFuture, format, type InvalidEndDate } from "../memberships/EndDate.ts"
 import type { EndDateConflict, MembershipNotFound } from "../memberships/Membership.ts"
-import type { WebhookLimitReached, WebhookNotFound } from "../webhooks/Webhook.ts"
+import type { WebhookDisabled, WebhookLimitReached, WebhookNotFound } from "../webhooks/Webhook.ts"
 import type { InvalidWebhookUrl } from "../webhooks/WebhookUrl.ts"
 
 /** The request could not be read as a whole. */
@@ -58,6 +59,8 @@ export type ApiError =
   | Pick<ProjectNotFound, "_tag">
   | Pick<MembershipNotFound, "_tag">
   | Pick<WebhookNotFound, "_tag">
+  | Pick<WebhookDisabled, "_tag">
+  | Pick<EventNotFound, "_tag">
   | Pick<ApiKeyNotFound, "_tag">
   | Pick<StoreUnavailable, "_tag" | "cause">
 
@@ -128,6 +131,11 @@ export const table = {
     code: "WEBHOOK_NOT_FOUND",
     messages: ["The webhook was not found."],
   },
+  EventNotFound: {
+    status: 404,
+    code: "EVENT_NOT_FOUND",
+    messages: ["The event was not found."],
+  },
   ApiKeyNotFound: {
     status: 404,
     code: "API_KEY_NOT_FOUND",
@@ -149,6 +157,11 @@ export const table = {
     code: "END_DATE_CONFLICT",
     messages: ["The membership has another end date than expected_end_date."],
     details: ({ currentEndDate }) => ({ current_end_date: format(currentEndDate) }),
+  },
+  WebhookDisabled: {
+    status: 409,
+    code: "WEBHOOK_DISABLED",
+    messages: ["The webhook is disabled. Nothing can be sent to it until it is enabled."],
   },
   IdempotencyInProgress: {
     status: 409,

@@ -16,6 +16,7 @@ import { ApiKeys } from "../keys/ApiKeys.ts"
 import type { Authenticate } from "../keys/Identity.ts"
 import { type Decision, RateLimiter } from "../limits/RateLimiter.ts"
 import { Memberships } from "../memberships/Memberships.ts"
+import type { Events } from "../webhooks/Events.ts"
 import type { Webhooks } from "../webhooks/Webhooks.ts"
 import type { ApiError } from "./ApiError.ts"
 import * as ApiKeyOperations from "./ApiKeyOperations.ts"
@@ -25,6 +26,7 @@ import * as BodyLimit from "./BodyLimit.ts"
 import * as ClientAddress from "./ClientAddress.ts"
 import * as DocsOperations from "./DocsOperations.ts"
 import * as Envelope from "./Envelope.ts"
+import * as EventOperations from "./EventOperations.ts"
 import * as Idempotency from "./Idempotency.ts"
 import * as MembershipOperations from "./MembershipOperations.ts"
 import * as MissingProject from "./MissingProject.ts"
@@ -125,7 +127,7 @@ export class Handler extends Context.Service<
 >()("@tenure/core/Handler") {
   static readonly layer = (
     settings: Settings = Setting.readSync(options),
-  ): Layer.Layer<Handler, never, ApiKeys | RateLimiter | Memberships | Webhooks> =>
+  ): Layer.Layer<Handler, never, ApiKeys | RateLimiter | Memberships | Webhooks | Events> =>
     Layer.effect(Handler, make(settings))
 }
 
@@ -170,6 +172,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     ...(yield* MembershipOperations.make(maxBodyBytes)),
     ...(yield* ProjectOperations.make),
     ...(yield* WebhookOperations.make(maxBodyBytes)),
+    ...(yield* EventOperations.make(maxBodyBytes)),
     ...(yield* ApiKeyOperations.make(maxBodyBytes)),
     ...(yield* DocsOperations.make(basePath)),
   }

@@ -3,6 +3,9 @@
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import { type HeaderFields, type Single, single } from "../base/HeaderFields.ts"
+import type { InvalidInput } from "../base/InvalidInput.ts"
+import { own } from "../base/Own.ts"
+import type * as Setting from "../base/Setting.ts"
 import type { ArrivedBody } from "./ApiRequest.ts"
 import * as Outcome from "./Outcome.ts"
 
@@ -38,6 +41,13 @@ const decode = (bytes: Uint8Array): string | undefined => {
     return undefined
   }
 }
+
+/** Reads a field as its definition says, or fails with an error that names it. */
+export const field = <O>(
+  body: JsonObject,
+  name: string,
+  setting: Setting.Setting<unknown, O>,
+): Result.Result<O, InvalidInput> => setting.read(own(body, name), name)
 
 /** Parses JSON. Returns `undefined` if the text is none. */
 export const parse = (text: string): unknown => {

@@ -90,10 +90,50 @@ export const table = {
     pattern: "/v2/projects/:project_id/integrations/webhooks",
     role: "client",
   },
+  "webhooks.get": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id",
+    role: "client",
+  },
   "webhooks.delete": {
     method: "DELETE",
     pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id",
     role: "client",
+  },
+  "webhooks.ping": {
+    method: "POST",
+    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/ping",
+    role: "operator",
+  },
+  "webhooks.enable": {
+    method: "POST",
+    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/enable",
+    role: "operator",
+  },
+  "webhooks.rotate": {
+    method: "POST",
+    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/rotate",
+    role: "operator",
+  },
+  "webhooks.deliveries": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/deliveries",
+    role: "operator",
+  },
+  "webhooks.replay": {
+    method: "POST",
+    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/replay",
+    role: "operator",
+  },
+  "events.publish": {
+    method: "POST",
+    pattern: "/v2/projects/:project_id/events",
+    role: "operator",
+  },
+  "events.get": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/events/:event_id",
+    role: "operator",
   },
   "apiKeys.list": {
     method: "GET",
@@ -129,7 +169,13 @@ export type Parameter<Of extends Operation = Operation> = NamesIn<(typeof table)
 /** The values of path parameters, percent-encoded. */
 export type Params<Name extends Parameter = Parameter> = Readonly<Record<Name, string>>
 
-const noParams: Params = { project_id: "", user_id: "", webhook_id: "", key_id: "" }
+const noParams: Params = {
+  project_id: "",
+  user_id: "",
+  webhook_id: "",
+  event_id: "",
+  key_id: "",
+}
 
 /** The operations of a path, by method. */
 type Methods = ReadonlyMap<string, Operation>

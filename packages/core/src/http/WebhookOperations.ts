@@ -1,13 +1,87 @@
 /** The operations on webhooks. */
 
 import * as Effect from "effect/Effect"
+import { InvalidInput } from "../base/InvalidInput.ts"
 import { own } from "../base/Own.ts"
-import type { Webhook } from "../webhooks/Webhook.ts"
-import { Webhooks } from "../webhooks/Webhooks.ts"
+import * as Setting from "../base/Setting.ts"
+import { EventId } from "../events/Event.ts"
+import * as EndDate from "../memberships/EndDate.ts"
+import * as EventTypes from "../webhooks/EventTypes.ts"
+import { type Delivery, deliveryStates, type Replay } from "../webhooks/Outbox.ts"
+import type { Health, Webhook } from "../webhooks/Webhook.ts"
+import { type RepeatableIds, Webhooks } from "../webhooks/Webhooks.ts"
 import * as WebhookUrl from "../webhooks/WebhookUrl.ts"
-import { bodyOf, idOf, type OperationsOn, originOf, projectOf } from "./Operation.ts"
+import type { ApiError } from "./ApiError.ts"
+import * as DeliveryData from "./DeliveryData.ts"
+import {
+  type Call,
+  bodyOf,
+  idOf,
+  type OperationsOn,
+  originOf,
+  projectOf,
+  timeOf,
+} from "./Operation.ts"
+import * as Page from "./Page.ts"
+import * as Query from "./Query.ts"
+import * as RequestBody from "./RequestBody.ts"
 
 const dataOf = ({ id, secret, url }: Webhook) => ({ url, id, secret })
+
+const detailsOf = (webhook: Webhook & Health) => ({
+  ...dataOf(webhook),
+  event_types: webhook.eventTypes ?? null,
+  created_at: timeOf(webhook.createdAt),
+  disabled_at: timeOf(webhook.disabledAt),
+  failing_since: timeOf(webhook.failingSince),
+  failures: webhook.failures,
+})
+
+const deliveryOf = (delivery: Delivery) => ({
+  event_id: delivery.eventId,
+  type: delivery.type,
+  ...DeliveryData.of(delivery),
+})
+
+const eventId = Setting.make<string, EventId>("the id of an event", (given) => {
+  const id = typeof given === "string" ? given.toLowerCase() : ""
+  return EventId.is(id) ? id : undefined
+})
+
+const since = Setting.make<number>(
+  "a Unix timestamp in milliseconds (13 digits) or text such as 2027-01-01T00:00:00.000Z",
+  EndDate.parse,
+)
+
+const deliveriesPage = {
+  ...Query.page,
+  after: Setting.optional(eventId),
+  state: Setting.optional(Setting.oneOf(deliveryStates)),
+}
+
+const replays = { eventId: Setting.optional(eventId), since: Setting.optional(since) }
+
+/** Reads which deliveries are replayed: that of an event, or those that have failed since an instant. */
+const replayOf = Effect.fnUntraced(function* (
+  body: RequestBody.JsonObject,
+): Effect.fn.Return<Replay, InvalidInput> {
+  const one = yield* Effect.fromResult(RequestBody.field(body, "event_id", replays.eventId))
+  const at = yield* Effect.fromResult(RequestBody.field(body, "since", replays.since))
+  if (one !== undefined && at === undefined) return { _tag: "One", eventId: one }
+  if (one === undefined && at !== undefined) return { _tag: "FailedSince", at }
+  return yield* new InvalidInput({ field: "event_id", problem: "or since is needed, not both" })
+})
+
+/** Reads the webhook in the path. A change of it has the idempotency key of the request. */
+const webhookOf = Effect.fnUntraced(function* (
+  call: Call<"project_id" | "webhook_id">,
+): Effect.fn.Return<RepeatableIds, ApiError> {
+  return {
+    projectId: yield* projectOf(call),
+    webhookId: yield* idOf(call.params.webhook_id),
+    idempotencyKey: call.once,
+  }
+})
 
 /**
  * Makes the operations.
@@ -32,18 +106,65 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       const projectId = yield* projectOf(call)
       const body = yield* bodyOf(call, maxBodyBytes)
       const url = yield* Effect.fromResult(WebhookUrl.decodeText(own(body, "url")))
+      const eventTypes = yield* Effect.fromResult(
+        RequestBody.field(body, "event_types", EventTypes.setting),
+      )
       const webhook = yield* webhooks.create(
-        { projectId, url, idempotencyKey: call.once },
+        { projectId, url, eventTypes, idempotencyKey: call.once },
         originOf(call),
       )
       return { message: "The webhook was created.", data: dataOf(webhook) }
     }),
 
     "webhooks.delete": Effect.fnUntraced(function* (call) {
-      const projectId = yield* projectOf(call)
-      const webhookId = yield* idOf(call.params.webhook_id)
-      yield* webhooks.delete({ projectId, webhookId, idempotencyKey: call.once }, originOf(call))
+      yield* webhooks.delete(yield* webhookOf(call), originOf(call))
       return { message: "The webhook was deleted.", data: null }
+    }),
+
+    "webhooks.get": Effect.fnUntraced(function* (call) {
+      const webhook = yield* webhooks.find(yield* webhookOf(call))
+      return { message: "The webhook.", data: detailsOf(webhook) }
+    }),
+
+    "webhooks.ping": Effect.fnUntraced(function* (call) {
+      const id = yield* webhooks.ping(yield* webhookOf(call))
+      return { message: "The event webhook.ping was published.", data: { event_id: id } }
+    }),
+
+    "webhooks.enable": Effect.fnUntraced(function* (call) {
+      yield* webhooks.enable(yield* webhookOf(call), originOf(call))
+      return { message: "The webhook is enabled.", data: null }
+    }),
+
+    "webhooks.rotate": Effect.fnUntraced(function* (call) {
+      const rotated = yield* webhooks.rotateSecret(yield* webhookOf(call), originOf(call))
+      return {
+        message: "The webhook has a new secret.",
+        data: { secret: rotated.secret, previous_until: timeOf(rotated.previousUntil) },
+      }
+    }),
+
+    "webhooks.deliveries": Effect.fnUntraced(function* (call) {
+      const webhook = yield* webhookOf(call)
+      const { after, limit, state } = yield* Query.read(call.request, deliveriesPage)
+      const page = { ...webhook, state, olderThan: after, limit: limit + 1 }
+      const deliveries = yield* webhooks.deliveries(page)
+      // A webhook that was deleted may have deliveries, and one that never existed has none.
+      if (deliveries.length === 0) yield* webhooks.find(webhook)
+      return {
+        message: "The deliveries to the webhook, newest first.",
+        ...Page.of(deliveries, limit, (last) => last.eventId, deliveryOf),
+      }
+    }),
+
+    "webhooks.replay": Effect.fnUntraced(function* (call) {
+      const webhook = yield* webhookOf(call)
+      const which = yield* replayOf(yield* bodyOf(call, maxBodyBytes))
+      const replayed =
+        which._tag === "One"
+          ? Number(yield* webhooks.replay({ ...webhook, eventId: which.eventId }))
+          : yield* webhooks.replayFailed({ ...webhook, since: which.at })
+      return { message: "The deliveries start again.", data: { replayed } }
     }),
   } satisfies OperationsOn<"webhooks">
 })

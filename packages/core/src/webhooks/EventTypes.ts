@@ -3,7 +3,8 @@
 import * as Setting from "../base/Setting.ts"
 import { EventType } from "../events/Event.ts"
 
-const most = 100
+/** The most types that a webhook can name. */
+export const most = 100
 
 const isType = (given: unknown): given is EventType =>
   typeof given === "string" && EventType.is(given)

@@ -76,7 +76,8 @@ const judgeFailure = (
   return { _tag: "Retry", delayMillis, holdMillis: Math.min(pause, delayMillis) }
 }
 
-const isSuccess = (status: number | undefined): boolean =>
+/** Tells whether a response means that the receiver has the notification. */
+export const isSuccess = (status: number | undefined): boolean =>
   status !== undefined && status >= 200 && status <= 299
 
 /**

@@ -57,6 +57,7 @@ describe("a path of the API", () => {
   ])("is %s", (path, methods, params) => {
     expect(allowedAt(path)).toEqual(methods)
     const found = Object.entries(all.match(path, "")?.params ?? {})
+    // Those that the pattern does not have are empty.
     expect(Object.fromEntries(found.filter(([, value]) => value !== ""))).toEqual(params)
   })
 

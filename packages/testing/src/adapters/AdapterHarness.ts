@@ -48,6 +48,8 @@ export interface Fixture extends RunningServer {
   readonly token: string
   /** Opens `p2`, which has no members. */
   readonly otherToken: string
+  /** Opens `p1` for an operator. */
+  readonly operatorToken: string
   /** Sends a request with the token of `p1`, as JSON if it has a body. */
   readonly call: (method: string, path: string, call?: Call) => Promise<Incoming>
 }
@@ -67,10 +69,12 @@ const prepare = async (server: RunningServer): Promise<Fixture> => {
   }
   const { token } = await apiKeys.issue({ projects: ["p1"] })
   const { token: otherToken } = await apiKeys.issue({ projects: ["p2"] })
+  const { token: operatorToken } = await apiKeys.issue({ projects: ["p1"], role: "operator" })
   return {
     ...server,
     token,
     otherToken,
+    operatorToken,
     call: (method, path, call = {}) => {
       const hasBody = call.body !== undefined
       return send(server.url, {

@@ -27,6 +27,8 @@ interface Expectation {
 
 const extend = "2099-01-01T00:00:00.000Z"
 
+const unknownWebhook = { answer: "WEBHOOK_NOT_FOUND" } as const
+
 /** The expectation of each operation. One that is missing does not compile. */
 const expectations: { readonly [Of in Route.Operation]: Expectation } = {
   "memberships.extend": { least: "client", body: { extend } },
@@ -46,10 +48,19 @@ const expectations: { readonly [Of in Route.Operation]: Expectation } = {
   "projects.get": { least: "client" },
   "webhooks.list": { least: "client" },
   "webhooks.create": { least: "client", body: { url: "https://receiver.example/" } },
-  "webhooks.delete": {
-    least: "client",
-    answer: "WEBHOOK_NOT_FOUND",
+  "webhooks.delete": { least: "client", ...unknownWebhook },
+  "webhooks.get": { least: "client", ...unknownWebhook },
+  "webhooks.ping": { least: "operator", ...unknownWebhook },
+  "webhooks.enable": { least: "operator", ...unknownWebhook },
+  "webhooks.rotate": { least: "operator", ...unknownWebhook },
+  "webhooks.deliveries": { least: "operator", ...unknownWebhook },
+  "webhooks.replay": {
+    least: "operator",
+    body: { since: extend },
+    ...unknownWebhook,
   },
+  "events.publish": { least: "operator", body: { type: "payment.completed", data: {} } },
+  "events.get": { least: "operator", answer: "EVENT_NOT_FOUND" },
   "apiKeys.list": { least: "admin" },
   "apiKeys.issue": { least: "admin", body: { projects: ["p2"], role: "client" } },
   "apiKeys.revoke": { least: "admin", answer: "API_KEY_NOT_FOUND" },

@@ -7,6 +7,9 @@ import type { Incoming } from "./httpClient.ts"
 /** The format of ids of requests and webhooks. */
 export const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
+/** Matches times in responses. */
+export const instant: unknown = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+
 /** Returns the fields of a JSON object, and fails the test if the value is not one. */
 export const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> =>
   Predicate.isObject(value) ? value : expect.fail(`${JSON.stringify(value)} is not an object`)
@@ -44,6 +47,19 @@ export const expectSuccess = (
     ...result,
   })
   return fieldsOf(response.body)
+}
+
+/** Expects a page of a list. Returns its items, and the cursor of the next page. */
+export const expectPage = (
+  response: Incoming,
+  method: string,
+  path: string,
+  page: { readonly next: unknown; readonly data: unknown },
+): { readonly next: unknown; readonly data: ReadonlyArray<unknown> } => {
+  const { data, next } = fieldsOf(response.body)
+  const items = Array.isArray(data) ? data : expect.fail(`${JSON.stringify(data)} is no array`)
+  expectSuccess(response, method, path, { total: items.length, ...page })
+  return { next, data: items }
 }
 
 /**

@@ -2,6 +2,7 @@
 
 import * as Schema from "effect/Schema"
 import * as Instant from "../../base/Instant.ts"
+import * as Event from "../../events/Event.ts"
 import * as EndDate from "../../memberships/EndDate.ts"
 import { userIdPattern } from "../../memberships/Membership.ts"
 import { reasonPattern } from "../../memberships/Reason.ts"
@@ -27,6 +28,13 @@ export const uuid = Schema.String.check(Schema.isUUID()).annotate({
   identifier: "Uuid",
   description: "A UUID.",
   examples: [exampleId],
+})
+
+export const eventId = uuid.annotateKey({ description: "The id of the event." })
+
+export const eventType = Schema.String.check(Schema.isPattern(Event.pattern)).annotate({
+  description: "The type of an event.",
+  examples: ["payment.completed"],
 })
 
 export const webhookId = uuid.annotateKey({ description: "The id of the webhook." })

@@ -41,6 +41,10 @@ export const samples: { readonly [Of in ApiError.Tag]: Sample<Of> } = {
     error: { _tag: "WebhookNotFound" },
     when: "The project has no such webhook.",
   },
+  EventNotFound: {
+    error: { _tag: "EventNotFound" },
+    when: "The project has no such event, or it is not kept any more.",
+  },
   ApiKeyNotFound: {
     error: { _tag: "ApiKeyNotFound" },
     when: "There is no such API key, or it opens projects that the own key does not open.",
@@ -56,6 +60,10 @@ export const samples: { readonly [Of in ApiError.Tag]: Sample<Of> } = {
   EndDateConflict: {
     error: { _tag: "EndDateConflict", currentEndDate: EndDate(Date.UTC(2098, 0, 1)) },
     when: "The membership has another end date than `expected_end_date`.",
+  },
+  WebhookDisabled: {
+    error: { _tag: "WebhookDisabled" },
+    when: "The webhook is disabled.",
   },
   IdempotencyInProgress: {
     error: { _tag: "IdempotencyInProgress" },

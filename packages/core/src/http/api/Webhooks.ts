@@ -4,42 +4,113 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
+import * as EventTypes from "../../webhooks/EventTypes.ts"
 import { maxLength } from "../../webhooks/WebhookUrl.ts"
 import { table } from "../Route.ts"
 import { Authorization } from "./Authorization.ts"
+import * as Deliveries from "./Deliveries.ts"
 import * as Failures from "./Failures.ts"
 import * as Fields from "./Fields.ts"
-import { counted, success } from "./Successes.ts"
+import { counted, paged, success } from "./Successes.ts"
 
-const { "webhooks.create": create, "webhooks.delete": remove, "webhooks.list": list } = table
+const {
+  "webhooks.create": create,
+  "webhooks.delete": remove,
+  "webhooks.deliveries": deliveries,
+  "webhooks.enable": enable,
+  "webhooks.get": get,
+  "webhooks.list": list,
+  "webhooks.ping": ping,
+  "webhooks.replay": replay,
+  "webhooks.rotate": rotate,
+} = table
 
 const url = Schema.String.check(Schema.isMaxLength(maxLength)).annotate({
   description: "Where events are sent: a public http or https URL without credentials.",
   examples: ["https://receiver.example/hooks"],
 })
 
-const webhook = Schema.Struct({
+const secret = Schema.String.annotate({
+  description: "The secret that signs notifications: `whsec_` and base64.",
+  examples: ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
+})
+
+const eventTypes = Schema.Array(Fields.eventType).check(
+  Schema.isMinLength(1),
+  Schema.isMaxLength(EventTypes.most),
+)
+
+const newWebhook = Schema.Struct({
   url,
-  id: Fields.webhookId,
-  secret: Schema.String.annotate({
-    description: "The secret that signs notifications: `whsec_` and base64.",
-    examples: ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
+  event_types: Schema.optionalKey(eventTypes).annotate({
+    description: "The types of events to send; all by default.",
   }),
-}).annotate({ identifier: "Webhook" })
+}).annotate({ identifier: "NewWebhook" })
+
+const webhook = Schema.Struct({ url, id: Fields.webhookId, secret }).annotate({
+  identifier: "Webhook",
+})
+
+const details = Schema.Struct({
+  ...webhook.fields,
+  event_types: Schema.NullOr(eventTypes).annotate({
+    description: "The types of events that are sent; null for all.",
+    examples: [null],
+  }),
+  created_at: Fields.instant,
+  disabled_at: Schema.NullOr(Fields.instant).annotate({
+    description: "When it was disabled; null while it is enabled.",
+    examples: [null],
+  }),
+  failing_since: Schema.NullOr(Fields.instant).annotate({
+    description: "When an attempt first failed since one succeeded; null if none has.",
+    examples: [null],
+  }),
+  failures: Schema.Int.annotate({
+    description: "How many attempts have failed since one succeeded.",
+    examples: [0],
+  }),
+}).annotate({ identifier: "WebhookDetails" })
+
+const delivery = Schema.Struct({
+  event_id: Fields.eventId,
+  type: Fields.eventType,
+  ...Deliveries.fields,
+}).annotate({ identifier: "Delivery" })
+
+const rotated = Schema.Struct({ secret, previous_until: Fields.instant })
+
+const replayed = Schema.Struct({
+  replayed: Schema.Int.annotate({
+    description: "The number of deliveries that start again.",
+    examples: [1],
+  }),
+})
+
+const which = Schema.Union([
+  Schema.Struct({ event_id: Fields.eventId }),
+  Schema.Struct({ since: Fields.endDate }),
+]).annotate({ identifier: "Replay" })
+
+const params = { project_id: Fields.projectId, webhook_id: Fields.webhookId }
+const notFound = Failures.failure("WebhookNotFound")
+const disabled = Failures.failure("WebhookDisabled")
+const invalid = Failures.failure("InvalidInput")
 
 /** The operations on webhooks. */
 export class Webhooks extends HttpApiGroup.make("webhooks")
   .add(
     HttpApiEndpoint.make(create.method)("create", create.pattern, {
       params: { project_id: Fields.projectId },
-      payload: Schema.Struct({ url }).annotate({ identifier: "NewWebhook" }),
+      payload: newWebhook,
       success: success(webhook, "The webhook was created."),
       error: [
         ...Failures.inProject,
         ...Failures.once,
         Failures.failure("InvalidWebhookUrl"),
         Failures.failure("WebhookLimitReached"),
-        Failures.failure("WebhookNotFound"),
+        notFound,
+        invalid,
       ],
     }).annotateMerge(
       OpenApi.annotations({
@@ -58,13 +129,79 @@ export class Webhooks extends HttpApiGroup.make("webhooks")
       }),
     ),
     HttpApiEndpoint.make(remove.method)("delete", remove.pattern, {
-      params: { project_id: Fields.projectId, webhook_id: Fields.webhookId },
+      params,
       success: success(Schema.Null, "The webhook was deleted."),
-      error: [...Failures.inProject, ...Failures.once, Failures.failure("WebhookNotFound")],
+      error: [...Failures.inProject, ...Failures.once, notFound],
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Delete a webhook",
         description: "Deletes a webhook. No further attempt to notify it starts.",
+      }),
+    ),
+    HttpApiEndpoint.make(get.method)("get", get.pattern, {
+      params,
+      success: success(details, "The webhook."),
+      error: [...Failures.inProject, notFound],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Find a webhook",
+        description: "Returns a webhook, what it is for, and how its latest attempts went.",
+      }),
+    ),
+    HttpApiEndpoint.make(ping.method)("ping", ping.pattern, {
+      params,
+      success: success(
+        Schema.Struct({ event_id: Fields.eventId }),
+        "The event webhook.ping was published.",
+      ),
+      error: [...Failures.inProject, ...Failures.once, notFound, disabled],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Try out a webhook",
+        description: "Sends the event webhook.ping to one webhook.",
+      }),
+    ),
+    HttpApiEndpoint.make(enable.method)("enable", enable.pattern, {
+      params,
+      success: success(Schema.Null, "The webhook is enabled."),
+      error: [...Failures.inProject, ...Failures.once, notFound],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Enable a webhook",
+        description: "Enables a webhook that was disabled, and does nothing to others.",
+      }),
+    ),
+    HttpApiEndpoint.make(rotate.method)("rotate", rotate.pattern, {
+      params,
+      success: success(rotated, "The webhook has a new secret."),
+      error: [...Failures.inProject, ...Failures.once, notFound],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Rotate a secret",
+        description: "Replaces the secret of a webhook. The previous one also signs for a day.",
+      }),
+    ),
+    HttpApiEndpoint.make(deliveries.method)("deliveries", deliveries.pattern, {
+      params,
+      query: { ...Fields.page, state: Schema.optionalKey(Deliveries.state) },
+      success: paged(Schema.Array(delivery), "The deliveries to the webhook, newest first."),
+      error: [...Failures.inProject, notFound, invalid],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "List deliveries",
+        description: "Returns what was sent to a webhook, newest first, with every attempt.",
+      }),
+    ),
+    HttpApiEndpoint.make(replay.method)("replay", replay.pattern, {
+      params,
+      payload: which,
+      success: success(replayed, "The deliveries start again."),
+      error: [...Failures.inProject, ...Failures.once, notFound, disabled, invalid],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Replay deliveries",
+        description:
+          "Sends an event to a webhook again, or all events since a time whose delivery has failed.",
       }),
     ),
   )

@@ -41,6 +41,10 @@ export const document: Document = {
       "description": "Who is notified of the events of a project."
     },
     {
+      "name": "Events",
+      "description": "What happened in a project, and who was notified of it."
+    },
+    {
       "name": "API keys",
       "description": "Who may call the API, and what they may do."
     },
@@ -2150,7 +2154,7 @@ export const document: Document = {
             "$ref": "#/components/responses/UnsupportedMediaType"
           },
           "422": {
-            "$ref": "#/components/responses/IdempotencyMismatchOrInvalidWebhookUrlOrWebhookLimitReached"
+            "$ref": "#/components/responses/InvalidInputOrIdempotencyMismatchOrInvalidWebhookUrlOrWebhookLimitReached"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -2458,6 +2462,1449 @@ export const document: Document = {
           },
           "422": {
             "$ref": "#/components/responses/IdempotencyMismatch"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      },
+      "get": {
+        "operationId": "webhooks.get",
+        "summary": "Find a webhook",
+        "description": "Returns a webhook, what it is for, and how its latest attempts went.",
+        "tags": [
+          "Webhooks"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          },
+          {
+            "name": "webhook_id",
+            "in": "path",
+            "description": "The id of the webhook.",
+            "required": true,
+            "schema": {
+              "$ref": "#/components/schemas/Uuid"
+            },
+            "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          }
+        ],
+        "responses": {
+          "200": {
+            "description": "The webhook.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The webhook."
+                      ]
+                    },
+                    "data": {
+                      "$ref": "#/components/schemas/WebhookDetails"
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "GET",
+                  "path": "/v2/projects/demo/integrations/webhooks/6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "code": 200,
+                  "message": "The webhook.",
+                  "data": {
+                    "url": "https://receiver.example/hooks",
+                    "id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                    "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+                    "event_types": null,
+                    "created_at": "2099-01-01T00:00:00.000Z",
+                    "disabled_at": null,
+                    "failing_since": null,
+                    "failures": 0
+                  }
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFoundOrWebhookNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
+    "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}/ping": {
+      "post": {
+        "operationId": "webhooks.ping",
+        "summary": "Try out a webhook",
+        "description": "Sends the event webhook.ping to one webhook. Needs the role `operator`.",
+        "tags": [
+          "Webhooks"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          },
+          {
+            "name": "webhook_id",
+            "in": "path",
+            "description": "The id of the webhook.",
+            "required": true,
+            "schema": {
+              "$ref": "#/components/schemas/Uuid"
+            },
+            "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          },
+          {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "description": "A key of your own. A request that repeats it is answered as the first one, and changes nothing.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "pattern": "^[!-~]{1,255}$"
+            },
+            "example": "invoice-2099-117"
+          }
+        ],
+        "responses": {
+          "200": {
+            "description": "The event webhook.ping was published.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              },
+              "Idempotent-Replayed": {
+                "$ref": "#/components/headers/Idempotent-Replayed"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The event webhook.ping was published."
+                      ]
+                    },
+                    "data": {
+                      "type": "object",
+                      "properties": {
+                        "event_id": {
+                          "$ref": "#/components/schemas/Uuid",
+                          "description": "The id of the event."
+                        }
+                      },
+                      "required": [
+                        "event_id"
+                      ]
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "POST",
+                  "path": "/v2/projects/demo/integrations/webhooks/6ba7b810-9dad-41d1-80b4-00c04fd430c8/ping",
+                  "code": 200,
+                  "message": "The event webhook.ping was published.",
+                  "data": {
+                    "event_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+                  }
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFoundOrWebhookNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "409": {
+            "$ref": "#/components/responses/WebhookDisabledOrIdempotencyInProgress"
+          },
+          "422": {
+            "$ref": "#/components/responses/IdempotencyMismatch"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
+    "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}/enable": {
+      "post": {
+        "operationId": "webhooks.enable",
+        "summary": "Enable a webhook",
+        "description": "Enables a webhook that was disabled, and does nothing to others. Needs the role `operator`.",
+        "tags": [
+          "Webhooks"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          },
+          {
+            "name": "webhook_id",
+            "in": "path",
+            "description": "The id of the webhook.",
+            "required": true,
+            "schema": {
+              "$ref": "#/components/schemas/Uuid"
+            },
+            "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          },
+          {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "description": "A key of your own. A request that repeats it is answered as the first one, and changes nothing.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "pattern": "^[!-~]{1,255}$"
+            },
+            "example": "invoice-2099-117"
+          }
+        ],
+        "responses": {
+          "200": {
+            "description": "The webhook is enabled.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              },
+              "Idempotent-Replayed": {
+                "$ref": "#/components/headers/Idempotent-Replayed"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The webhook is enabled."
+                      ]
+                    },
+                    "data": {
+                      "type": "null"
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "POST",
+                  "path": "/v2/projects/demo/integrations/webhooks/6ba7b810-9dad-41d1-80b4-00c04fd430c8/enable",
+                  "code": 200,
+                  "message": "The webhook is enabled.",
+                  "data": null
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFoundOrWebhookNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "409": {
+            "$ref": "#/components/responses/IdempotencyInProgress"
+          },
+          "422": {
+            "$ref": "#/components/responses/IdempotencyMismatch"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
+    "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}/rotate": {
+      "post": {
+        "operationId": "webhooks.rotate",
+        "summary": "Rotate a secret",
+        "description": "Replaces the secret of a webhook. The previous one also signs for a day. Needs the role `operator`.",
+        "tags": [
+          "Webhooks"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          },
+          {
+            "name": "webhook_id",
+            "in": "path",
+            "description": "The id of the webhook.",
+            "required": true,
+            "schema": {
+              "$ref": "#/components/schemas/Uuid"
+            },
+            "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          },
+          {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "description": "A key of your own. A request that repeats it is answered as the first one, and changes nothing.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "pattern": "^[!-~]{1,255}$"
+            },
+            "example": "invoice-2099-117"
+          }
+        ],
+        "responses": {
+          "200": {
+            "description": "The webhook has a new secret.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              },
+              "Idempotent-Replayed": {
+                "$ref": "#/components/headers/Idempotent-Replayed"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The webhook has a new secret."
+                      ]
+                    },
+                    "data": {
+                      "type": "object",
+                      "properties": {
+                        "secret": {
+                          "type": "string",
+                          "description": "The secret that signs notifications: `whsec_` and base64.",
+                          "examples": [
+                            "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+                          ]
+                        },
+                        "previous_until": {
+                          "$ref": "#/components/schemas/Instant"
+                        }
+                      },
+                      "required": [
+                        "secret",
+                        "previous_until"
+                      ]
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "POST",
+                  "path": "/v2/projects/demo/integrations/webhooks/6ba7b810-9dad-41d1-80b4-00c04fd430c8/rotate",
+                  "code": 200,
+                  "message": "The webhook has a new secret.",
+                  "data": {
+                    "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+                    "previous_until": "2099-01-01T00:00:00.000Z"
+                  }
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFoundOrWebhookNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "409": {
+            "$ref": "#/components/responses/IdempotencyInProgress"
+          },
+          "422": {
+            "$ref": "#/components/responses/IdempotencyMismatch"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
+    "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}/deliveries": {
+      "get": {
+        "operationId": "webhooks.deliveries",
+        "summary": "List deliveries",
+        "description": "Returns what was sent to a webhook, newest first, with every attempt. Needs the role `operator`.",
+        "tags": [
+          "Webhooks"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          },
+          {
+            "name": "webhook_id",
+            "in": "path",
+            "description": "The id of the webhook.",
+            "required": true,
+            "schema": {
+              "$ref": "#/components/schemas/Uuid"
+            },
+            "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          },
+          {
+            "name": "limit",
+            "in": "query",
+            "description": "The most items to return.",
+            "required": false,
+            "schema": {
+              "type": "integer",
+              "minimum": 1,
+              "maximum": 1000,
+              "default": 100,
+              "examples": [
+                100
+              ]
+            }
+          },
+          {
+            "name": "after",
+            "in": "query",
+            "description": "The cursor that the page before has as `next`; without it, the first page.",
+            "required": false,
+            "schema": {
+              "type": "string"
+            }
+          },
+          {
+            "name": "state",
+            "in": "query",
+            "description": "Whether it waits for an attempt, or how it has ended.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "enum": [
+                "waiting",
+                "delivered",
+                "failed",
+                "cancelled"
+              ],
+              "examples": [
+                "delivered"
+              ]
+            }
+          }
+        ],
+        "responses": {
+          "200": {
+            "description": "The deliveries to the webhook, newest first.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The deliveries to the webhook, newest first."
+                      ]
+                    },
+                    "total": {
+                      "type": "integer",
+                      "minimum": 0,
+                      "maximum": 9007199254740991,
+                      "examples": [
+                        1
+                      ]
+                    },
+                    "data": {
+                      "type": "array",
+                      "items": {
+                        "$ref": "#/components/schemas/Delivery"
+                      }
+                    },
+                    "next": {
+                      "anyOf": [
+                        {
+                          "type": "string"
+                        },
+                        {
+                          "type": "null"
+                        }
+                      ],
+                      "description": "The cursor of the next page, for `after`; null if there is none.",
+                      "examples": [
+                        null
+                      ]
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "total",
+                    "data",
+                    "next"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "GET",
+                  "path": "/v2/projects/demo/integrations/webhooks/6ba7b810-9dad-41d1-80b4-00c04fd430c8/deliveries",
+                  "code": 200,
+                  "message": "The deliveries to the webhook, newest first.",
+                  "total": 1,
+                  "data": [
+                    {
+                      "event_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                      "type": "payment.completed",
+                      "state": "delivered",
+                      "due_at": null,
+                      "attempts": [
+                        {
+                          "at": "2099-01-01T00:00:00.000Z",
+                          "duration_ms": 84,
+                          "status": 204,
+                          "error": null
+                        }
+                      ]
+                    }
+                  ],
+                  "next": null
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFoundOrWebhookNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "422": {
+            "$ref": "#/components/responses/InvalidInput"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
+    "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}/replay": {
+      "post": {
+        "operationId": "webhooks.replay",
+        "summary": "Replay deliveries",
+        "description": "Sends an event to a webhook again, or all events since a time whose delivery has failed. Needs the role `operator`.",
+        "tags": [
+          "Webhooks"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          },
+          {
+            "name": "webhook_id",
+            "in": "path",
+            "description": "The id of the webhook.",
+            "required": true,
+            "schema": {
+              "$ref": "#/components/schemas/Uuid"
+            },
+            "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          },
+          {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "description": "A key of your own. A request that repeats it is answered as the first one, and changes nothing.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "pattern": "^[!-~]{1,255}$"
+            },
+            "example": "invoice-2099-117"
+          }
+        ],
+        "requestBody": {
+          "required": true,
+          "content": {
+            "application/json": {
+              "schema": {
+                "$ref": "#/components/schemas/Replay"
+              },
+              "example": {
+                "event_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+              }
+            }
+          }
+        },
+        "responses": {
+          "200": {
+            "description": "The deliveries start again.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              },
+              "Idempotent-Replayed": {
+                "$ref": "#/components/headers/Idempotent-Replayed"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The deliveries start again."
+                      ]
+                    },
+                    "data": {
+                      "type": "object",
+                      "properties": {
+                        "replayed": {
+                          "type": "integer",
+                          "minimum": -9007199254740991,
+                          "maximum": 9007199254740991,
+                          "description": "The number of deliveries that start again.",
+                          "examples": [
+                            1
+                          ]
+                        }
+                      },
+                      "required": [
+                        "replayed"
+                      ]
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "POST",
+                  "path": "/v2/projects/demo/integrations/webhooks/6ba7b810-9dad-41d1-80b4-00c04fd430c8/replay",
+                  "code": 200,
+                  "message": "The deliveries start again.",
+                  "data": {
+                    "replayed": 1
+                  }
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFoundOrWebhookNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "409": {
+            "$ref": "#/components/responses/WebhookDisabledOrIdempotencyInProgress"
+          },
+          "413": {
+            "$ref": "#/components/responses/PayloadTooLarge"
+          },
+          "415": {
+            "$ref": "#/components/responses/UnsupportedMediaType"
+          },
+          "422": {
+            "$ref": "#/components/responses/InvalidInputOrIdempotencyMismatch"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
+    "/v2/projects/{project_id}/events": {
+      "post": {
+        "operationId": "events.publish",
+        "summary": "Publish an event",
+        "description": "Publishes an event of your own to the webhooks of a project. Needs the role `operator`.",
+        "tags": [
+          "Events"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          },
+          {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "description": "A key of your own. A request that repeats it is answered as the first one, and changes nothing.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "pattern": "^[!-~]{1,255}$"
+            },
+            "example": "invoice-2099-117"
+          }
+        ],
+        "requestBody": {
+          "required": true,
+          "content": {
+            "application/json": {
+              "schema": {
+                "$ref": "#/components/schemas/Publication"
+              },
+              "example": {
+                "type": "payment.completed",
+                "data": null
+              }
+            }
+          }
+        },
+        "responses": {
+          "200": {
+            "description": "The event was published.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              },
+              "Idempotent-Replayed": {
+                "$ref": "#/components/headers/Idempotent-Replayed"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The event was published."
+                      ]
+                    },
+                    "data": {
+                      "type": "object",
+                      "properties": {
+                        "id": {
+                          "$ref": "#/components/schemas/Uuid",
+                          "description": "The id of the event."
+                        }
+                      },
+                      "required": [
+                        "id"
+                      ]
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "POST",
+                  "path": "/v2/projects/demo/events",
+                  "code": 200,
+                  "message": "The event was published.",
+                  "data": {
+                    "id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+                  }
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "409": {
+            "$ref": "#/components/responses/IdempotencyInProgress"
+          },
+          "413": {
+            "$ref": "#/components/responses/PayloadTooLarge"
+          },
+          "415": {
+            "$ref": "#/components/responses/UnsupportedMediaType"
+          },
+          "422": {
+            "$ref": "#/components/responses/InvalidInputOrIdempotencyMismatch"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
+    "/v2/projects/{project_id}/events/{event_id}": {
+      "get": {
+        "operationId": "events.get",
+        "summary": "Find an event",
+        "description": "Returns an event, and where it was delivered, with every attempt. Needs the role `operator`.",
+        "tags": [
+          "Events"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          },
+          {
+            "name": "event_id",
+            "in": "path",
+            "description": "The id of the event.",
+            "required": true,
+            "schema": {
+              "$ref": "#/components/schemas/Uuid"
+            },
+            "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          }
+        ],
+        "responses": {
+          "200": {
+            "description": "The event and its deliveries.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The event and its deliveries."
+                      ]
+                    },
+                    "data": {
+                      "$ref": "#/components/schemas/PublishedEvent"
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "GET",
+                  "path": "/v2/projects/demo/events/6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "code": 200,
+                  "message": "The event and its deliveries.",
+                  "data": {
+                    "id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                    "type": "payment.completed",
+                    "timestamp": "2099-01-01T00:00:00.000Z",
+                    "data": null,
+                    "deliveries": [
+                      {
+                        "webhook_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                        "state": "delivered",
+                        "due_at": null,
+                        "attempts": [
+                          {
+                            "at": "2099-01-01T00:00:00.000Z",
+                            "duration_ms": 84,
+                            "status": 204,
+                            "error": null
+                          }
+                        ]
+                      }
+                    ]
+                  }
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFoundOrEventNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -4733,8 +6180,8 @@ export const document: Document = {
           }
         }
       },
-      "IdempotencyMismatchOrInvalidWebhookUrlOrWebhookLimitReached": {
-        "description": "The idempotency key was used for another request. Or: The URL of the webhook is invalid, or may not be reached. Or: The project has the most webhooks that it may have.",
+      "InvalidInputOrIdempotencyMismatchOrInvalidWebhookUrlOrWebhookLimitReached": {
+        "description": "A parameter or a field of the body is invalid. Or: The idempotency key was used for another request. Or: The URL of the webhook is invalid, or may not be reached. Or: The project has the most webhooks that it may have.",
         "headers": {
           "X-RateLimit-Limit": {
             "$ref": "#/components/headers/X-RateLimit-Limit"
@@ -4758,10 +6205,27 @@ export const document: Document = {
                 },
                 {
                   "$ref": "#/components/schemas/WebhookLimitReached"
+                },
+                {
+                  "$ref": "#/components/schemas/InvalidInput"
                 }
               ]
             },
             "examples": {
+              "InvalidInput": {
+                "summary": "A parameter or a field of the body is invalid.",
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "error": {
+                    "error_code": "VALIDATION_ERROR",
+                    "message": "limit must be a whole number from 1 to 1,000"
+                  }
+                }
+              },
               "IdempotencyMismatch": {
                 "summary": "The idempotency key was used for another request.",
                 "value": {
@@ -4801,6 +6265,122 @@ export const document: Document = {
                   "error": {
                     "error_code": "VALIDATION_ERROR",
                     "message": "A project has 50 webhooks at most."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "WebhookDisabledOrIdempotencyInProgress": {
+        "description": "The webhook is disabled. Or: The first request with the idempotency key has not ended yet.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "anyOf": [
+                {
+                  "$ref": "#/components/schemas/IdempotencyInProgress"
+                },
+                {
+                  "$ref": "#/components/schemas/WebhookDisabled"
+                }
+              ]
+            },
+            "examples": {
+              "WebhookDisabled": {
+                "summary": "The webhook is disabled.",
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 409,
+                  "error": {
+                    "error_code": "WEBHOOK_DISABLED",
+                    "message": "The webhook is disabled. Nothing can be sent to it until it is enabled."
+                  }
+                }
+              },
+              "IdempotencyInProgress": {
+                "summary": "The first request with the idempotency key has not ended yet.",
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 409,
+                  "error": {
+                    "error_code": "IDEMPOTENCY_IN_PROGRESS",
+                    "message": "The first request with this idempotency key has not ended yet."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "ProjectNotFoundOrEventNotFound": {
+        "description": "The key does not open the project, or there is no such project. Or: The project has no such event, or it is not kept any more.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "anyOf": [
+                {
+                  "$ref": "#/components/schemas/ProjectNotFound"
+                },
+                {
+                  "$ref": "#/components/schemas/EventNotFound"
+                }
+              ]
+            },
+            "examples": {
+              "ProjectNotFound": {
+                "summary": "The key does not open the project, or there is no such project.",
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 404,
+                  "error": {
+                    "error_code": "PROJECT_NOT_FOUND",
+                    "message": "The project was not found."
+                  }
+                }
+              },
+              "EventNotFound": {
+                "summary": "The project has no such event, or it is not kept any more.",
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 404,
+                  "error": {
+                    "error_code": "EVENT_NOT_FOUND",
+                    "message": "The event was not found."
                   }
                 }
               }
@@ -6307,6 +7887,260 @@ export const document: Document = {
           "last_used_at"
         ]
       },
+      "EventNotFound": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              404
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "EVENT_NOT_FOUND"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "PublishedEvent": {
+        "type": "object",
+        "properties": {
+          "id": {
+            "$ref": "#/components/schemas/Uuid",
+            "description": "The id of the event."
+          },
+          "type": {
+            "type": "string",
+            "description": "The type of an event.",
+            "examples": [
+              "payment.completed"
+            ]
+          },
+          "timestamp": {
+            "$ref": "#/components/schemas/Instant"
+          },
+          "data": {},
+          "deliveries": {
+            "type": "array",
+            "items": {
+              "$ref": "#/components/schemas/DeliveryOfEvent"
+            }
+          }
+        },
+        "required": [
+          "id",
+          "type",
+          "timestamp",
+          "data",
+          "deliveries"
+        ]
+      },
+      "DeliveryOfEvent": {
+        "type": "object",
+        "properties": {
+          "webhook_id": {
+            "$ref": "#/components/schemas/Uuid",
+            "description": "The id of the webhook."
+          },
+          "state": {
+            "type": "string",
+            "enum": [
+              "waiting",
+              "delivered",
+              "failed",
+              "cancelled"
+            ],
+            "description": "Whether it waits for an attempt, or how it has ended.",
+            "examples": [
+              "delivered"
+            ]
+          },
+          "due_at": {
+            "anyOf": [
+              {
+                "$ref": "#/components/schemas/Instant"
+              },
+              {
+                "type": "null"
+              }
+            ],
+            "description": "When the next attempt is due; null if the delivery has ended.",
+            "examples": [
+              null
+            ]
+          },
+          "attempts": {
+            "type": "array",
+            "items": {
+              "$ref": "#/components/schemas/Attempt"
+            }
+          }
+        },
+        "required": [
+          "webhook_id",
+          "state",
+          "due_at",
+          "attempts"
+        ]
+      },
+      "Attempt": {
+        "type": "object",
+        "properties": {
+          "at": {
+            "$ref": "#/components/schemas/Instant"
+          },
+          "duration_ms": {
+            "type": "integer",
+            "minimum": -9007199254740991,
+            "maximum": 9007199254740991,
+            "examples": [
+              84
+            ]
+          },
+          "status": {
+            "anyOf": [
+              {
+                "type": "integer",
+                "minimum": -9007199254740991,
+                "maximum": 9007199254740991
+              },
+              {
+                "type": "null"
+              }
+            ],
+            "description": "The status of the receiver's response; null if there was none.",
+            "examples": [
+              204
+            ]
+          },
+          "error": {
+            "anyOf": [
+              {
+                "type": "string"
+              },
+              {
+                "type": "null"
+              }
+            ],
+            "description": "Why the attempt failed; null if it succeeded.",
+            "examples": [
+              null
+            ]
+          }
+        },
+        "required": [
+          "at",
+          "duration_ms",
+          "status",
+          "error"
+        ]
+      },
+      "Publication": {
+        "type": "object",
+        "properties": {
+          "type": {
+            "type": "string",
+            "description": "Any type but those of the events that Tenure itself publishes.",
+            "examples": [
+              "payment.completed"
+            ]
+          },
+          "data": {}
+        },
+        "required": [
+          "type",
+          "data"
+        ]
+      },
+      "WebhookDisabled": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              409
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "WEBHOOK_DISABLED"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
       "WebhookNotFound": {
         "type": "object",
         "properties": {
@@ -6357,6 +8191,199 @@ export const document: Document = {
           "path",
           "code",
           "error"
+        ]
+      },
+      "Replay": {
+        "anyOf": [
+          {
+            "type": "object",
+            "properties": {
+              "event_id": {
+                "$ref": "#/components/schemas/Uuid",
+                "description": "The id of the event."
+              }
+            },
+            "required": [
+              "event_id"
+            ]
+          },
+          {
+            "type": "object",
+            "properties": {
+              "since": {
+                "anyOf": [
+                  {
+                    "type": "integer",
+                    "minimum": 1000000000000,
+                    "maximum": 9999999999999
+                  },
+                  {
+                    "type": "string",
+                    "pattern": "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z$"
+                  }
+                ],
+                "examples": [
+                  "2099-01-01T00:00:00.000Z"
+                ]
+              }
+            },
+            "required": [
+              "since"
+            ]
+          }
+        ]
+      },
+      "Delivery": {
+        "type": "object",
+        "properties": {
+          "event_id": {
+            "$ref": "#/components/schemas/Uuid",
+            "description": "The id of the event."
+          },
+          "type": {
+            "type": "string",
+            "description": "The type of an event.",
+            "examples": [
+              "payment.completed"
+            ]
+          },
+          "state": {
+            "type": "string",
+            "enum": [
+              "waiting",
+              "delivered",
+              "failed",
+              "cancelled"
+            ],
+            "description": "Whether it waits for an attempt, or how it has ended.",
+            "examples": [
+              "delivered"
+            ]
+          },
+          "due_at": {
+            "anyOf": [
+              {
+                "$ref": "#/components/schemas/Instant"
+              },
+              {
+                "type": "null"
+              }
+            ],
+            "description": "When the next attempt is due; null if the delivery has ended.",
+            "examples": [
+              null
+            ]
+          },
+          "attempts": {
+            "type": "array",
+            "items": {
+              "$ref": "#/components/schemas/Attempt"
+            }
+          }
+        },
+        "required": [
+          "event_id",
+          "type",
+          "state",
+          "due_at",
+          "attempts"
+        ]
+      },
+      "WebhookDetails": {
+        "type": "object",
+        "properties": {
+          "url": {
+            "type": "string",
+            "maxLength": 2048,
+            "description": "Where events are sent: a public http or https URL without credentials.",
+            "examples": [
+              "https://receiver.example/hooks"
+            ]
+          },
+          "id": {
+            "$ref": "#/components/schemas/Uuid",
+            "description": "The id of the webhook."
+          },
+          "secret": {
+            "type": "string",
+            "description": "The secret that signs notifications: `whsec_` and base64.",
+            "examples": [
+              "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+            ]
+          },
+          "event_types": {
+            "anyOf": [
+              {
+                "type": "array",
+                "items": {
+                  "type": "string",
+                  "description": "The type of an event.",
+                  "examples": [
+                    "payment.completed"
+                  ]
+                },
+                "minItems": 1,
+                "maxItems": 100
+              },
+              {
+                "type": "null"
+              }
+            ],
+            "description": "The types of events that are sent; null for all.",
+            "examples": [
+              null
+            ]
+          },
+          "created_at": {
+            "$ref": "#/components/schemas/Instant"
+          },
+          "disabled_at": {
+            "anyOf": [
+              {
+                "$ref": "#/components/schemas/Instant"
+              },
+              {
+                "type": "null"
+              }
+            ],
+            "description": "When it was disabled; null while it is enabled.",
+            "examples": [
+              null
+            ]
+          },
+          "failing_since": {
+            "anyOf": [
+              {
+                "$ref": "#/components/schemas/Instant"
+              },
+              {
+                "type": "null"
+              }
+            ],
+            "description": "When an attempt first failed since one succeeded; null if none has.",
+            "examples": [
+              null
+            ]
+          },
+          "failures": {
+            "type": "integer",
+            "minimum": -9007199254740991,
+            "maximum": 9007199254740991,
+            "description": "How many attempts have failed since one succeeded.",
+            "examples": [
+              0
+            ]
+          }
+        },
+        "required": [
+          "url",
+          "id",
+          "secret",
+          "event_types",
+          "created_at",
+          "disabled_at",
+          "failing_since",
+          "failures"
         ]
       },
       "Webhook": {
@@ -6502,6 +8529,19 @@ export const document: Document = {
             "examples": [
               "https://receiver.example/hooks"
             ]
+          },
+          "event_types": {
+            "type": "array",
+            "items": {
+              "type": "string",
+              "description": "The type of an event.",
+              "examples": [
+                "payment.completed"
+              ]
+            },
+            "minItems": 1,
+            "maxItems": 100,
+            "description": "The types of events to send; all by default."
           }
         },
         "required": [

@@ -48,6 +48,14 @@ const requests: { readonly [Of in Changing]: (fixture: Fixture) => Promise<Prepa
   "projects.create": async () => ({}),
   "webhooks.create": async () => ({ body: { url: "https://example.com/" } }),
   "webhooks.delete": webhookOf,
+  "webhooks.ping": webhookOf,
+  "webhooks.enable": webhookOf,
+  "webhooks.rotate": webhookOf,
+  "webhooks.replay": async (fixture) => ({
+    ...(await webhookOf(fixture)),
+    body: { since: "2020-01-01T00:00:00.000Z" },
+  }),
+  "events.publish": async () => ({ body: { type: "payment.completed", data: { amount: 7 } } }),
   "apiKeys.issue": async () => ({ body: { projects: ["p1"], role: "client" } }),
   "apiKeys.revoke": async ({ tenure }) => {
     const { id } = await tenure.apiKeys.issue({ projects: "all" })

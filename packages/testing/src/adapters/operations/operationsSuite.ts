@@ -3,12 +3,14 @@
 import type { Serving } from "../AdapterHarness.ts"
 import { apiKeyTests } from "./apiKeys.ts"
 import { conditionTests } from "./conditions.ts"
+import { eventTests } from "./events.ts"
 import { extendAllTests } from "./extendAll.ts"
 import { extendOneTests } from "./extendOne.ts"
 import { grantingTests } from "./granting.ts"
 import { idempotencyTests } from "./idempotency.ts"
 import { importingTests } from "./importing.ts"
 import { projectTestsOn } from "./projects.ts"
+import { webhookRepairTests } from "./webhookRepair.ts"
 import { webhookTests } from "./webhooks.ts"
 
 /** Declares the tests. */
@@ -20,6 +22,8 @@ export const operationsSuite = (serving: Serving): void => {
   importingTests(serving)
   projectTestsOn(serving)
   webhookTests(serving)
+  webhookRepairTests(serving)
+  eventTests(serving)
   idempotencyTests(serving)
   apiKeyTests(serving)
 }

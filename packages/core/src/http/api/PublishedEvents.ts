@@ -1,0 +1,67 @@
+/** The operations on events. */
+
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as Schema from "effect/Schema"
+import { table } from "../Route.ts"
+import { Authorization } from "./Authorization.ts"
+import * as Deliveries from "./Deliveries.ts"
+import * as Failures from "./Failures.ts"
+import * as Fields from "./Fields.ts"
+import { success } from "./Successes.ts"
+
+const { "events.get": get, "events.publish": publish } = table
+
+const data = Schema.Unknown.annotate({
+  description: "Any JSON value.",
+  examples: [{ invoice: "2099-117" }],
+})
+
+const publication = Schema.Struct({
+  type: Fields.eventType.annotate({
+    description: "Any type but those of the events that Tenure itself publishes.",
+  }),
+  data,
+}).annotate({ identifier: "Publication" })
+
+const event = Schema.Struct({
+  id: Fields.eventId,
+  type: Fields.eventType,
+  timestamp: Fields.instant,
+  data,
+  deliveries: Schema.Array(
+    Schema.Struct({ webhook_id: Fields.webhookId, ...Deliveries.fields }).annotate({
+      identifier: "DeliveryOfEvent",
+    }),
+  ),
+}).annotate({ identifier: "PublishedEvent" })
+
+/** The operations on events. */
+export class Events extends HttpApiGroup.make("events")
+  .add(
+    HttpApiEndpoint.make(publish.method)("publish", publish.pattern, {
+      params: { project_id: Fields.projectId },
+      payload: publication,
+      success: success(Schema.Struct({ id: Fields.eventId }), "The event was published."),
+      error: [...Failures.inProject, ...Failures.once, Failures.failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Publish an event",
+        description: "Publishes an event of your own to the webhooks of a project.",
+      }),
+    ),
+    HttpApiEndpoint.make(get.method)("get", get.pattern, {
+      params: { project_id: Fields.projectId, event_id: Fields.eventId },
+      success: success(event, "The event and its deliveries."),
+      error: [...Failures.inProject, Failures.failure("EventNotFound")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Find an event",
+        description: "Returns an event, and where it was delivered, with every attempt.",
+      }),
+    ),
+  )
+  .middleware(Authorization)
+  .annotate(OpenApi.Title, "Events")
+  .annotate(OpenApi.Description, "What happened in a project, and who was notified of it.") {}

@@ -1,0 +1,36 @@
+import { describe, expect, it } from "vitest"
+import * as AttemptError from "../../src/webhooks/AttemptError.ts"
+
+const answered = (status: number) => ({ _tag: "Answered", status, body: "a secret" }) as const
+
+describe("the error of an attempt", () => {
+  it.each([200, 204, 299])("is missing for status %s", (status) => {
+    expect(AttemptError.describe(answered(status))).toBeUndefined()
+  })
+
+  it.each([
+    [199, "Only 200 to 299"],
+    [301, "Redirects are not followed"],
+    [399, "Redirects are not followed"],
+    [400, "Only 200 to 299"],
+    [410, "no more notifications"],
+    [500, "Only 200 to 299"],
+  ])("says what status %s means, and nothing of the response", (status, text) => {
+    const error = AttemptError.describe(answered(status))
+    expect(error).toContain(String(status))
+    expect(error).toContain(text)
+    expect(error).not.toContain("secret")
+  })
+
+  it.each([
+    ["Timeout", "did not answer in time"],
+    ["AddressNotAllowed", "may not reach"],
+    ["SecretUnreadable", "Nothing was sent"],
+    ["ECONNREFUSED", "refused the connection"],
+    ["CERT_HAS_EXPIRED", "has expired"],
+    ["HPE_INVALID_CONSTANT", "could not be sent: HPE_INVALID_CONSTANT."],
+    ["constructor", "could not be sent: constructor."],
+  ])("says what the code %s means", (reason, text) => {
+    expect(AttemptError.describe({ _tag: "Failed", reason })).toContain(text)
+  })
+})

@@ -1,0 +1,163 @@
+/** Publishing events, and finding out what became of them. */
+
+import * as Event from "@tenure/core/Event"
+import { describe, expect, it } from "vitest"
+import {
+  expectFailure,
+  expectSuccess,
+  fieldsOf,
+  instant,
+  uuid,
+  webhookOf,
+} from "../../support/envelope.ts"
+import { eventually } from "../../support/eventually.ts"
+import { startReceiver } from "../../support/receiver.ts"
+import type { Serving } from "../AdapterHarness.ts"
+
+const events = "/v2/projects/p1/events"
+const webhooks = "/v2/projects/p1/integrations/webhooks"
+
+const options = { webhooks: { allowedNetworks: ["127.0.0.0/8"], retrySchedule: [3_600_000] } }
+
+const publicationTests = (serving: Serving): void => {
+  it(
+    "are published, and found with their delivery to each webhook",
+    serving(async ({ call, operatorToken: token }) => {
+      const receiver = await startReceiver((response) => void response.writeHead(500).end())
+      const created = await call("POST", webhooks, { body: { url: receiver.url } })
+      const data = { amount: "12.50", note: "für 日本 \u2028", list: [null, 1e21] }
+      const body = { type: "payment.completed", data }
+      const response = await call("POST", events, { token, body })
+      const published = expectSuccess(response, "POST", events, {
+        data: { id: expect.stringMatching(uuid) },
+      })
+      const { id } = fieldsOf(published["data"])
+      await receiver.until(1)
+      const { body: sent, headers } = receiver.received[0] ?? expect.fail("nothing was sent")
+      expect(headers["webhook-id"]).toBe(id)
+      const notification = fieldsOf(JSON.parse(sent))
+      expect(notification).toEqual({ ...body, timestamp: instant })
+      const path = `${events}/${id}`
+      const find = () => call("GET", path, { token })
+      await eventually(async () => JSON.stringify((await find()).body).includes('"status":500'))
+      expectSuccess(await find(), "GET", path, {
+        data: {
+          id,
+          ...notification,
+          deliveries: [
+            {
+              webhook_id: webhookOf(created).id,
+              state: "waiting",
+              due_at: instant,
+              attempts: [
+                {
+                  at: instant,
+                  duration_ms: expect.any(Number),
+                  status: 500,
+                  error: expect.stringContaining("answered 500"),
+                },
+              ],
+            },
+          ],
+        },
+      })
+      receiver.close()
+    }, options),
+  )
+
+  it(
+    "may have any JSON as data, and need no webhook",
+    serving(async ({ call, operatorToken: token }) => {
+      for (const data of [null, 0, "", false, [], {}, { data: { type: "x" } }]) {
+        const body = { type: "a", data }
+        const response = await call("POST", events, { token, body })
+        const { id } = fieldsOf(fieldsOf(response.body)["data"])
+        const path = `${events}/${id}`
+        expectSuccess(await call("GET", path, { token }), "GET", path, {
+          data: { id, ...body, timestamp: instant, deliveries: [] },
+        })
+      }
+    }),
+  )
+
+  it(
+    "need a type that is not one of Tenure's own, and data",
+    serving(async ({ call, operatorToken: token }) => {
+      const own = Object.values(Event.types).map((type) => ({ type, data: {} }))
+      const invalid = [
+        { data: {} },
+        { type: "a" },
+        { type: "", data: {} },
+        { type: "a b", data: {} },
+        { type: 7, data: {} },
+        { type: ["a"], data: {} },
+        { type: "a".repeat(129), data: {} },
+      ]
+      for (const body of [...own, ...invalid]) {
+        const response = await call("POST", events, { token, body })
+        expectFailure(response, "POST", events, 422, "VALIDATION_ERROR")
+      }
+    }),
+  )
+
+  it(
+    "are refused if they are longer than the host allows",
+    serving(
+      async ({ call, operatorToken: token }) => {
+        const publish = (length: number) =>
+          call("POST", events, { token, body: { type: "a", data: "x".repeat(length) } })
+        const response = await publish(2000)
+        const { error } = expectFailure(response, "POST", events, 422, "VALIDATION_ERROR")
+        expect(fieldsOf(error)["message"]).toContain("1000 bytes")
+        expect((await publish(900)).status).toBe(200)
+        expectFailure(await publish(70_000), "POST", events, 413, "PAYLOAD_TOO_LARGE")
+      },
+      { webhooks: { maxEventBytes: 1000 } },
+    ),
+  )
+}
+
+const findTests = (serving: Serving): void => {
+  it(
+    "of Tenure are found, too",
+    serving(async ({ call, operatorToken: token, tenure }) => {
+      await call("POST", webhooks, { body: { url: "https://receiver.example/" } })
+      const extend = "2099-01-01T00:00:00.000Z"
+      const extended = await call("PATCH", "/v2/projects/p1/memberships/1001/extend", {
+        body: { extend },
+      })
+      const [webhook] = await tenure.webhooks.list({ projectId: "p1" })
+      const [delivery] = await tenure.webhooks.deliveries({
+        projectId: "p1",
+        webhookId: webhook?.id ?? "",
+      })
+      const path = `${events}/${delivery?.eventId.toUpperCase()}`
+      expect((await call("GET", path, { token })).body).toMatchObject({
+        data: {
+          id: delivery?.eventId,
+          type: "membership.extended",
+          data: { new_end_date: extend, request_id: fieldsOf(extended.body)["request_id"] },
+        },
+      })
+    }),
+  )
+
+  it(
+    "are not found if they are unknown or of another project",
+    serving(async ({ call, operatorToken: token, tenure }) => {
+      const foreign = await tenure.events.publish({ projectId: "p2", type: "a", data: {} })
+      for (const id of [foreign, crypto.randomUUID(), "1", "%00", "__proto__"]) {
+        const path = `${events}/${id}`
+        expectFailure(await call("GET", path, { token }), "GET", path, 404, "EVENT_NOT_FOUND")
+      }
+    }),
+  )
+}
+
+/** Declares the tests. */
+export const eventTests = (serving: Serving): void => {
+  describe("events", () => {
+    publicationTests(serving)
+    findTests(serving)
+  })
+}
