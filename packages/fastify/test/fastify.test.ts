@@ -125,9 +125,9 @@ describe("in a Fastify backend", () => {
     const { app, headers, tenure } = await backend()
     await app.register(membershipPlugin, { tenure })
     app.all("/*", async () => "all else")
-    app.get("/v2/projects/:id", async () => "own")
+    app.get("/v2/projects/:id/settings", async () => "own")
     app.post("/v2/:collection/:id/plans", async ({ body }) => body)
-    expect((await app.inject({ url: "/v2/projects/p1", headers })).body).toBe("own")
+    expect((await app.inject({ url: "/v2/projects/p1/settings", headers })).body).toBe("own")
     expect((await app.inject({ url: "/v2/projects/p1/others", headers })).body).toBe("all else")
     const plan = { method: "POST", url: "/v2/projects/p1/plans", body: { a: 1 } } as const
     expect((await app.inject(plan)).json()).toEqual({ a: 1 })
