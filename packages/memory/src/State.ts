@@ -4,7 +4,7 @@ import type { Event, EventId } from "@tenure/core/Event"
 import type { OtherAction } from "@tenure/core/Membership"
 import type { Moment } from "@tenure/core/Moment"
 import * as Origin from "@tenure/core/Origin"
-import type { PublishedEvent, WebhookRef } from "@tenure/core/Outbox"
+import type { Backlog, PublishedEvent, WebhookRef } from "@tenure/core/Outbox"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import { type StoredWebhook, WebhookDisabled, WebhookNotFound } from "@tenure/core/Webhook"
 import * as Effect from "effect/Effect"
@@ -169,6 +169,18 @@ export const findEvent = (
   return event?.projectId === projectId
     ? { ...event, deliveries: jobs.map(Job.toDelivery) }
     : undefined
+}
+
+/** Returns how much is left to deliver. Counts no further than `most`. */
+export const backlogOf = ({ deliveries, projects }: State, most: number, now: Moment): Backlog => {
+  const { dueForMillis, waiting } = Deliveries.backlogOf(deliveries, now)
+  const webhooks = [...projects.values()].flatMap((project) => [...project.webhooks.values()])
+  const disabled = webhooks.filter(({ disabledAt }) => disabledAt !== undefined)
+  return {
+    waiting: Math.min(most, waiting),
+    dueForMillis,
+    disabledWebhooks: Math.min(most, disabled.length),
+  }
 }
 
 /**

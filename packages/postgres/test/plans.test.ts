@@ -9,6 +9,7 @@ import * as Layer from "effect/Layer"
 import { days, instant, integer, text, uuid } from "../src/connection/parameters.ts"
 import { forms } from "../src/idempotency/fragments.sql.ts"
 import { cursorParams, projectHistory, userHistory } from "../src/memberships/history.sql.ts"
+import { backlog } from "../src/outbox/backlog.sql.ts"
 import { findEvent } from "../src/outbox/findEvent.sql.ts"
 import { forgetEvents } from "../src/outbox/forgetEvents.sql.ts"
 import { forgetFailed } from "../src/outbox/forgetFailed.sql.ts"
@@ -116,6 +117,14 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
       Effect.gen(function* () {
         const other = [text("p2"), ...params(undefined).slice(1)]
         expect(yield* blocksReadBy(list, other)).toBeLessThan(few)
+      }),
+    )
+  })
+
+  describe("that counts what is left to deliver", () => {
+    test.effect("reads little", () =>
+      Effect.gen(function* () {
+        expect(yield* blocksReadBy(backlog(`"${schema}"`), [integer(10_000)])).toBeLessThan(few)
       }),
     )
   })

@@ -119,6 +119,19 @@ export interface Claimed {
   readonly keptBack: ReadonlyArray<WebhookId>
 }
 
+/** How much is left to deliver. */
+export interface Backlog {
+  /** The deliveries that wait for an attempt, or for the result of one. */
+  readonly waiting: number
+  /**
+   * For how many milliseconds the oldest of those that are due has been due, on the store's clock;
+   * `undefined` if none is due.
+   */
+  readonly dueForMillis: number | undefined
+  /** The webhooks that are disabled. */
+  readonly disabledWebhooks: number
+}
+
 /**
  * Returns how many deliveries of a webhook may be claimed at a time. The closer its project is to its
  * limit, the fewer: webhooks that hang leave room for the others of their project.
@@ -250,5 +263,14 @@ export class Outbox extends Context.Service<
       number | Replayed,
       WebhookNotFound | WebhookDisabled | Conflict | StoreUnavailable
     >
+
+    /**
+     * Returns how much is left to deliver, of all projects. Deliveries to a webhook that was just
+     * removed or disabled may be among what is left.
+     *
+     * @param most - counts no further than this, and looks for the oldest due delivery among those of
+     *   so many webhooks, so that a long backlog takes no longer
+     */
+    readonly backlog: (most: number) => Effect.Effect<Backlog, StoreUnavailable>
   }
 >()("@tenure/core/Outbox") {}

@@ -4,6 +4,7 @@ import * as Concurrency from "@tenure/core/Concurrency"
 import type { Event, EventId } from "@tenure/core/Event"
 import type { Moment } from "@tenure/core/Moment"
 import {
+  type Backlog,
   type Claim,
   type Claimed,
   type Delivery,
@@ -292,6 +293,20 @@ export const cancel = (deliveries: Deliveries, webhookId: WebhookId): void => {
 export const healthOf = ({ lanes }: Deliveries, webhookId: WebhookId): Health => {
   const { failingSince, failures } = lanes.get(webhookId) ?? Lane.well
   return { failures, failingSince }
+}
+
+/** Returns how many jobs have not ended, and for how long the oldest that is due has been due. */
+export const backlogOf = (
+  { lanes }: Deliveries,
+  { tick }: Moment,
+): Pick<Backlog, "waiting" | "dueForMillis"> => {
+  let waiting = 0
+  let first = Infinity
+  for (const lane of lanes.values()) {
+    waiting += lane.waiting.size() + lane.leases.size
+    first = Math.min(first, Lane.dueAt(lane))
+  }
+  return { waiting, dueForMillis: first <= tick ? tick - first : undefined }
 }
 
 /** Returns the open jobs of these lanes and all that have ended. */

@@ -85,6 +85,14 @@ export const nextExpiry = ({ leases }: Lane): number =>
   Math.min(Infinity, ...[...leases.values()].map(({ until }) => until))
 
 /**
+ * Returns when the job that is due next is or was due, if its lease is over or it has none.
+ *
+ * @returns milliseconds by the monotonic clock, or `Infinity` for never
+ */
+export const dueAt = (lane: Lane): number =>
+  Math.min(lane.waiting.peek()?.dueTick ?? Infinity, nextExpiry(lane))
+
+/**
  * Returns when a job can be claimed if nothing is published or settled before.
  *
  * @returns milliseconds by the monotonic clock, or `Infinity` for never

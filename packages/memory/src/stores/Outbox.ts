@@ -72,4 +72,6 @@ export const make = (state: State.State): Outbox["Service"] => ({
       }),
       String,
     ),
+
+  backlog: (most) => Effect.map(Moment.now, (now) => State.backlogOf(state, most, now)),
 })

@@ -87,6 +87,7 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   )
   `,
   `CREATE INDEX webhooks_held ON ${schema}.webhooks (held_until) WHERE held_until IS NOT NULL`,
+  `CREATE INDEX webhooks_disabled ON ${schema}.webhooks (id) WHERE disabled_at IS NOT NULL`,
   `CREATE INDEX webhooks_of_project ON ${schema}.webhooks (project_id, position)`,
   `
   CREATE TABLE ${schema}.events (

@@ -12,6 +12,7 @@ import * as Gather from "../connection/Gather.ts"
 import { instant, integer, text, uuid, uuids } from "../connection/parameters.ts"
 import type { Answers } from "../idempotency/Answers.ts"
 import { formOf, forms } from "../idempotency/fragments.sql.ts"
+import { backlog, type BacklogRow, toBacklog } from "./backlog.sql.ts"
 import * as Claiming from "./Claiming.ts"
 import { endDisabled } from "./endDisabled.sql.ts"
 import { type EventRow, findEvent, toPublishedEvent } from "./findEvent.sql.ts"
@@ -41,6 +42,7 @@ export const make = Effect.fnUntraced(function* (
     },
     settle: settle(schema),
     endDisabled: endDisabled(schema),
+    backlog: backlog(schema),
   }
   const claiming = yield* Claiming.make(executor, notifications)
 
@@ -166,6 +168,12 @@ export const make = Effect.fnUntraced(function* (
     }),
 
     replay: (webhook, which, once) => answers.change(once, replayDeliveries(webhook, which, once)),
+
+    backlog: (most) =>
+      Effect.map(
+        executor.execute<BacklogRow>(sql.backlog, [integer(most)], { owner: "backlog" }),
+        toBacklog,
+      ),
   }
   return outbox
 })

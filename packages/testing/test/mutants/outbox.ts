@@ -4,6 +4,7 @@ import { type EventId, EventNotFound } from "@tenure/core/Event"
 import { replayed } from "@tenure/core/Once"
 import {
   type Attempt,
+  type Backlog,
   type Claim,
   type Delivery,
   Outbox,
@@ -61,6 +62,13 @@ const finding =
 const findingDeliveries = (
   change: (all: PublishedEvent["deliveries"]) => PublishedEvent["deliveries"],
 ) => finding((found) => ({ ...found, deliveries: change(found.deliveries) }))
+
+/** Changes how much is left to deliver. */
+const leaving =
+  (change: (backlog: Backlog) => Backlog) =>
+  ({ backlog }: Store): Partial<Store> => ({
+    backlog: (most) => Effect.map(backlog(most), change),
+  })
 
 /** The attempt of a claim that was released. */
 const released: Attempt = {
@@ -391,6 +399,61 @@ export const outbox = mutantsOf(Outbox, {
     replay: (webhook, which) =>
       replay(webhook, which._tag === "FailedSince" ? { ...which, at: which.at + 1 } : which),
   }),
+
+  "counts claimed deliveries as if they had ended": ({ backlog, claim, settle }) => {
+    const claimed = new Set<string>()
+    return {
+      claim: (options) =>
+        Effect.tap(claim(options), ({ claims }) =>
+          Effect.sync(() => claims.forEach(({ lease }) => claimed.add(lease))),
+        ),
+      settle: (one, settlement) => {
+        claimed.delete(one.lease)
+        return settle(one, settlement)
+      },
+      backlog: (most) =>
+        Effect.map(backlog(most), (left) => ({ ...left, waiting: left.waiting - claimed.size })),
+    }
+  },
+
+  "counts deliveries that have ended as if they waited": ({ backlog, settle }) => {
+    let ended = 0
+    return {
+      settle: (one, settlement) => {
+        if (settlement._tag === "Delivered") ended++
+        return settle(one, settlement)
+      },
+      backlog: (most) =>
+        Effect.map(backlog(most), (left) => ({ ...left, waiting: left.waiting + ended })),
+    }
+  },
+
+  "counts further than it was asked": ({ backlog }) => ({ backlog: () => backlog(1000) }),
+
+  "does not say for how long deliveries have been due": leaving((left) => ({
+    ...left,
+    dueForMillis: undefined,
+  })),
+
+  "says that something is due when nothing is": leaving((left) => ({
+    ...left,
+    dueForMillis: left.dueForMillis ?? 0,
+  })),
+
+  "says for how many seconds deliveries have been due": leaving(({ dueForMillis, ...left }) => ({
+    ...left,
+    dueForMillis: dueForMillis && dueForMillis / 1000,
+  })),
+
+  "counts no disabled webhooks": leaving((left) => ({ ...left, disabledWebhooks: 0 })),
+
+  "counts webhooks as disabled that were enabled again": (right) => {
+    let most = 0
+    return leaving((left) => {
+      most = Math.max(most, left.disabledWebhooks)
+      return { ...left, disabledWebhooks: most }
+    })(right)
+  },
 
   "tells dispatchers of a change again and again": () => ({
     nextChange: Effect.succeed({ _tag: "Due" }),

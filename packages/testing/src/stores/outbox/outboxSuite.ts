@@ -2,6 +2,7 @@
 
 import { Outbox } from "@tenure/core/Outbox"
 import type { StoreTests } from "../storeTests.ts"
+import { backlogTests } from "./backlog.ts"
 import { changesTests } from "./changes.ts"
 import { claimingTests } from "./claiming.ts"
 import { concurrencyTests } from "./concurrency.ts"
@@ -25,5 +26,6 @@ export const outboxSuite = (on: StoreTests): void => {
   changesTests(on)
   deliveriesTests(on)
   findingTests(on)
+  backlogTests(on)
   transactionTests(on)
 }

@@ -1,0 +1,129 @@
+/** What is left to deliver is counted. */
+
+import { expect } from "@effect/vitest"
+import { Outbox } from "@tenure/core/Outbox"
+import type { StoredWebhook } from "@tenure/core/Webhook"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Effect from "effect/Effect"
+import { event, occasion, p1, p2, webhook } from "../../support/fixtures.ts"
+import type { StoreTests } from "../storeTests.ts"
+import {
+  answered,
+  claims,
+  delivered,
+  failed,
+  leaseMillis,
+  prepared,
+  preparedWebhook,
+  publishMany,
+  released,
+  retry,
+  settle,
+  theClaim,
+} from "./steps.ts"
+
+const hour = 3_600_000
+
+/** Disables webhooks: the attempt to deliver something to each is answered that it is gone. */
+const disable = Effect.fnUntraced(function* (webhooks: ReadonlyArray<StoredWebhook>) {
+  const outbox = yield* Outbox
+  for (const { id, projectId } of webhooks) yield* outbox.publishTo(event(projectId), id)
+  for (const claim of yield* claims()) {
+    const announcement = event(claim.webhook.projectId, "webhook.disabled")
+    yield* settle(claim, { _tag: "Disabled", attempt: answered(410), announcement })
+  }
+})
+
+const countingTests = ({ describe, test }: StoreTests): void => {
+  describe("the backlog", () => {
+    test("is empty if there was nothing to deliver", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* preparedWebhook
+        expect(yield* outbox.backlog(10)).toEqual({
+          waiting: 0,
+          dueForMillis: undefined,
+          disabledWebhooks: 0,
+        })
+      }))
+
+    test("has the deliveries that have not ended", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* preparedWebhook
+        yield* publishMany(5)
+        expect((yield* outbox.backlog(10)).waiting).toBe(5)
+        const settlements = [delivered, failed, retry(hour), released]
+        const claimed = yield* claims()
+        expect((yield* outbox.backlog(10)).waiting).toBe(5)
+        for (const [index, settlement] of settlements.entries()) {
+          for (const claim of claimed.slice(index, index + 1)) yield* settle(claim, settlement)
+        }
+        expect((yield* outbox.backlog(10)).waiting).toBe(3)
+      }))
+
+    test("has the webhooks that are disabled, in all projects", () =>
+      Effect.gen(function* () {
+        const { outbox, webhooks } = yield* prepared(1)
+        const store = yield* WebhookStore
+        const other = webhook(p2)
+        yield* store.add(other, 10, occasion)
+        yield* disable([...webhooks, other])
+        expect((yield* outbox.backlog(10)).disabledWebhooks).toBe(2)
+        yield* store.enable(p2, other.id, occasion)
+        expect((yield* outbox.backlog(10)).disabledWebhooks).toBe(1)
+      }))
+
+    test("is counted no further than asked", () =>
+      Effect.gen(function* () {
+        const { outbox, webhooks } = yield* prepared(4)
+        yield* disable(webhooks.slice(1))
+        yield* publishMany(3)
+        expect(yield* outbox.backlog(2)).toMatchObject({ waiting: 2, disabledWebhooks: 2 })
+      }))
+  })
+}
+
+const dueTests = ({ advance, describe, test }: StoreTests): void => {
+  describe("the oldest delivery that is due", () => {
+    test("is found among those of all webhooks", () =>
+      Effect.gen(function* () {
+        const { outbox, webhooks } = yield* prepared(3)
+        for (const { id } of webhooks) {
+          yield* outbox.publishTo(event(p1), id)
+          yield* advance(hour)
+        }
+        const { dueForMillis } = yield* outbox.backlog(10)
+        expect(dueForMillis).toBeGreaterThanOrEqual(3 * hour)
+        expect(dueForMillis).toBeLessThan(4 * hour)
+      }))
+
+    test("is not one that is claimed or due later, before that time", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* preparedWebhook
+        yield* publishMany(1)
+        yield* advance(hour)
+        const claim = yield* theClaim
+        expect((yield* outbox.backlog(10)).dueForMillis).toBeUndefined()
+        yield* settle(claim, retry(hour))
+        expect((yield* outbox.backlog(10)).dueForMillis).toBeUndefined()
+        yield* advance(3 * hour)
+        const { dueForMillis } = yield* outbox.backlog(10)
+        expect(dueForMillis).toBeGreaterThanOrEqual(2 * hour)
+        expect(dueForMillis).toBeLessThan(3 * hour)
+      }))
+
+    test("may be one whose lease has expired", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* preparedWebhook
+        yield* publishMany(1)
+        yield* claims()
+        yield* advance(leaseMillis + hour)
+        expect((yield* outbox.backlog(10)).dueForMillis).toBeGreaterThanOrEqual(hour)
+      }))
+  })
+}
+
+/** Declares the tests. */
+export const backlogTests = (on: StoreTests): void => {
+  countingTests(on)
+  dueTests(on)
+}
