@@ -217,6 +217,36 @@ export interface PublishedEvent {
   readonly deliveries: ReadonlyArray<DeliveryOfEvent>
 }
 
+export interface Status {
+  readonly versions: {
+    readonly tenure: string
+    readonly api: "v2"
+  }
+  readonly stores: {
+    /** Whether the store answers and takes changes. */
+    readonly memberships: boolean
+    /** Whether the store answers and takes changes. */
+    readonly webhooks: boolean
+    /** Whether the store answers and takes changes. */
+    readonly api_keys: boolean
+    /** Whether the store answers and takes changes. */
+    readonly deliveries: boolean
+    /** Whether the store answers and takes changes. */
+    readonly rate_limits: boolean
+  }
+  /** What is left to deliver; null if the store does not answer. */
+  readonly backlog: {
+    /** A number up to 10,000, which stands for as many or more. */
+    readonly waiting: number
+    /** For how many milliseconds the oldest due delivery has been due; null if none is. It is looked for among the first 10,000 webhooks with due deliveries. */
+    readonly due_for_ms: number | null
+  } | null
+  /** The webhooks that are disabled, up to 10,000, which stands for as many or more; null if the store does not answer. */
+  readonly disabled_webhooks: number | null
+  /** The ids of the API keys that the server which answers has suspended. */
+  readonly suspended_keys: ReadonlyArray<string>
+}
+
 export interface Webhook {
   /** Where events are sent: a public http or https URL without credentials. */
   readonly url: string
@@ -722,6 +752,11 @@ export interface Client {
       options?: CallOptions,
     ) => Promise<Success<null>>
   }
+
+  readonly status: {
+    /** Returns how the server and its stores are doing. Needs a key that opens all projects. Needs the role `admin`. `GET /v2/status` */
+    readonly get: (input?: {}, options?: CallOptions) => Promise<Success<Status>>
+  }
 }
 
 /** Makes the operations, by resource. */
@@ -807,5 +842,8 @@ export const operations = ({ call, callWithLines, list }: Calls): Client => ({
     list: (input = {}, options) => list("GET", "/v2/api-keys", input, options),
     issue: (input, options) => call("POST", "/v2/api-keys", input, options),
     revoke: (input, options) => call("DELETE", "/v2/api-keys/{key_id}", input, options),
+  },
+  status: {
+    get: (input = {}, options) => call("GET", "/v2/status", input, options),
   },
 })

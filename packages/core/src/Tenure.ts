@@ -16,6 +16,8 @@ import * as Setting from "./base/Setting.ts"
 import { StoreUnavailable } from "./base/StoreUnavailable.ts"
 import * as Draining from "./Draining.ts"
 import * as Hooks from "./events/Hooks.ts"
+import { Readiness } from "./health/Readiness.ts"
+import { type Report, Status } from "./health/Status.ts"
 import type { ApiResponse } from "./http/Envelope.ts"
 import * as Handler from "./http/Handler.ts"
 import type { Mountable } from "./http/Mountable.ts"
@@ -25,7 +27,6 @@ import * as RateLimiter from "./limits/RateLimiter.ts"
 import type { RateLimitStore } from "./limits/RateLimitStore.ts"
 import * as Memberships from "./memberships/Memberships.ts"
 import type { MembershipStore } from "./memberships/MembershipStore.ts"
-import { Readiness } from "./Readiness.ts"
 import * as AddressPolicy from "./webhooks/AddressPolicy.ts"
 import * as Dispatcher from "./webhooks/Dispatcher.ts"
 import * as Encryption from "./webhooks/Encryption.ts"
@@ -47,6 +48,7 @@ export type Services =
   | RateLimiter.RateLimiter
   | Handler.Handler
   | Readiness
+  | Status
 
 /** The options of webhooks and their deliveries. */
 export interface WebhookOptions
@@ -141,7 +143,8 @@ const compose = (settings: Setting.Output<typeof options>) => {
     Events.Events.layer(settings.webhooks),
   )
   return Handler.Handler.layer(settings).pipe(
-    Layer.merge(Readiness.layer(settings.rateLimits)),
+    Layer.provideMerge(Status.layer()),
+    Layer.provideMerge(Readiness.layer(settings.rateLimits)),
     Layer.provideMerge(RateLimiter.RateLimiter.layer(settings.rateLimits)),
     Layer.provideMerge(operations),
     Layer.provide(Dispatcher.Dispatcher.layer(settings.webhooks)),
@@ -195,6 +198,11 @@ export interface Promises extends Mountable {
    * Never rejects.
    */
   readonly isReady: () => Promise<boolean>
+  /**
+   * Tells how Tenure is doing: whether each store answers, how much is left to deliver, and which keys
+   * are suspended. Rejects only with `StoreUnavailable`, after Tenure is closed.
+   */
+  readonly status: () => Promise<Report>
 }
 
 /**
@@ -264,6 +272,7 @@ const promisesBy = Effect.fnUntraced(function* (start: Draining.Start) {
   const { basePath, bodyLimit, handle, maxRefusals, owns, patterns, refuse } =
     yield* Handler.Handler
   const readiness = yield* Readiness
+  const status = yield* Status
   const answer: Mountable["answer"] = (request, deliver) =>
     start(
       handle(request),
@@ -283,6 +292,7 @@ const promisesBy = Effect.fnUntraced(function* (start: Draining.Start) {
     bodyLimit,
     maxRefusals,
     isReady: () => run(start, readiness.isReady, () => Effect.succeed(false)),
+    status: () => run(start, status.report),
   } satisfies Promises
 })
 /** Returns the services of an Effect host with promises, for example to mount them with an adapter. */

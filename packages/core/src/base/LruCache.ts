@@ -5,6 +5,8 @@ export interface LruCache<Key, Value> {
   readonly get: (key: Key) => Value | undefined
   readonly set: (key: Key, value: Value) => void
   readonly delete: (key: Key) => void
+  /** Returns all entries. */
+  readonly entries: () => ReadonlyArray<readonly [Key, Value]>
   /** Deletes every entry whose value matches. Takes time in proportion to the number of entries. */
   readonly deleteWhere: (matches: (value: Value) => boolean) => void
 }
@@ -47,6 +49,7 @@ export const make = <Key, Value>(limit: number): LruCache<Key, Value> => {
       young.delete(key)
       old.delete(key)
     },
+    entries: () => [...old, ...young],
     deleteWhere: (matches) => {
       for (const generation of [young, old]) {
         for (const [key, value] of generation) if (matches(value)) generation.delete(key)

@@ -13,6 +13,7 @@ import { notifications } from "./api/Events.ts"
 import { Memberships } from "./api/Memberships.ts"
 import { Projects } from "./api/Projects.ts"
 import { Events } from "./api/PublishedEvents.ts"
+import { Status } from "./api/Status.ts"
 import { Webhooks } from "./api/Webhooks.ts"
 import type { Document } from "./docs/OpenApi.ts"
 
@@ -43,7 +44,7 @@ export { Authorization } from "./api/Authorization.ts"
  * ```
  */
 export class Api extends HttpApi.make("tenure")
-  .add(Memberships, Projects, Webhooks, Events, ApiKeys, Docs)
+  .add(Memberships, Projects, Webhooks, Events, ApiKeys, Status, Docs)
   .annotate(
     HttpApi.AdditionalSchemas,
     notifications.map(({ schema }) => schema),

@@ -12,6 +12,7 @@ import * as Callback from "../base/Callback.ts"
 import { Faults } from "../base/Faults.ts"
 import * as Networks from "../base/Networks.ts"
 import * as Setting from "../base/Setting.ts"
+import type { Status } from "../health/Status.ts"
 import { ApiKeys } from "../keys/ApiKeys.ts"
 import type { Authenticate } from "../keys/Identity.ts"
 import { type Decision, RateLimiter } from "../limits/RateLimiter.ts"
@@ -35,6 +36,7 @@ import { type Outcome, settle } from "./Outcome.ts"
 import * as ProjectOperations from "./ProjectOperations.ts"
 import * as Route from "./Route.ts"
 import { route, type Routed } from "./Routing.ts"
+import * as StatusOperations from "./StatusOperations.ts"
 import * as WebhookOperations from "./WebhookOperations.ts"
 
 /** A record of a response for an access log. It contains no secrets. */
@@ -127,8 +129,11 @@ export class Handler extends Context.Service<
 >()("@tenure/core/Handler") {
   static readonly layer = (
     settings: Settings = Setting.readSync(options),
-  ): Layer.Layer<Handler, never, ApiKeys | RateLimiter | Memberships | Webhooks | Events> =>
-    Layer.effect(Handler, make(settings))
+  ): Layer.Layer<
+    Handler,
+    never,
+    ApiKeys | RateLimiter | Memberships | Status | Webhooks | Events
+  > => Layer.effect(Handler, make(settings))
 }
 
 /** Returns the error of a request that the limiter does not admit. */
@@ -174,6 +179,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     ...(yield* WebhookOperations.make(maxBodyBytes)),
     ...(yield* EventOperations.make(maxBodyBytes)),
     ...(yield* ApiKeyOperations.make(maxBodyBytes)),
+    ...(yield* StatusOperations.make),
     ...(yield* DocsOperations.make(basePath)),
   }
 

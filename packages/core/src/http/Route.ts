@@ -150,6 +150,7 @@ export const table = {
     pattern: "/v2/api-keys/:key_id",
     role: "admin",
   },
+  "status.get": { method: "GET", pattern: "/v2/status", role: "admin" },
   "docs.document": { method: "GET", pattern: "/v2/openapi.json", role: "none" },
   "docs.page": { method: "GET", pattern: "/v2/docs", role: "none" },
 } as const satisfies Readonly<Record<string, Route>>

@@ -6,6 +6,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
+import type { ApiKeyId } from "../base/ApiKeyId.ts"
 import { Faults } from "../base/Faults.ts"
 import { InvalidInput } from "../base/InvalidInput.ts"
 import * as Moment from "../base/Moment.ts"
@@ -97,6 +98,9 @@ export class RateLimiter extends Context.Service<
      * Asks no store, and counts nothing.
      */
     readonly refusalOf: (address: string) => Effect.Effect<Decision.Decision | undefined>
+
+    /** The ids of the keys that this process has suspended, at most 10,000. */
+    readonly suspended: Effect.Effect<ReadonlyArray<ApiKeyId>>
   }
 >()("@tenure/core/RateLimiter") {
   static readonly layer = (
@@ -162,5 +166,7 @@ const make = Effect.fnUntraced(function* ({ onStoreFailure, ...settings }: Setti
       Effect.withFiberSucceed((fiber) =>
         decider.ofAddress(address, Moment.read(fiber.getRef(Clock.Clock))),
       ),
+
+    suspended: Effect.map(Moment.now, ({ tick }) => suspensions.suspended(toMicros(tick))),
   })
 })

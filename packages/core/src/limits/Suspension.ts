@@ -30,10 +30,16 @@ export interface Suspensions {
    * during a suspension do not count.
    */
   readonly refuse: (keyId: ApiKeyId, now: Micros) => Micros | undefined
+  /** Returns the keys that are suspended at `now`. */
+  readonly suspended: (now: Micros) => ReadonlyArray<ApiKeyId>
 }
 
 /** Never suspends a key. */
-export const never: Suspensions = { until: () => undefined, refuse: () => undefined }
+export const never: Suspensions = {
+  until: () => undefined,
+  refuse: () => undefined,
+  suspended: () => [],
+}
 
 /** A key whose requests were refused. */
 interface Offender {
@@ -85,5 +91,10 @@ export const make = (settings: Settings): Suspensions => {
       }
       return one.suspendedUntil
     },
+    suspended: (now) =>
+      offenders
+        .entries()
+        .filter(([, { suspendedUntil = 0 }]) => now < suspendedUntil)
+        .map(([keyId]) => keyId),
   }
 }

@@ -9,14 +9,31 @@ const key = ApiKeyId("key")
 
 /** Suspensions whose instants are plain microseconds. */
 const make = (options: Suspension.Options) => {
-  const { refuse, until } = Suspension.make(Setting.readSync(Suspension.options, options))
+  const { refuse, suspended, until } = Suspension.make(
+    Setting.readSync(Suspension.options, options),
+  )
   return {
+    suspended: (now: number) => suspended(Micros(now)),
     refuse: (keyId: ApiKeyId, now: number) => refuse(keyId, Micros(now)),
     until: (keyId: ApiKeyId, now: number) => until(keyId, Micros(now)),
   }
 }
 
 describe("a suspension", () => {
+  it("is listed as long as it lasts", () => {
+    const suspensions = make({ refusals: 2 })
+    const other = ApiKeyId("another key")
+    suspensions.refuse(key, 1)
+    suspensions.refuse(other, 1)
+    expect(suspensions.suspended(2)).toEqual([])
+    suspensions.refuse(key, 2)
+    expect(suspensions.suspended(2)).toEqual([key])
+    suspensions.refuse(other, minute)
+    expect(suspensions.suspended(1 + 10 * minute)).toEqual([key, other])
+    expect(suspensions.suspended(2 + 10 * minute)).toEqual([other])
+    expect(suspensions.suspended(11 * minute)).toEqual([])
+  })
+
   it("begins with the 50th refusal within ten minutes, and lasts ten minutes", () => {
     const suspensions = make({})
     for (let refusal = 1; refusal < 50; refusal++) {

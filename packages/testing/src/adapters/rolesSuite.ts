@@ -12,6 +12,8 @@ import type { Fixture, Serving } from "./AdapterHarness.ts"
 interface Expectation {
   /** The least role that may call it; `"none"` if no key is needed. */
   readonly least: Role.Role | "none"
+  /** Whether the key must open all projects. */
+  readonly needsAll?: boolean
   /** The body of a request, for operations that need one. */
   readonly body?: object
   /** The content type of the body, if it is not JSON. */
@@ -64,6 +66,7 @@ const expectations: { readonly [Of in Route.Operation]: Expectation } = {
   "apiKeys.list": { least: "admin" },
   "apiKeys.issue": { least: "admin", body: { projects: ["p2"], role: "client" } },
   "apiKeys.revoke": { least: "admin", answer: "API_KEY_NOT_FOUND" },
+  "status.get": { least: "admin", needsAll: true },
   "docs.document": { least: "none" },
   "docs.page": { least: "none" },
 }
@@ -100,7 +103,8 @@ const codeOf = ({ body, status }: Incoming): unknown =>
 
 /** Returns how a request in a project is answered; p9 does not exist. */
 const expectedOf = (operation: Route.Operation, sender: Sender, project: string): string => {
-  const { answer = "OK", least, missing = "PROJECT_NOT_FOUND" } = expectations[operation]
+  const { answer = "OK", least, missing = "PROJECT_NOT_FOUND", needsAll } = expectations[operation]
+  if (needsAll === true && sender.projects !== "all") return "FORBIDDEN"
   if (least !== "none" && !Role.covers(sender.role, least)) return "FORBIDDEN"
   if (!Route.table[operation].pattern.includes(":project_id")) return answer
   if (sender.projects === "all") return project === "p9" ? missing : answer

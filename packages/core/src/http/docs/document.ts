@@ -49,6 +49,10 @@ export const document: Document = {
       "description": "Who may call the API, and what they may do."
     },
     {
+      "name": "status",
+      "description": "How the server is doing, for its operators."
+    },
+    {
       "name": "Documentation",
       "description": "How the API is called."
     },
@@ -4420,6 +4424,143 @@ export const document: Document = {
         }
       }
     },
+    "/v2/status": {
+      "get": {
+        "operationId": "status.get",
+        "summary": "Get the status",
+        "description": "Returns how the server and its stores are doing. Needs a key that opens all projects. Needs the role `admin`.",
+        "tags": [
+          "status"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [],
+        "responses": {
+          "200": {
+            "description": "The status of this server.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/Uuid"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The status of this server."
+                      ]
+                    },
+                    "data": {
+                      "$ref": "#/components/schemas/Status"
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "GET",
+                  "path": "/v2/status",
+                  "code": 200,
+                  "message": "The status of this server.",
+                  "data": {
+                    "versions": {
+                      "tenure": "1.0.0",
+                      "api": "v2"
+                    },
+                    "stores": {
+                      "memberships": true,
+                      "webhooks": true,
+                      "api_keys": true,
+                      "deliveries": true,
+                      "rate_limits": true
+                    },
+                    "backlog": {
+                      "waiting": 0,
+                      "due_for_ms": null
+                    },
+                    "disabled_webhooks": 0,
+                    "suspended_keys": []
+                  }
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "422": {
+            "$ref": "#/components/responses/InvalidInput"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
     "/v2/openapi.json": {
       "get": {
         "operationId": "docs.document",
@@ -7278,111 +7419,7 @@ export const document: Document = {
           "error"
         ]
       },
-      "ApiKeyNotFound": {
-        "type": "object",
-        "properties": {
-          "ok": {
-            "type": "boolean",
-            "enum": [
-              false
-            ]
-          },
-          "request_id": {
-            "$ref": "#/components/schemas/Uuid"
-          },
-          "method": {
-            "type": "string"
-          },
-          "path": {
-            "type": "string"
-          },
-          "code": {
-            "type": "number",
-            "enum": [
-              404
-            ]
-          },
-          "error": {
-            "type": "object",
-            "properties": {
-              "error_code": {
-                "type": "string",
-                "enum": [
-                  "API_KEY_NOT_FOUND"
-                ]
-              },
-              "message": {
-                "type": "string"
-              }
-            },
-            "required": [
-              "error_code",
-              "message"
-            ]
-          }
-        },
-        "required": [
-          "ok",
-          "request_id",
-          "method",
-          "path",
-          "code",
-          "error"
-        ]
-      },
-      "IdempotencyInProgress": {
-        "type": "object",
-        "properties": {
-          "ok": {
-            "type": "boolean",
-            "enum": [
-              false
-            ]
-          },
-          "request_id": {
-            "$ref": "#/components/schemas/Uuid"
-          },
-          "method": {
-            "type": "string"
-          },
-          "path": {
-            "type": "string"
-          },
-          "code": {
-            "type": "number",
-            "enum": [
-              409
-            ]
-          },
-          "error": {
-            "type": "object",
-            "properties": {
-              "error_code": {
-                "type": "string",
-                "enum": [
-                  "IDEMPOTENCY_IN_PROGRESS"
-                ]
-              },
-              "message": {
-                "type": "string"
-              }
-            },
-            "required": [
-              "error_code",
-              "message"
-            ]
-          }
-        },
-        "required": [
-          "ok",
-          "request_id",
-          "method",
-          "path",
-          "code",
-          "error"
-        ]
-      },
-      "IdempotencyMismatch": {
+      "InvalidInput": {
         "type": "object",
         "properties": {
           "ok": {
@@ -7412,7 +7449,7 @@ export const document: Document = {
               "error_code": {
                 "type": "string",
                 "enum": [
-                  "IDEMPOTENCY_MISMATCH"
+                  "VALIDATION_ERROR"
                 ]
               },
               "message": {
@@ -7590,7 +7627,260 @@ export const document: Document = {
           "error"
         ]
       },
-      "InvalidInput": {
+      "Status": {
+        "type": "object",
+        "properties": {
+          "versions": {
+            "type": "object",
+            "properties": {
+              "tenure": {
+                "type": "string",
+                "examples": [
+                  "1.0.0"
+                ]
+              },
+              "api": {
+                "type": "string",
+                "enum": [
+                  "v2"
+                ]
+              }
+            },
+            "required": [
+              "tenure",
+              "api"
+            ]
+          },
+          "stores": {
+            "type": "object",
+            "properties": {
+              "memberships": {
+                "type": "boolean",
+                "description": "Whether the store answers and takes changes.",
+                "examples": [
+                  true
+                ]
+              },
+              "webhooks": {
+                "type": "boolean",
+                "description": "Whether the store answers and takes changes.",
+                "examples": [
+                  true
+                ]
+              },
+              "api_keys": {
+                "type": "boolean",
+                "description": "Whether the store answers and takes changes.",
+                "examples": [
+                  true
+                ]
+              },
+              "deliveries": {
+                "type": "boolean",
+                "description": "Whether the store answers and takes changes.",
+                "examples": [
+                  true
+                ]
+              },
+              "rate_limits": {
+                "type": "boolean",
+                "description": "Whether the store answers and takes changes.",
+                "examples": [
+                  true
+                ]
+              }
+            },
+            "required": [
+              "memberships",
+              "webhooks",
+              "api_keys",
+              "deliveries",
+              "rate_limits"
+            ]
+          },
+          "backlog": {
+            "anyOf": [
+              {
+                "type": "object",
+                "properties": {
+                  "waiting": {
+                    "description": "A number up to 10,000, which stands for as many or more.",
+                    "type": "integer",
+                    "minimum": 0,
+                    "maximum": 10000,
+                    "examples": [
+                      0
+                    ]
+                  },
+                  "due_for_ms": {
+                    "anyOf": [
+                      {
+                        "type": "integer",
+                        "minimum": -9007199254740991,
+                        "maximum": 9007199254740991
+                      },
+                      {
+                        "type": "null"
+                      }
+                    ],
+                    "description": "For how many milliseconds the oldest due delivery has been due; null if none is. It is looked for among the first 10,000 webhooks with due deliveries.",
+                    "examples": [
+                      null
+                    ]
+                  }
+                },
+                "required": [
+                  "waiting",
+                  "due_for_ms"
+                ]
+              },
+              {
+                "type": "null"
+              }
+            ],
+            "description": "What is left to deliver; null if the store does not answer."
+          },
+          "disabled_webhooks": {
+            "description": "The webhooks that are disabled, up to 10,000, which stands for as many or more; null if the store does not answer.",
+            "anyOf": [
+              {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": 10000,
+                "description": "A number up to 10,000, which stands for as many or more.",
+                "examples": [
+                  0
+                ]
+              },
+              {
+                "type": "null"
+              }
+            ]
+          },
+          "suspended_keys": {
+            "type": "array",
+            "items": {
+              "type": "string"
+            },
+            "description": "The ids of the API keys that the server which answers has suspended.",
+            "examples": [
+              []
+            ]
+          }
+        },
+        "required": [
+          "versions",
+          "stores",
+          "backlog",
+          "disabled_webhooks",
+          "suspended_keys"
+        ]
+      },
+      "ApiKeyNotFound": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              404
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "API_KEY_NOT_FOUND"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "IdempotencyInProgress": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/Uuid"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              409
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "IDEMPOTENCY_IN_PROGRESS"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "IdempotencyMismatch": {
         "type": "object",
         "properties": {
           "ok": {
@@ -7620,7 +7910,7 @@ export const document: Document = {
               "error_code": {
                 "type": "string",
                 "enum": [
-                  "VALIDATION_ERROR"
+                  "IDEMPOTENCY_MISMATCH"
                 ]
               },
               "message": {

@@ -10,6 +10,7 @@ import { grantingTests } from "./granting.ts"
 import { idempotencyTests } from "./idempotency.ts"
 import { importingTests } from "./importing.ts"
 import { projectTestsOn } from "./projects.ts"
+import { statusTests } from "./status.ts"
 import { webhookRepairTests } from "./webhookRepair.ts"
 import { webhookTests } from "./webhooks.ts"
 
@@ -26,4 +27,5 @@ export const operationsSuite = (serving: Serving): void => {
   eventTests(serving)
   idempotencyTests(serving)
   apiKeyTests(serving)
+  statusTests(serving)
 }

@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
+import { Readiness } from "../../src/health/Readiness.ts"
 
 type Ping = Effect.Effect<void, StoreUnavailable>
 
@@ -39,6 +40,11 @@ const storesWith = (pings: Partial<Record<Port, Ping>>) =>
 
 const readyWith = (pings: Partial<Record<Port, Ping>>, options: Tenure.Options = {}) =>
   Effect.provide(Tenure.isReady, Layer.provide(Tenure.layer(options), storesWith(pings)))
+
+const storesAnswering = (pings: Partial<Record<Port, Ping>>) =>
+  Readiness.use(({ stores }) => stores).pipe(
+    Effect.provide(Layer.provide(Tenure.layer(), storesWith(pings))),
+  )
 
 const down: Ping = Effect.fail(new StoreUnavailable({ cause: "down" }))
 
@@ -85,6 +91,39 @@ describe("readiness", () => {
       const fiber = yield* Effect.forkChild(readyWith({ webhooks: Effect.never }))
       yield* TestClock.adjust("5 seconds")
       expect(yield* Fiber.join(fiber)).toBe(false)
+    }),
+  )
+})
+
+describe("each store", () => {
+  const all = {
+    memberships: true,
+    webhooks: true,
+    apiKeys: true,
+    deliveries: true,
+    rateLimits: true,
+  }
+
+  it.effect.each([
+    ["memberships", "memberships"],
+    ["webhooks", "webhooks"],
+    ["apiKeys", "apiKeys"],
+    ["outbox", "deliveries"],
+    ["limits", "rateLimits"],
+  ] as const)("answers or not: %s", ([port, name]) =>
+    Effect.gen(function* () {
+      expect(yield* storesAnswering({})).toEqual(all)
+      for (const ping of [down, Effect.die("a defect")]) {
+        expect(yield* storesAnswering({ [port]: ping })).toEqual({ ...all, [name]: false })
+      }
+    }),
+  )
+
+  it.effect("has 5 seconds for it, whatever the others take", () =>
+    Effect.gen(function* () {
+      const fiber = yield* Effect.forkChild(storesAnswering({ webhooks: Effect.never }))
+      yield* TestClock.adjust("5 seconds")
+      expect(yield* Fiber.join(fiber)).toEqual({ ...all, webhooks: false })
     }),
   )
 })

@@ -1,0 +1,59 @@
+/** How Tenure is doing, for operators. */
+
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { ApiKeyId } from "../base/ApiKeyId.ts"
+import { version } from "../base/Version.ts"
+import { RateLimiter } from "../limits/RateLimiter.ts"
+import { type Backlog, Outbox } from "../webhooks/Outbox.ts"
+import { Readiness, type StoreName } from "./Readiness.ts"
+
+/** How far the backlog is counted: this number stands for as many or more. */
+export const mostCounted = 10_000
+
+/** How Tenure is doing. */
+export interface Report {
+  /** The version of Tenure. */
+  readonly version: string
+  /** Whether each store answers. */
+  readonly stores: Readonly<Record<StoreName, boolean>>
+  /**
+   * How much is left to deliver, counted up to 10,000: that stands for as many or more. The oldest
+   * delivery is that of the first 10,000 webhooks with due deliveries. `undefined` if the store does
+   * not answer.
+   */
+  readonly backlog: Backlog | undefined
+  /** The ids of the API keys that this process has suspended, at most 10,000. */
+  readonly suspendedKeys: ReadonlyArray<ApiKeyId>
+}
+
+/** Tells how Tenure is doing. */
+export class Status extends Context.Service<
+  Status,
+  {
+    /** How Tenure is doing. Waits up to 5 seconds for the stores. */
+    readonly report: Effect.Effect<Report>
+  }
+>()("@tenure/core/Status") {
+  static readonly layer = (): Layer.Layer<Status, never, Outbox | RateLimiter | Readiness> =>
+    Layer.effect(Status, make)
+}
+
+const unknown = Effect.succeed(undefined)
+
+const make = Effect.gen(function* () {
+  const readiness = yield* Readiness
+  const outbox = yield* Outbox
+  const { suspended } = yield* RateLimiter
+  const backlog = outbox.backlog(mostCounted).pipe(
+    Effect.catchCause(() => unknown),
+    Effect.timeoutOrElse({ duration: "5 seconds", orElse: () => unknown }),
+  )
+  return {
+    report: Effect.map(
+      Effect.all([readiness.stores, backlog, suspended], { concurrency: "unbounded" }),
+      ([stores, left, suspendedKeys]) => ({ version, stores, backlog: left, suspendedKeys }),
+    ),
+  }
+})

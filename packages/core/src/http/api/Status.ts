@@ -1,0 +1,75 @@
+/** The operation that tells how Tenure is doing. */
+
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as Schema from "effect/Schema"
+import { mostCounted } from "../../health/Status.ts"
+import { table } from "../Route.ts"
+import { Authorization } from "./Authorization.ts"
+import * as Failures from "./Failures.ts"
+import { success } from "./Successes.ts"
+
+const { "status.get": get } = table
+
+const count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: mostCounted })).annotate({
+  description: "A number up to 10,000, which stands for as many or more.",
+  examples: [0],
+})
+
+const answers = Schema.Boolean.annotate({
+  description: "Whether the store answers and takes changes.",
+  examples: [true],
+})
+
+const status = Schema.Struct({
+  versions: Schema.Struct({
+    tenure: Schema.String.annotate({ examples: ["1.0.0"] }),
+    api: Schema.Literal("v2"),
+  }),
+  stores: Schema.Struct({
+    memberships: answers,
+    webhooks: answers,
+    api_keys: answers,
+    deliveries: answers,
+    rate_limits: answers,
+  }),
+  backlog: Schema.NullOr(
+    Schema.Struct({
+      waiting: count.annotateKey({
+        description:
+          "The deliveries that wait for an attempt, or for the result of one, up to 10,000, which stands for as many or more.",
+      }),
+      due_for_ms: Schema.NullOr(Schema.Int).annotate({
+        description:
+          "For how many milliseconds the oldest due delivery has been due; null if none is. It is looked for among the first 10,000 webhooks with due deliveries.",
+        examples: [null],
+      }),
+    }),
+  ).annotate({ description: "What is left to deliver; null if the store does not answer." }),
+  disabled_webhooks: Schema.NullOr(count).annotateKey({
+    description:
+      "The webhooks that are disabled, up to 10,000, which stands for as many or more; null if the store does not answer.",
+  }),
+  suspended_keys: Schema.Array(Schema.String).annotate({
+    description: "The ids of the API keys that the server which answers has suspended.",
+    examples: [[]],
+  }),
+}).annotate({ identifier: "Status" })
+
+/** The operation that tells how Tenure is doing. */
+export class Status extends HttpApiGroup.make("status")
+  .add(
+    HttpApiEndpoint.make(get.method)("get", get.pattern, {
+      success: success(status, "The status of this server."),
+      error: [...Failures.common, Failures.failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Get the status",
+        description:
+          "Returns how the server and its stores are doing. Needs a key that opens all projects.",
+      }),
+    ),
+  )
+  .middleware(Authorization)
+  .annotate(OpenApi.Description, "How the server is doing, for its operators.") {}

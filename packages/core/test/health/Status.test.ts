@@ -1,0 +1,46 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Outbox } from "@tenure/core/Outbox"
+import { Status } from "@tenure/core/Status"
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import { TestClock } from "effect/testing"
+
+/** Returns the report on stores in memory that answer a request for the backlog like this. */
+const reportWith = (backlog: ReturnType<Outbox["Service"]["backlog"]>) => {
+  const outbox = Layer.effect(
+    Outbox,
+    Effect.map(Outbox, (right) => ({ ...right, backlog: () => backlog })),
+  )
+  const stores = Layer.provideMerge(outbox, memory())
+  return Status.use(({ report }) => report).pipe(
+    Effect.provide(Layer.provide(Tenure.layer(), stores)),
+  )
+}
+
+describe("the status", () => {
+  it.effect("has what is left to deliver", () =>
+    Effect.gen(function* () {
+      const backlog = { waiting: 3, dueForMillis: 1500, disabledWebhooks: 1 }
+      const report = yield* reportWith(Effect.succeed(backlog))
+      expect(report).toMatchObject({ backlog, suspendedKeys: [] })
+    }),
+  )
+
+  it.effect.each([
+    Effect.fail(new StoreUnavailable({ cause: "down" })),
+    Effect.die("a defect"),
+    Effect.never,
+  ])("has the rest if the store of deliveries does not answer", (backlog) =>
+    Effect.gen(function* () {
+      const fiber = yield* Effect.forkChild(reportWith(backlog))
+      yield* TestClock.adjust("5 seconds")
+      const report = yield* Fiber.join(fiber)
+      expect(report.backlog).toBeUndefined()
+      expect(report.stores.memberships).toBe(true)
+    }),
+  )
+})
