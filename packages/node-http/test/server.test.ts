@@ -286,13 +286,7 @@ describe("middleware", () => {
     const url = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`
     expect((await send(url, { path: webhooks })).status).toBe(401)
     expect((await send(url, { method: "PUT", path: `${extendOne}?x` })).status).toBe(401)
-    for (const path of [
-      "/",
-      "/v2/projects",
-      "/v2/projects/p1",
-      "/v2/users",
-      "/other?/v2/projects/",
-    ]) {
+    for (const path of ["/", "/v2", "/v2/projects/p1/users", "/v2/users", "/other?/v2/projects/"]) {
       expect((await send(url, { path })).status).toBe(299)
     }
     host.close()
