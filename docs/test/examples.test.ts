@@ -51,10 +51,10 @@ describe("the examples of the documentation", () => {
   })
 })
 
-const extendAll = (authorization: string, mount = "") => ({
+const extendAll = (token: string, mount = "") => ({
   method: "PATCH",
   path: `${mount}/v2/projects/p1/memberships/extend`,
-  headers: { authorization, "content-type": "application/json" },
+  headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
   body: JSON.stringify({ extend: "2099-01-01T00:00:00.000Z" }),
 })
 
@@ -66,10 +66,12 @@ describe("the example of a README works as pasted:", () => {
     { name: "packages-node-http-README.md", mount: "", ownStatus: 404 },
   ])("$name", async ({ mount, name, ownStatus }) => {
     const port = await freePort()
-    const { authorization, stop } = await start(`${folder}/${name}-1.ts`, port)
+    const { stop, token } = await start(`${folder}/${name}-1.ts`, port)
     try {
       const url = `http://127.0.0.1:${port}`
-      expect((await send(url, extendAll(authorization, mount))).body).toMatchObject({ ok: true })
+      expect((await send(url, extendAll(token, mount))).body).toMatchObject({
+        ok: true,
+      })
       expect((await fetch(url)).status).toBe(ownStatus)
     } finally {
       stop()
@@ -79,18 +81,18 @@ describe("the example of a README works as pasted:", () => {
   it("packages-fetch-README.md", async () => {
     vi.spyOn(console, "log").mockReturnValue()
     const { default: app } = await import(`${folder}/packages-fetch-README.md-1.ts`)
-    const { path, ...init } = extendAll("Bearer nobody's")
+    const { path, ...init } = extendAll("nobody's")
     expect((await app.fetch(new Request(`http://localhost${path}`, init))).status).toBe(401)
     expect(await (await app.fetch(new Request("http://localhost/"))).text()).toContain("backend")
   })
 
   it("packages-client-README.md", async () => {
     const port = await freePort()
-    const { authorization, stop } = await start(`${folder}/README.md-1.ts`, port)
+    const { stop, token } = await start(`${folder}/README.md-1.ts`, port)
     try {
       const printed = await run(`${folder}/packages-client-README.md-1.ts`, {
         TENURE_URL: `http://127.0.0.1:${port}`,
-        TENURE_TOKEN: authorization.slice("Bearer ".length),
+        TENURE_TOKEN: token,
       })
       expect(printed).toBe("extended until 2099-01-01T00:00:00.000Z\n")
     } finally {

@@ -14,23 +14,28 @@ const environment = (variables: Readonly<Record<string, string>>) => ({
   ...variables,
 })
 
-/** Starts a server on a port, and waits until it prints how to authorize requests. */
+/**
+ * Starts a server on a port, and waits until it prints a token.
+ *
+ * @param printed - matches the line with the token, and has the token as its first group
+ */
 export const start = async (
   file: string,
   port: number,
-): Promise<{ readonly authorization: string; readonly stop: () => void }> => {
+  printed = /Bearer (tnr_[\w-]+)/,
+): Promise<{ readonly token: string; readonly stop: () => void }> => {
   const program = spawn(process.execPath, argumentsOf(file), {
     env: environment({ PORT: String(port) }),
     stdio: ["ignore", "pipe", "inherit"],
   })
-  const authorization = await new Promise<string>((resolve, reject) => {
+  const token = await new Promise<string>((resolve, reject) => {
     program.once("exit", (code) => reject(new Error(`exit code ${code}`)))
     createInterface(program.stdout).on("line", (line) => {
-      const [found] = /Bearer tnr_[A-Za-z0-9_-]+/.exec(line) ?? []
+      const [, found] = printed.exec(line) ?? []
       if (found !== undefined) resolve(found)
     })
   })
-  return { authorization, stop: () => void program.kill() }
+  return { token, stop: () => void program.kill() }
 }
 
 /** Runs a program to its end, and returns what it prints. Rejects if it fails. */

@@ -46,7 +46,8 @@ describe("memberships", () => {
     await memberships.end(member)
     await expect(memberships.find(member)).rejects.toMatchObject({ _tag: "MembershipNotFound" })
     const rows = await memberships.history({ ...member })
-    expect(rows.map(({ action }) => action)).toEqual(["ended", "extended", "granted"])
+    const actions = ["ended", "bulk_extended", "extended", "granted"]
+    expect(rows.map(({ action }) => action)).toEqual(actions)
   })
 
   it.each<readonly [string, (memberships: Promises["memberships"]) => Promise<unknown>, object]>([

@@ -1,0 +1,76 @@
+/** The session on the page of the HTTP API, pasted into a shell. */
+
+import { execFile, execFileSync } from "node:child_process"
+import { mkdtemp, readFile, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { freePort } from "@tenure/testing"
+import { expect, it } from "vitest"
+import { root } from "./examples.ts"
+import { start } from "./programs.ts"
+
+const hasCurl = (): boolean => {
+  try {
+    execFileSync("curl", ["--version"])
+    return true
+  } catch {
+    return false
+  }
+}
+
+interface Answer {
+  readonly ok: boolean
+  readonly total?: number
+  readonly data:
+    | Readonly<Record<string, unknown>>
+    | ReadonlyArray<Readonly<Record<string, unknown>>>
+}
+
+const blocks = async (): Promise<ReadonlyArray<string>> => {
+  const page = await readFile(`${root}/docs/http-api.md`, "utf8")
+  return [...page.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = ""]) => block)
+}
+
+// Every answer on a line of its own.
+const prelude = 'set -euo pipefail\ncurl() { command curl -sS "$@"; echo; }\n'
+
+it.skipIf(!hasCurl())("the session works as pasted", async () => {
+  const port = await freePort()
+  const file = `${root}/examples/node-server/src/main.ts`
+  const server = await start(file, port, /\/v2\/api-keys.*Bearer (tnr_[\w-]+)/)
+  const folder = await mkdtemp(join(tmpdir(), "tenure-session-"))
+  const words = new Map([["ADMIN_TOKEN", server.token]])
+  const answers: Array<Answer> = []
+
+  const inPlace = (text: string): string =>
+    [...words].reduce((filled, [word, value]) => filled.replaceAll(word, value), text)
+
+  const note = ({ data }: Answer): void => {
+    if (data === null || Array.isArray(data)) return
+    if ("token" in data) words.set("CLIENT_TOKEN", `${data.token}`).set("KEY_ID", `${data.id}`)
+    if ("secret" in data) words.set("WEBHOOK_ID", `${data.id}`)
+  }
+
+  try {
+    let variables = ""
+    for (const block of await blocks()) {
+      const script = inPlace(block).replaceAll(":3000", `:${port}`)
+      const { stdout } = await promisify(execFile)("bash", ["-c", prelude + variables + script], {
+        cwd: folder,
+      })
+      variables += script.match(/^[A-Z]+=.*\n/gm)?.join("") ?? ""
+      for (const line of stdout.split("\n").filter((text) => text !== "")) {
+        const answer: Answer = JSON.parse(line)
+        expect(answer).toMatchObject({ ok: true })
+        note(answer)
+        answers.push(answer)
+      }
+    }
+    expect(answers.map(({ total }) => total)).toMatchObject({ 2: 1000, 4: 1000 })
+    expect(answers[4]?.data).toMatchObject({ would_shorten: 1 })
+  } finally {
+    server.stop()
+    await rm(folder, { recursive: true })
+  }
+})
