@@ -72,4 +72,5 @@ export class Status extends HttpApiGroup.make("status")
     ),
   )
   .middleware(Authorization)
+  .annotate(OpenApi.Title, "Status")
   .annotate(OpenApi.Description, "How the server is doing, for its operators.") {}

@@ -49,7 +49,7 @@ export const document: Document = {
       "description": "Who may call the API, and what they may do."
     },
     {
-      "name": "status",
+      "name": "Status",
       "description": "How the server is doing, for its operators."
     },
     {
@@ -4430,7 +4430,7 @@ export const document: Document = {
         "summary": "Get the status",
         "description": "Returns how the server and its stores are doing. Needs a key that opens all projects. Needs the role `admin`.",
         "tags": [
-          "status"
+          "Status"
         ],
         "security": [
           {
