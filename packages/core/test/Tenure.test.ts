@@ -262,7 +262,7 @@ describe("an invalid option", () => {
     ],
     [
       '{"rateLimits":{"suspension":{"refusal":3}}}',
-      "rateLimits.suspension.refusal is unknown: the options here are refusals, within, duration",
+      "rateLimits.suspension.refusal is unknown: known are refusals, within, duration",
     ],
     ['{"bulk":"never"}', 'bulk must be one of "set", "neverShorten"; received "never"'],
     ['{"webhooks":null}', "webhooks must be an object; received null"],

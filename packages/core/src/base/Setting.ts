@@ -247,7 +247,8 @@ export const andThen = <I, A, B>(
 export function struct<F extends Fields>(fields: F): Struct<F>
 export function struct(fields: Fields): Setting<object, object> {
   const expected = "an object"
-  const names = Object.keys(fields).join(", ")
+  const names = Object.keys(fields)
+  const known = names.length === 0 ? "nothing is known here" : `known are ${names.join(", ")}`
   return {
     expected,
     fields,
@@ -260,7 +261,7 @@ export function struct(fields: Fields): Setting<object, object> {
       const nameOf = (field: string) => (name === "" ? field : `${name}.${field}`)
       const stranger = Object.keys(given).find((field) => !Object.hasOwn(fields, field))
       if (stranger !== undefined) {
-        return invalid(nameOf(stranger), `is unknown: the options here are ${names}`)
+        return invalid(nameOf(stranger), `is unknown: ${known}`)
       }
       return Result.all(
         Object.fromEntries(

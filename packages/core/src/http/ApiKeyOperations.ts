@@ -78,6 +78,7 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
     }),
 
     "apiKeys.issue": Effect.fnUntraced(function* (call) {
+      yield* Query.read(call.request, {})
       const body = yield* bodyOf(call, maxBodyBytes)
       const { expires_at, ...key } = yield* Setting.read(issueBody, body)
       yield* permit(call.principal, key.projects)
@@ -98,6 +99,7 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
     }),
 
     "apiKeys.revoke": Effect.fnUntraced(function* (call) {
+      yield* Query.read(call.request, {})
       const keyId = yield* idOf(call.params.key_id)
       yield* apiKeys.revoke(keyId, originOf(call), {
         within: call.principal.projects,

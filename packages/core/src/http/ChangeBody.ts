@@ -1,4 +1,4 @@
-/** Reads what the bodies of requests say of a change of memberships. Other fields are ignored. */
+/** Reads what the bodies of requests say of a change of memberships. */
 
 import * as Result from "effect/Result"
 import type { InvalidInput } from "../base/InvalidInput.ts"
@@ -34,12 +34,15 @@ const optional = {
   reason: Setting.optional(reason),
 }
 
-/** What a grant says. */
+// Whoever sends another field, such as `dry_run`, hopes for a protection that a grant does not have.
+const grantBody = Setting.struct({ end_date: endDate, reason: optional.reason })
+
+/** What a grant says, and nothing else. */
 export const grant = (body: JsonObject) =>
-  Result.all({
-    endDate: read(body, "end_date", endDate),
-    reason: read(body, "reason", optional.reason),
-  })
+  Result.map(grantBody.read(body, ""), ({ end_date: date, reason: why }) => ({
+    endDate: date,
+    reason: why,
+  }))
 
 const names = ["expected_end_date", "dry_run", "reason"]
 

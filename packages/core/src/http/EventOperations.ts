@@ -6,6 +6,7 @@ import * as Event from "../events/Event.ts"
 import { Events } from "../webhooks/Events.ts"
 import * as DeliveryData from "./DeliveryData.ts"
 import { bodyOf, idOf, type OperationsOn, projectOf, timeOf } from "./Operation.ts"
+import * as Query from "./Query.ts"
 import * as RequestBody from "./RequestBody.ts"
 
 const type = Setting.text(Event.EventType.expected, Event.EventType.is)
@@ -22,6 +23,7 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
   return {
     "events.publish": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
+      yield* Query.read(call.request, {})
       const body = yield* bodyOf(call, maxBodyBytes)
       const id = yield* events.publish({
         projectId,
@@ -34,6 +36,7 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
 
     "events.get": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
+      yield* Query.read(call.request, {})
       const eventId = yield* idOf(call.params.event_id)
       const event = yield* events.find({ projectId, eventId })
       const deliveries = event.deliveries.map((delivery) => ({

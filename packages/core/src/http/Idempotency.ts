@@ -9,7 +9,7 @@ import { sha256 } from "../base/Sha256.ts"
 import type { ApiError } from "./ApiError.ts"
 import type { ApiRequest, ArrivedBody } from "./ApiRequest.ts"
 import type { Reply } from "./Envelope.ts"
-import type { Call } from "./Operation.ts"
+import { type Call, projectOf } from "./Operation.ts"
 import * as Outcome from "./Outcome.ts"
 
 const name = "idempotency-key"
@@ -29,11 +29,18 @@ const keyOf = ({ headers }: ApiRequest): Outcome.Outcome<string> => {
 
 const utf8 = new TextEncoder()
 
+const textOf = (value: unknown): string => {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    // It is nested so deeply that every operation refuses it.
+    return ""
+  }
+}
+
 /** The bytes of a body as far as they are known. A value that a host has parsed is written anew. */
 const bytesOf = (body: ArrivedBody): Uint8Array =>
-  body._tag === "Bytes"
-    ? body.bytes
-    : utf8.encode(body._tag === "Parsed" ? JSON.stringify(body.value) : "")
+  body._tag === "Bytes" ? body.bytes : utf8.encode(body._tag === "Parsed" ? textOf(body.value) : "")
 
 /** Returns the digest of the request: of its method, its path with the query, and its body. */
 const fingerprintOf = ({ method, path, query = "" }: ApiRequest, body: ArrivedBody): string => {
@@ -54,7 +61,9 @@ const performOnce = Effect.fnUntraced(function* (
   call: Call,
   operation: (call: Call) => Effect.Effect<Reply, ApiError>,
 ) {
-  const { principal, request } = call
+  const { params, principal, request } = call
+  // Nobody sends a body for a project that is not theirs.
+  if (params.project_id !== "") yield* projectOf(call)
   const key = yield* Effect.fromResult(keyOf(request))
   const body = yield* arrivedBody(request)
   let isReplay = false

@@ -119,6 +119,7 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
 
     "memberships.import": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
+      yield* Query.read(call.request, {})
       const text = yield* readBody(call, maxImportBytes, RequestBody.lines)
       const imported = yield* ImportBody.read(text)
       yield* memberships.import(
@@ -140,6 +141,7 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
 
     "memberships.get": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
+      yield* Query.read(call.request, {})
       const userId = yield* idOf(call.params.user_id)
       const membership = yield* Effect.catchTag(
         memberships.find({ projectId, userId }),
@@ -151,6 +153,7 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
 
     "memberships.grant": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
+      yield* Query.read(call.request, {})
       const userId = yield* idOf(call.params.user_id)
       const body = yield* bodyOf(call, maxBodyBytes)
       const granted = yield* Effect.fromResult(ChangeBody.grant(body))

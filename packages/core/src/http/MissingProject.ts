@@ -10,8 +10,8 @@ type Find = (
 ) => Effect.Effect<unknown, Pick<ProjectNotFound, "_tag"> | ApiError.ApiError>
 
 /**
- * Performs an operation. If somebody who may use all projects is answered that a thing was not found,
- * the project is looked up, which may be what is missing. All others know which projects they may use.
+ * Performs an operation. If somebody who may use all projects is refused, the project is looked up: that
+ * it is missing counts before what else is wrong. All others know which projects they may use.
  */
 export const told = <A>(
   call: Call,
@@ -20,7 +20,7 @@ export const told = <A>(
 ): Effect.Effect<A, ApiError.ApiError> =>
   call.principal.projects === "all" && call.params.project_id !== ""
     ? Effect.tapError(operation, (error) =>
-        ApiError.describe(error).status === 404 && error._tag !== "ProjectNotFound"
+        ApiError.describe(error).status < 500 && error._tag !== "ProjectNotFound"
           ? Effect.flatMap(projectOf(call), find)
           : Effect.void,
       )

@@ -28,6 +28,7 @@ export const make = Effect.gen(function* () {
 
     "projects.create": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
+      yield* Query.read(call.request, {})
       yield* memberships.createProject(projectId, originOf(call), { idempotencyKey: call.once })
       return {
         message: "The project exists.",
@@ -37,6 +38,7 @@ export const make = Effect.gen(function* () {
 
     "projects.get": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
+      yield* Query.read(call.request, {})
       return { message: "The project.", data: dataOf(yield* memberships.findProject(projectId)) }
     }),
   } satisfies OperationsOn<"projects">

@@ -122,22 +122,30 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
     }),
 
     "webhooks.get": Effect.fnUntraced(function* (call) {
-      const webhook = yield* webhooks.find(yield* webhookOf(call))
+      const ids = yield* webhookOf(call)
+      yield* Query.read(call.request, {})
+      const webhook = yield* webhooks.find(ids)
       return { message: "The webhook.", data: detailsOf(webhook) }
     }),
 
     "webhooks.ping": Effect.fnUntraced(function* (call) {
-      const id = yield* webhooks.ping(yield* webhookOf(call))
+      const ids = yield* webhookOf(call)
+      yield* Query.read(call.request, {})
+      const id = yield* webhooks.ping(ids)
       return { message: "The event webhook.ping was published.", data: { event_id: id } }
     }),
 
     "webhooks.enable": Effect.fnUntraced(function* (call) {
-      yield* webhooks.enable(yield* webhookOf(call), originOf(call))
+      const ids = yield* webhookOf(call)
+      yield* Query.read(call.request, {})
+      yield* webhooks.enable(ids, originOf(call))
       return { message: "The webhook is enabled.", data: null }
     }),
 
     "webhooks.rotate": Effect.fnUntraced(function* (call) {
-      const rotated = yield* webhooks.rotateSecret(yield* webhookOf(call), originOf(call))
+      const ids = yield* webhookOf(call)
+      yield* Query.read(call.request, {})
+      const rotated = yield* webhooks.rotateSecret(ids, originOf(call))
       return {
         message: "The webhook has a new secret.",
         data: { secret: rotated.secret, previous_until: timeOf(rotated.previousUntil) },
@@ -159,6 +167,7 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
 
     "webhooks.replay": Effect.fnUntraced(function* (call) {
       const webhook = yield* webhookOf(call)
+      yield* Query.read(call.request, {})
       const which = yield* replayOf(yield* bodyOf(call, maxBodyBytes))
       const replayed =
         which._tag === "One"

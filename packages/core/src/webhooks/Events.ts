@@ -62,6 +62,27 @@ const isLonger = (text: string, bytes: number): boolean =>
 
 const invalidData = (problem: string): InvalidInput => new InvalidInput({ field: "data", problem })
 
+/** How deep the data of an event may be nested: no reader of JSON has a limit below. */
+const mostLevels = 100
+
+const brackets = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}]/gs
+
+/** Tells whether JSON is nested too deeply. What is in its strings does not count. */
+const isTooDeep = (json: string): boolean => {
+  let level = 0
+  for (const [token] of json.matchAll(brackets)) {
+    if (token === "[" || token === "{") level++
+    if (token === "]" || token === "}") level--
+    if (level > mostLevels) return true
+  }
+  return false
+}
+
+const tooDeep = new InvalidInput({
+  field: "data",
+  problem: `must not be nested deeper than ${mostLevels - 1} levels`,
+})
+
 /** Describes what was thrown. Data with code of its own may throw what is no text either. */
 const textOf = (thrown: unknown): string => {
   try {
@@ -76,14 +97,22 @@ const makeEvent = (
   fields: Parameters<typeof Event.make>[0],
   { maxEventBytes }: Settings,
 ): Effect.Effect<Event.Event, InvalidInput> =>
-  Effect.filterOrFail(
-    Effect.try({
-      try: () => Event.make(fields),
-      catch: (thrown) =>
-        invalidData(`must be a value that can be written as JSON: ${textOf(thrown)}`),
-    }),
-    ({ body }) => !isLonger(body, maxEventBytes),
-    () => invalidData(`must be short enough for an event of ${maxEventBytes} bytes of JSON`),
+  Effect.try({
+    try: () => Event.make(fields),
+    catch: (thrown) =>
+      // The stack is too small to write it.
+      thrown instanceof RangeError
+        ? tooDeep
+        : invalidData(`must be a value that can be written as JSON: ${textOf(thrown)}`),
+  }).pipe(
+    Effect.filterOrFail(
+      ({ body }) => !isLonger(body, maxEventBytes),
+      () => invalidData(`must be short enough for an event of ${maxEventBytes} bytes of JSON`),
+    ),
+    Effect.filterOrFail(
+      ({ body }) => !isTooDeep(body),
+      () => tooDeep,
+    ),
   )
 
 /** Decodes the type of a host's event. Receivers rely on the reserved types to come from Tenure. */

@@ -99,11 +99,8 @@ describe("an object of options", () => {
       { needed: true, size: null },
       "size must be a whole number from 1 to 1,000,000,000; received null",
     ],
-    [
-      { needed: true, nmae: "one" },
-      "nmae is unknown: the options here are needed, size, name, inner, off",
-    ],
-    [{ needed: true, inner: { lst: [] } }, "inner.lst is unknown: the options here are list"],
+    [{ needed: true, nmae: "one" }, "nmae is unknown: known are needed, size, name, inner, off"],
+    [{ needed: true, inner: { lst: [] } }, "inner.lst is unknown: known are list"],
     [
       { needed: true, inner: { list: [true, 1] } },
       "inner.list[1] must be true or false; received 1",
@@ -116,7 +113,7 @@ describe("an object of options", () => {
     [() => {}, "options must be an object; received a function"],
     [
       JSON.parse('{ "needed": true, "__proto__": {} }'),
-      "__proto__ is unknown: the options here are needed, size, name, inner, off",
+      "__proto__ is unknown: known are needed, size, name, inner, off",
     ],
   ])("%s is refused: %s", (given, message) => {
     expect(() => Setting.readSync(definition, given)).toThrow(message)

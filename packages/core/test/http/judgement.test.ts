@@ -1,0 +1,126 @@
+/** What is judged first, and what is refused, wherever the API has it. */
+
+import { type ApiRequest, type Body, emptyBody } from "@tenure/core/ApiRequest"
+import * as Route from "@tenure/core/Route"
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import * as Struct from "effect/Struct"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+
+const admin = { keyId: "admin", role: "admin", projects: "all" } as const
+const operator = { keyId: "operator", role: "operator", projects: ["p1"] } as const
+
+let tenure: Tenure.Tenure
+beforeAll(async () => {
+  const policy = { limit: 1000, window: "1 minute" } as const
+  const rateLimits = { perKey: policy, perAddress: policy, burst: policy }
+  tenure = await Tenure.make({ stores: memory(), rateLimits })
+  await tenure.memberships.createProject("p1")
+})
+afterAll(() => tenure.close())
+
+const json = (value: unknown): Body => ({ _tag: "Parsed", value })
+
+const ids: Readonly<Record<string, string>> = {
+  project_id: "p1",
+  user_id: "1001",
+  webhook_id: "019aa5f1-3c54-4b02-9d53-1f0c4f9b2a77",
+  event_id: "019aa5f1-3c54-7b02-9d53-1f0c4f9b2a77",
+  key_id: "019aa5f1-3c54-4b02-9d53-1f0c4f9b2a78",
+}
+
+const pathOf = (operation: Route.Operation, projectId = "p1"): string =>
+  Route.table[operation].pattern.replaceAll(/:(\w+)/g, (_, name: string) =>
+    name === "project_id" ? projectId : (ids[name] ?? ""),
+  )
+
+const answer = async (operation: Route.Operation, parts: Partial<ApiRequest> = {}) => {
+  const { body, ...response } = await tenure.handle({
+    method: Route.table[operation].method,
+    path: pathOf(operation),
+    headers: {},
+    body: emptyBody,
+    remoteAddress: "203.0.113.7",
+    authenticate: () => admin,
+    ...parts,
+  })
+  return { ...response, body: JSON.parse(body) }
+}
+
+const contract = Route.make("contract", false)
+const isOfContract = (operation: Route.Operation): boolean =>
+  contract.match(pathOf(operation), "")?.value.get(Route.table[operation].method) === operation
+
+const others = Struct.keys(Route.table).filter(
+  (operation) => !isOfContract(operation) && Route.roleOf(operation) !== "none",
+)
+
+describe("an unknown query parameter", () => {
+  it.each(others)("is refused by %s", async (operation) => {
+    const response = await answer(operation, { query: "unknown=1" })
+    expect(response).toMatchObject({
+      status: 422,
+      body: { error: { error_code: "VALIDATION_ERROR" } },
+    })
+    expect(response.body.error.message).toMatch(/^unknown is unknown/)
+  })
+})
+
+describe("a project that does not exist", () => {
+  it.each([
+    ["memberships.extend", json({ extend: "soon" })],
+    ["memberships.list", emptyBody],
+    ["memberships.grant", json({})],
+    ["events.publish", json({ type: "" })],
+  ] as const)("counts before what else is wrong with %s", async (operation, body) => {
+    const path = pathOf(operation, "none")
+    const response = await answer(operation, { path, body, query: "limit=0" })
+    expect(response.body.error.error_code).toBe("PROJECT_NOT_FOUND")
+  })
+
+  it("has no body read for it, with an idempotency key either", async () => {
+    let isRead = false
+    const read = async () => {
+      isRead = true
+      return emptyBody
+    }
+    const response = await answer("memberships.import", {
+      path: pathOf("memberships.import", "p2"),
+      headers: { "idempotency-key": "a" },
+      body: { _tag: "Deferred", read },
+      authenticate: () => operator,
+    })
+    expect([response.status, isRead]).toEqual([404, false])
+  })
+})
+
+it("a grant takes nothing for a protection that it does not have", async () => {
+  const end_date = "2001-01-01T00:00:00.000Z"
+  for (const field of [{ dry_run: true }, { expected_end_date: end_date }]) {
+    expect((await answer("memberships.grant", { body: json({ end_date, ...field }) })).status).toBe(
+      422,
+    )
+  }
+})
+
+describe("the data of an event", () => {
+  const nested = (levels: number) => JSON.parse(`${"[".repeat(levels)}${"]".repeat(levels)}`)
+  const publish = (data: unknown, headers = {}) =>
+    answer("events.publish", { headers, body: json({ type: "a.b", data }) })
+
+  it("is nested 99 levels deep at most, whatever its texts contain", async () => {
+    const { body } = await publish([nested(98), '[[["\\"[' + "{".repeat(200)])
+    const path = `/v2/projects/p1/events/${body.data.id}`
+    expect(await answer("events.get", { path })).toMatchObject({ status: 200 })
+    expect((await publish(nested(100))).status).toBe(422)
+  })
+
+  it.each([5000, 20_000])(
+    "is refused in plain words when it is nested %d levels deep",
+    async (levels) => {
+      const response = await publish(nested(levels), { "idempotency-key": "a" })
+      expect(response.status).toBe(422)
+      expect(response.body.error.message).toBe("data must not be nested deeper than 99 levels")
+    },
+  )
+})
