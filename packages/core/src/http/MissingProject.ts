@@ -9,6 +9,9 @@ type Find = (
   projectId: string,
 ) => Effect.Effect<unknown, Pick<ProjectNotFound, "_tag"> | ApiError.ApiError>
 
+// The statuses of what is judged after the project.
+const mayHide = new Set([404, 422])
+
 /**
  * Performs an operation. If somebody who may use all projects is refused, the project is looked up: that
  * it is missing counts before what else is wrong. All others know which projects they may use.
@@ -20,7 +23,7 @@ export const told = <A>(
 ): Effect.Effect<A, ApiError.ApiError> =>
   call.principal.projects === "all" && call.params.project_id !== ""
     ? Effect.tapError(operation, (error) =>
-        ApiError.describe(error).status < 500 && error._tag !== "ProjectNotFound"
+        mayHide.has(ApiError.describe(error).status) && error._tag !== "ProjectNotFound"
           ? Effect.flatMap(projectOf(call), find)
           : Effect.void,
       )

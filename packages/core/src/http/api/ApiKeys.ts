@@ -89,7 +89,12 @@ export class ApiKeys extends HttpApiGroup.make("apiKeys")
     HttpApiEndpoint.make(revoke.method)("revoke", revoke.pattern, {
       params: { key_id: keyId },
       success: success(Schema.Null, "The API key was revoked."),
-      error: [...Failures.common, ...Failures.once, Failures.failure("ApiKeyNotFound")],
+      error: [
+        ...Failures.common,
+        ...Failures.once,
+        Failures.failure("ApiKeyNotFound"),
+        Failures.failure("InvalidInput"),
+      ],
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Revoke an API key",

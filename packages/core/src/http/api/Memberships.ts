@@ -142,7 +142,12 @@ export class Memberships extends HttpApiGroup.make("memberships")
       params: { project_id: Fields.projectId },
       payload: importLines,
       success: counted(Schema.Null, "The memberships were imported."),
-      error: [...Failures.inProject, ...Failures.once, Failures.lines],
+      error: [
+        ...Failures.inProject,
+        ...Failures.once,
+        Failures.lines,
+        Failures.failure("InvalidInput"),
+      ],
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Import memberships",
@@ -165,7 +170,11 @@ export class Memberships extends HttpApiGroup.make("memberships")
     HttpApiEndpoint.make(get.method)("get", get.pattern, {
       params: { project_id: Fields.projectId, user_id: Fields.userId },
       success: success(membership, "The membership."),
-      error: [...Failures.inProject, Failures.failure("MembershipNotFound")],
+      error: [
+        ...Failures.inProject,
+        Failures.failure("MembershipNotFound"),
+        Failures.failure("InvalidInput"),
+      ],
     }).annotateMerge(
       OpenApi.annotations({ summary: "Get a membership", description: "Returns a membership." }),
     ),

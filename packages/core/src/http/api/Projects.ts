@@ -50,7 +50,7 @@ export class Projects extends HttpApiGroup.make("projects")
         }),
       },
       success: success(project, "The project exists."),
-      error: [...Failures.inProject, ...Failures.once],
+      error: [...Failures.inProject, ...Failures.once, Failures.failure("InvalidInput")],
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Create a project",
@@ -60,7 +60,7 @@ export class Projects extends HttpApiGroup.make("projects")
     HttpApiEndpoint.make(get.method)("get", get.pattern, {
       params: { project_id: Fields.projectId },
       success: success(project, "The project."),
-      error: Failures.inProject,
+      error: [...Failures.inProject, Failures.failure("InvalidInput")],
     }).annotateMerge(
       OpenApi.annotations({ summary: "Get a project", description: "Returns a project." }),
     ),

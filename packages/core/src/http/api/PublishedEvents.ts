@@ -54,7 +54,11 @@ export class Events extends HttpApiGroup.make("events")
     HttpApiEndpoint.make(get.method)("get", get.pattern, {
       params: { project_id: Fields.projectId, event_id: Fields.eventId },
       success: success(event, "The event and its deliveries."),
-      error: [...Failures.inProject, Failures.failure("EventNotFound")],
+      error: [
+        ...Failures.inProject,
+        Failures.failure("EventNotFound"),
+        Failures.failure("InvalidInput"),
+      ],
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Find an event",

@@ -141,7 +141,7 @@ export class Webhooks extends HttpApiGroup.make("webhooks")
     HttpApiEndpoint.make(get.method)("get", get.pattern, {
       params,
       success: success(details, "The webhook."),
-      error: [...Failures.inProject, notFound],
+      error: [...Failures.inProject, notFound, invalid],
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Find a webhook",
@@ -154,7 +154,7 @@ export class Webhooks extends HttpApiGroup.make("webhooks")
         Schema.Struct({ event_id: Fields.eventId }),
         "The event webhook.ping was published.",
       ),
-      error: [...Failures.inProject, ...Failures.once, notFound, disabled],
+      error: [...Failures.inProject, ...Failures.once, notFound, disabled, invalid],
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Try out a webhook",
@@ -164,7 +164,7 @@ export class Webhooks extends HttpApiGroup.make("webhooks")
     HttpApiEndpoint.make(enable.method)("enable", enable.pattern, {
       params,
       success: success(Schema.Null, "The webhook is enabled."),
-      error: [...Failures.inProject, ...Failures.once, notFound],
+      error: [...Failures.inProject, ...Failures.once, notFound, invalid],
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Enable a webhook",
@@ -174,7 +174,7 @@ export class Webhooks extends HttpApiGroup.make("webhooks")
     HttpApiEndpoint.make(rotate.method)("rotate", rotate.pattern, {
       params,
       success: success(rotated, "The webhook has a new secret."),
-      error: [...Failures.inProject, ...Failures.once, notFound],
+      error: [...Failures.inProject, ...Failures.once, notFound, invalid],
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Rotate a secret",

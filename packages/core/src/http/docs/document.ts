@@ -603,7 +603,7 @@ export const document: Document = {
             "$ref": "#/components/responses/UnsupportedMediaType"
           },
           "422": {
-            "$ref": "#/components/responses/InvalidLinesOrIdempotencyMismatch"
+            "$ref": "#/components/responses/InvalidInputOrInvalidLinesOrIdempotencyMismatch"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -953,6 +953,9 @@ export const document: Document = {
           },
           "408": {
             "$ref": "#/components/responses/RequestTimeout"
+          },
+          "422": {
+            "$ref": "#/components/responses/InvalidInput"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -1852,7 +1855,7 @@ export const document: Document = {
             "$ref": "#/components/responses/IdempotencyInProgress"
           },
           "422": {
-            "$ref": "#/components/responses/IdempotencyMismatch"
+            "$ref": "#/components/responses/InvalidInputOrIdempotencyMismatch"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -1986,6 +1989,9 @@ export const document: Document = {
           },
           "408": {
             "$ref": "#/components/responses/RequestTimeout"
+          },
+          "422": {
+            "$ref": "#/components/responses/InvalidInput"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -2614,6 +2620,9 @@ export const document: Document = {
           "408": {
             "$ref": "#/components/responses/RequestTimeout"
           },
+          "422": {
+            "$ref": "#/components/responses/InvalidInput"
+          },
           "429": {
             "$ref": "#/components/responses/RateLimited"
           },
@@ -2786,7 +2795,7 @@ export const document: Document = {
             "$ref": "#/components/responses/WebhookDisabledOrIdempotencyInProgress"
           },
           "422": {
-            "$ref": "#/components/responses/IdempotencyMismatch"
+            "$ref": "#/components/responses/InvalidInputOrIdempotencyMismatch"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -2949,7 +2958,7 @@ export const document: Document = {
             "$ref": "#/components/responses/IdempotencyInProgress"
           },
           "422": {
-            "$ref": "#/components/responses/IdempotencyMismatch"
+            "$ref": "#/components/responses/InvalidInputOrIdempotencyMismatch"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -3131,7 +3140,7 @@ export const document: Document = {
             "$ref": "#/components/responses/IdempotencyInProgress"
           },
           "422": {
-            "$ref": "#/components/responses/IdempotencyMismatch"
+            "$ref": "#/components/responses/InvalidInputOrIdempotencyMismatch"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -3910,6 +3919,9 @@ export const document: Document = {
           "408": {
             "$ref": "#/components/responses/RequestTimeout"
           },
+          "422": {
+            "$ref": "#/components/responses/InvalidInput"
+          },
           "429": {
             "$ref": "#/components/responses/RateLimited"
           },
@@ -4407,7 +4419,7 @@ export const document: Document = {
             "$ref": "#/components/responses/IdempotencyInProgress"
           },
           "422": {
-            "$ref": "#/components/responses/IdempotencyMismatch"
+            "$ref": "#/components/responses/InvalidInputOrIdempotencyMismatch"
           },
           "429": {
             "$ref": "#/components/responses/RateLimited"
@@ -6065,8 +6077,8 @@ export const document: Document = {
           }
         }
       },
-      "InvalidLinesOrIdempotencyMismatch": {
-        "description": "Lines of the body are invalid. The errors are those of the first hundred of them. Or: The idempotency key was used for another request.",
+      "InvalidInputOrInvalidLinesOrIdempotencyMismatch": {
+        "description": "A parameter or a field of the body is invalid. Or: Lines of the body are invalid. The errors are those of the first hundred of them. Or: The idempotency key was used for another request.",
         "headers": {
           "X-RateLimit-Limit": {
             "$ref": "#/components/headers/X-RateLimit-Limit"
@@ -6087,10 +6099,27 @@ export const document: Document = {
                 },
                 {
                   "$ref": "#/components/schemas/InvalidLines"
+                },
+                {
+                  "$ref": "#/components/schemas/InvalidInput"
                 }
               ]
             },
             "examples": {
+              "InvalidInput": {
+                "summary": "A parameter or a field of the body is invalid.",
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "error": {
+                    "error_code": "VALIDATION_ERROR",
+                    "message": "limit must be a whole number from 1 to 1,000"
+                  }
+                }
+              },
               "InvalidLines": {
                 "summary": "Lines of the body are invalid. The errors are those of the first hundred of them.",
                 "value": {
@@ -6208,43 +6237,6 @@ export const document: Document = {
                   }
                 }
               },
-              "IdempotencyMismatch": {
-                "summary": "The idempotency key was used for another request.",
-                "value": {
-                  "ok": false,
-                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
-                  "method": "PATCH",
-                  "path": "/v2/projects/demo/memberships/1001/extend",
-                  "code": 422,
-                  "error": {
-                    "error_code": "IDEMPOTENCY_MISMATCH",
-                    "message": "The idempotency key was used for another request."
-                  }
-                }
-              }
-            }
-          }
-        }
-      },
-      "IdempotencyMismatch": {
-        "description": "The idempotency key was used for another request.",
-        "headers": {
-          "X-RateLimit-Limit": {
-            "$ref": "#/components/headers/X-RateLimit-Limit"
-          },
-          "X-RateLimit-Remaining": {
-            "$ref": "#/components/headers/X-RateLimit-Remaining"
-          },
-          "X-RateLimit-Reset": {
-            "$ref": "#/components/headers/X-RateLimit-Reset"
-          }
-        },
-        "content": {
-          "application/json": {
-            "schema": {
-              "$ref": "#/components/schemas/IdempotencyMismatch"
-            },
-            "examples": {
               "IdempotencyMismatch": {
                 "summary": "The idempotency key was used for another request.",
                 "value": {
@@ -6406,6 +6398,43 @@ export const document: Document = {
                   "error": {
                     "error_code": "VALIDATION_ERROR",
                     "message": "A project has 50 webhooks at most."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
+      "IdempotencyMismatch": {
+        "description": "The idempotency key was used for another request.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "$ref": "#/components/schemas/IdempotencyMismatch"
+            },
+            "examples": {
+              "IdempotencyMismatch": {
+                "summary": "The idempotency key was used for another request.",
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 422,
+                  "error": {
+                    "error_code": "IDEMPOTENCY_MISMATCH",
+                    "message": "The idempotency key was used for another request."
                   }
                 }
               }
