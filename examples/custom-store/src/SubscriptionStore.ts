@@ -259,7 +259,9 @@ const make = Effect.gen(function* () {
     createProject: (projectId, occasion) =>
       inOneStep(
         Effect.andThen(
-          sql`INSERT INTO accounts (id) VALUES (${projectId}) ON CONFLICT DO NOTHING`,
+          // Locks an account that exists: a repetition with the same key waits for the first.
+          sql`INSERT INTO accounts (id) VALUES (${projectId})
+            ON CONFLICT (id) DO UPDATE SET id = EXCLUDED.id`,
           createProject(projectId, occasion),
         ),
       ),

@@ -38,7 +38,7 @@ export interface ApiRequest {
    * path, only what follows that path.
    */
   readonly path: string
-  /** The query as on the wire, without the question mark. By default, there is none. */
+  /** The query as on the wire, without the question mark. Missing if there is no query. */
   readonly query?: string | undefined
   /** The whole path as the client sent it, if it differs from `path`. */
   readonly originalPath?: string | undefined

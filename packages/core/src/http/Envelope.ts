@@ -26,7 +26,7 @@ export interface Subject {
 export interface Success {
   /** The number of items, if the operation counts them. */
   readonly total?: number
-  /** Of a paged list, the cursor of the next page; `null` if there is none. */
+  /** The cursor of the next page of a list; `null` on the last page. */
   readonly next?: string | null
   readonly message: string
   readonly data: object | null

@@ -87,7 +87,7 @@ export const bodyOf = (
   limit: number,
 ): Effect.Effect<RequestBody.JsonObject, ApiError> => readBody(call, limit, RequestBody.object)
 
-/** Formats a time, in milliseconds since the epoch; `null` if there is none. */
+/** Formats a time, in milliseconds since the epoch. Returns `null` for `undefined`. */
 export const timeOf = (millis: number | undefined): string | null =>
   millis === undefined ? null : new Date(millis).toISOString()
 

@@ -49,7 +49,7 @@ export const field = <O>(
   setting: Setting.Setting<unknown, O>,
 ): Result.Result<O, InvalidInput> => setting.read(own(body, name), name)
 
-/** Parses JSON. Returns `undefined` if the text is none. */
+/** Parses JSON. Returns `undefined` if the text is not JSON. */
 export const parse = (text: string): unknown => {
   try {
     return JSON.parse(text)

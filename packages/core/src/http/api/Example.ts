@@ -10,7 +10,7 @@ const schemasIn = (value: unknown): ReadonlyArray<Schema> =>
 
 const first = (value: unknown): unknown => (Array.isArray(value) ? value[0] : undefined)
 
-/** Returns the schema that a reference is to, or the schema itself if it is none. */
+/** Follows a reference to its schema. Returns any other schema as it is. */
 export const resolve = (schema: Schema, schemas: Readonly<Record<string, Schema>>): Schema => {
   const { $ref } = schema
   return typeof $ref === "string" ? (schemas[$ref.slice($ref.lastIndexOf("/") + 1)] ?? {}) : schema

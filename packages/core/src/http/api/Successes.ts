@@ -32,7 +32,7 @@ export const paged = <Data extends Schema.Top>(data: Data, message: string) =>
   Schema.Struct({
     ...counted(data, message).fields,
     next: Schema.NullOr(Schema.String).annotate({
-      description: "The cursor of the next page, for `after`; null if there is none.",
+      description: "The cursor of the next page, for `after`; null on the last page.",
       examples: [null],
     }),
   })

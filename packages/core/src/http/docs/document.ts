@@ -750,7 +750,7 @@ export const document: Document = {
                           "type": "null"
                         }
                       ],
-                      "description": "The cursor of the next page, for `after`; null if there is none.",
+                      "description": "The cursor of the next page, for `after`; null on the last page.",
                       "examples": [
                         null
                       ]
@@ -1460,7 +1460,7 @@ export const document: Document = {
                           "type": "null"
                         }
                       ],
-                      "description": "The cursor of the next page, for `after`; null if there is none.",
+                      "description": "The cursor of the next page, for `after`; null on the last page.",
                       "examples": [
                         null
                       ]
@@ -1646,7 +1646,7 @@ export const document: Document = {
                           "type": "null"
                         }
                       ],
-                      "description": "The cursor of the next page, for `after`; null if there is none.",
+                      "description": "The cursor of the next page, for `after`; null on the last page.",
                       "examples": [
                         null
                       ]
@@ -3306,7 +3306,7 @@ export const document: Document = {
                           "type": "null"
                         }
                       ],
-                      "description": "The cursor of the next page, for `after`; null if there is none.",
+                      "description": "The cursor of the next page, for `after`; null on the last page.",
                       "examples": [
                         null
                       ]
@@ -4045,7 +4045,7 @@ export const document: Document = {
                           "type": "null"
                         }
                       ],
-                      "description": "The cursor of the next page, for `after`; null if there is none.",
+                      "description": "The cursor of the next page, for `after`; null on the last page.",
                       "examples": [
                         null
                       ]
