@@ -72,6 +72,10 @@ const replayOf = Effect.fnUntraced(function* (
   return yield* new InvalidInput({ field: "event_id", problem: "or since is needed, not both" })
 })
 
+/** Names the query parameter that an error of the service is about. */
+const named = (error: InvalidInput): InvalidInput =>
+  error.field === "olderThan" ? new InvalidInput({ field: "after", problem: error.problem }) : error
+
 /** Reads the webhook in the path. A change of it has the idempotency key of the request. */
 const webhookOf = Effect.fnUntraced(function* (
   call: Call<"project_id" | "webhook_id">,
@@ -156,7 +160,9 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       const webhook = yield* webhookOf(call)
       const { after, limit, state } = yield* Query.read(call.request, deliveriesPage)
       const page = { ...webhook, state, olderThan: after, limit: limit + 1 }
-      const deliveries = yield* webhooks.deliveries(page)
+      const deliveries = yield* Effect.mapError(webhooks.deliveries(page), (error) =>
+        error._tag === "InvalidInput" ? named(error) : error,
+      )
       // A webhook that was deleted may have deliveries, and one that never existed has none.
       if (deliveries.length === 0) yield* webhooks.find(webhook)
       return {

@@ -64,12 +64,12 @@ export class ApiKeyStore extends Context.Service<
 
     /**
      * Returns at most `limit` of the keys that the caller may see, oldest first: those after the key
-     * `after`, which are none if it does not exist.
+     * `after`. Fails with `ApiKeyNotFound` if that is not one of those that the caller may see.
      */
     readonly list: (page: {
       readonly after: ApiKeyId | undefined
       readonly limit: number
       readonly within: Within
-    }) => Effect.Effect<ReadonlyArray<ApiKey>, StoreUnavailable>
+    }) => Effect.Effect<ReadonlyArray<ApiKey>, ApiKeyNotFound | StoreUnavailable>
   }
 >()("@tenure/core/ApiKeyStore") {}

@@ -84,7 +84,7 @@ export type Listed = Omit<ApiKey.ApiKey, "digest">
 
 /** Which keys are listed. */
 export interface Page {
-  /** The id of a key: lists only keys issued after it. */
+  /** The id of a key in the list: lists only keys issued after it. */
   readonly after?: string | undefined
   /** The most keys to return, 1 to 10,000; 100 by default. */
   readonly limit?: number | undefined
@@ -280,12 +280,18 @@ const make = Effect.fnUntraced(function* ({ keyCacheLife }: Settings) {
 
     list: Effect.fnUntraced(function* (page = {}) {
       const { after, limit = 100, within = "all" } = owned(page)
-      const keys = yield* store.list({
-        after:
-          after === undefined ? undefined : yield* Argument.decode("after", ApiKey.ApiKeyId, after),
-        limit: yield* Argument.pageSize(limit),
-        within,
-      })
+      const keys = yield* Effect.catchTag(
+        store.list({
+          after:
+            after === undefined
+              ? undefined
+              : yield* Argument.decode("after", ApiKey.ApiKeyId, after),
+          limit: yield* Argument.pageSize(limit),
+          within,
+        }),
+        "ApiKeyNotFound",
+        () => Argument.invalid("after", "the id of a key in the list"),
+      )
       return keys.map(({ digest: _, ...listed }) => listed)
     }),
 

@@ -104,7 +104,7 @@ export interface Rotated {
 export interface DeliveriesPage extends WebhookIds {
   /** Lists only deliveries in this state. */
   readonly state?: DeliveryState | undefined
-  /** The id of an event: lists only deliveries older than that of the event. */
+  /** The id of an event that the webhook has a delivery of: lists only older deliveries. */
   readonly olderThan?: string | undefined
   /** The most deliveries to return, 1 to 10,000; 100 by default. */
   readonly limit?: number | undefined
@@ -334,6 +334,19 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
     return { ...webhook, failures, failingSince }
   })
 
+  /** Fails unless a webhook has a delivery of the event after which its deliveries are listed. */
+  const requireDelivery = Effect.fnUntraced(function* (
+    { projectId, webhookId }: WebhookRef,
+    olderThan: Event.EventId,
+  ) {
+    const deliveries = yield* outbox.find(projectId, olderThan).pipe(
+      Effect.map((event) => event.deliveries),
+      Effect.catchTag("EventNotFound", () => Effect.succeed([])),
+    )
+    if (deliveries.some((one) => one.webhookId === webhookId)) return
+    return yield* Argument.invalid("olderThan", "the id of an event with a delivery in the list")
+  })
+
   /** Sends deliveries of a webhook again. */
   const replay = Effect.fnUntraced(function* (ids: RepeatableIds, which: Replay) {
     const webhook = yield* decodeIds(ids)
@@ -433,10 +446,16 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
 
     deliveries: Effect.fnUntraced(function* (page) {
       const { limit, olderThan, state } = yield* decodePage(owned(page))
-      return yield* decodeIds(page).pipe(
-        Effect.flatMap((webhook) => outbox.deliveries(webhook, { limit, olderThan, state })),
-        Effect.catchTag("WebhookNotFound", () => Effect.succeed([])),
+      const webhook = yield* Effect.catchTag(
+        decodeIds(page),
+        "WebhookNotFound",
+        () => Effect.undefined,
       )
+      if (webhook === undefined) return []
+      const found = yield* outbox.deliveries(webhook, { limit, olderThan, state })
+      // An unknown event has nothing after it, as the oldest one.
+      if (found.length === 0 && olderThan !== undefined) yield* requireDelivery(webhook, olderThan)
+      return found
     }),
 
     replay: Effect.fnUntraced(function* (delivery) {

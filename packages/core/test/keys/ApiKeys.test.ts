@@ -165,6 +165,7 @@ describe("the list of keys", () => {
 
   it.effect.each([
     ["after", { after: "" }],
+    ["after", { after: "unknown" }],
     ["limit", { limit: 0 }],
     ["limit", { limit: 10_001 }],
   ] as const)("fails, naming %s, with %j", ([field, page]) =>

@@ -115,6 +115,21 @@ describe("deliveries", () => {
     expect(await tenure.webhooks.deliveries({ ...page, state: "failed" })).toEqual([])
     expect(await tenure.webhooks.deliveries({ ...page, state: undefined })).toEqual([])
   })
+
+  it("are not listed after an event that the webhook has no delivery of", async () => {
+    const { id } = await tenure.webhooks.create({ projectId, url })
+    const other = await tenure.webhooks.create({ projectId, url })
+    const page = { projectId, webhookId: id }
+    const own = await tenure.webhooks.ping(page)
+    const foreign = await tenure.webhooks.ping({ projectId, webhookId: other.id })
+    expect(await tenure.webhooks.deliveries({ ...page, olderThan: own })).toEqual([])
+    for (const olderThan of [foreign, crypto.randomUUID()]) {
+      await expect(tenure.webhooks.deliveries({ ...page, olderThan })).rejects.toMatchObject({
+        _tag: "InvalidInput",
+        field: "olderThan",
+      })
+    }
+  })
 })
 
 describe("replayFailed", () => {

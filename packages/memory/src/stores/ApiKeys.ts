@@ -90,14 +90,13 @@ export const make = (state: State.State): ApiKeyStore["Service"] => {
       }),
 
     list: ({ after, limit, within }) =>
-      Effect.sync(() => {
-        const all = [...keys.values()]
-        const start = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1
-        if (after !== undefined && start === 0) return []
-        return all
-          .slice(start)
-          .filter((key) => isWithin(key, within))
-          .slice(0, limit)
+      Effect.suspend(() => {
+        const visible = [...keys.values()].filter((key) => isWithin(key, within))
+        if (after === undefined) return Effect.succeed(visible.slice(0, limit))
+        const index = visible.findIndex(({ id }) => id === after)
+        return index === -1
+          ? Effect.fail(new ApiKeyNotFound({ keyId: after }))
+          : Effect.succeed(visible.slice(index + 1, index + 1 + limit))
       }),
   }
 }

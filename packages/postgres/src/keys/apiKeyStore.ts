@@ -90,11 +90,13 @@ export const make = Effect.fnUntraced(function* (executor: Executor, answers: An
         isBrief: true,
       }),
 
-    list: ({ after, limit, within }) =>
-      Effect.map(
-        executor.execute<KeyRow>(sql.list, [text(after), integer(limit), withinParam(within)]),
-        (rows) => rows.map(toKey),
-      ),
+    list: Effect.fnUntraced(function* ({ after, limit, within }) {
+      const list = (most: number) =>
+        executor.execute<KeyRow>(sql.list, [text(after), integer(most), withinParam(within)])
+      if (after === undefined) return (yield* list(limit)).map(toKey)
+      const [first, ...rows] = yield* list(limit + 1)
+      return first?.id === after ? rows.map(toKey) : yield* new ApiKeyNotFound({ keyId: after })
+    }),
   }
   return store
 })

@@ -276,7 +276,17 @@ const listTests = ({ test }: StoreTests): void => {
       expect(yield* idsAfter(keys[1])).toEqual(ids.slice(2, 4))
       expect(yield* idsAfter(keys[3])).toEqual(ids.slice(4))
       expect(yield* idsAfter(keys[4])).toEqual([])
-      expect(yield* idsAfter(apiKey("unknown"))).toEqual([])
+    }))
+
+  test("refuses to list the keys after one that the caller may not see, as after none", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const [hidden] = yield* mixed(store)
+      const within = new Set([p1])
+      for (const { id } of [hidden, apiKey("unknown")]) {
+        const error = yield* Effect.flip(store.list({ ...all, after: id, within }))
+        expect(error).toMatchObject({ _tag: "ApiKeyNotFound", keyId: id })
+      }
     }))
 
   test.each<readonly [string, Within, ReadonlyArray<number>]>([

@@ -243,10 +243,15 @@ export const apiKeys = mutantsOf(ApiKeyStore, {
     list: (page) => list({ ...page, limit: page.limit + 1 }),
   }),
 
-  "lists from the start after a key that does not exist": ({ list }) => ({
-    list: Effect.fnUntraced(function* (page) {
-      const isKnown = (yield* list(all)).some(({ id }) => id === page.after)
-      return yield* list({ ...page, after: isKnown ? page.after : undefined })
+  "lists nothing after a key that does not exist": ({ list }) => ({
+    list: (page) => Effect.catchTag(list(page), "ApiKeyNotFound", () => Effect.succeed([])),
+  }),
+
+  "lists the keys after one that the caller may not see": ({ list }) => ({
+    list: Effect.fnUntraced(function* ({ after, limit, within }) {
+      const visible = new Set((yield* list({ ...all, within })).map(({ id }) => id))
+      const later = yield* list({ ...all, after })
+      return later.filter(({ id }) => visible.has(id)).slice(0, limit)
     }),
   }),
 
@@ -282,7 +287,7 @@ export const apiKeys = mutantsOf(ApiKeyStore, {
   "takes the use of one key for that of all": ({ list, touch }) => ({
     touch: Effect.fnUntraced(function* (uses) {
       const at = Math.max(...uses.values())
-      yield* touch(new Map((yield* list(all)).map(({ id }) => [id, at])))
+      yield* touch(new Map((yield* Effect.orDie(list(all))).map(({ id }) => [id, at])))
     }),
   }),
 })

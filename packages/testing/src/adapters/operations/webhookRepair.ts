@@ -316,6 +316,7 @@ const deliveryTests = (serving: Serving): void => {
           ["state", "state="],
           ["state", "state=failed&state=waiting"],
           ["after", "after=1"],
+          ["after", "after=00000000-0000-4000-8000-000000000000"],
           ["offset", "offset=1"],
         ] as const) {
           const response = await operate("GET", `${deliveries}?${query}`)
