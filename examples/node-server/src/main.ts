@@ -76,7 +76,7 @@ const listen = Effect.fnUntraced(function* ({ host, port, shutdownTimeout }: Set
     Effect.promise(() => tenure.isReady()),
     toNodeHandler(tenure),
   )
-  const { url } = yield* Effect.acquireRelease(
+  const { drain, url } = yield* Effect.acquireRelease(
     Effect.tryPromise({
       try: () =>
         serve(tenure, {
@@ -90,7 +90,10 @@ const listen = Effect.fnUntraced(function* ({ host, port, shutdownTimeout }: Set
     }),
     ({ close }) => Effect.promise(close),
   )
-  return { url: `${url}${tenure.basePath}`, drain: health.drain }
+  return {
+    url: `${url}${tenure.basePath}`,
+    drain: Effect.andThen(health.drain, Effect.sync(drain)),
+  }
 })
 
 const signal = Stopping.firstSignal()

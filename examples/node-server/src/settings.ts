@@ -28,7 +28,7 @@ export const options = Setting.struct({
   seedFile: Setting.optional(Setting.text("the path of a file", (path) => path !== "")),
   /**
    * How long `/readyz` is answered 503 after SIGTERM before the port closes. Meanwhile, requests are
-   * answered as before. Default: `"3 seconds"`.
+   * answered, and each response closes its connection. Default: `"3 seconds"`.
    */
   drainDelay: Setting.withDefault(Setting.millis({ least: 0 }), "3 seconds"),
   /**

@@ -336,14 +336,18 @@ describe("the log", () => {
 })
 
 describe("on SIGTERM and SIGINT", () => {
-  it("the server says at first that it is not ready, and answers as before", async () => {
+  it("the server says at first that it is not ready, answers, and closes connections", async () => {
     const server = await startServer({ DRAIN_DELAY: "60" })
-    const status = async (path: string) => (await send(server.url, { path })).status
-    expect(await status("/readyz")).toBe(200)
+    const headers = { connection: "keep-alive" }
+    const answer = async (path: string) => {
+      const { headers: received, status } = await send(server.url, { path, headers })
+      return [status, received["connection"]]
+    }
+    expect(await answer("/readyz")).toEqual([200, "keep-alive"])
     server.kill("SIGTERM")
-    await expect.poll(() => status("/readyz")).toBe(503)
-    expect(await status("/healthz")).toBe(200)
-    expect(await status("/v2/projects/demo/integrations/webhooks")).toBe(401)
+    await expect.poll(() => answer("/readyz")).toEqual([503, "close"])
+    expect(await answer("/healthz")).toEqual([200, "close"])
+    expect(await answer("/v2/projects/demo/integrations/webhooks")).toEqual([401, "close"])
   })
 
   it.each(["SIGTERM", "SIGINT"] as const)(

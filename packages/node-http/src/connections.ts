@@ -17,10 +17,11 @@ export interface Connections {
   readonly latest: (socket: Duplex) => Http.ServerResponse | undefined
   /** Counts a connection as busy from now on. The caller closes it. */
   readonly hold: (socket: Duplex) => void
+  /** From now on, closes each connection with the next response on it. Accepts further ones. */
+  readonly drain: () => void
   /**
-   * Accepts no more connections, and closes the open ones: with the response to the request in flight
-   * or to one that arrives within a tenth of a second; after that, if no request is in flight; and
-   * all that are left after the timeout, in milliseconds.
+   * Drains, and accepts no more connections. Of the open ones, it closes those without a request in
+   * flight after a tenth of a second, and all that are left after the timeout, in milliseconds.
    */
   readonly close: (timeout: number) => Promise<void>
 }
@@ -38,7 +39,7 @@ export const trackConnections = (server: Http.Server): Connections => {
   const latest = new WeakMap<Duplex, Http.ServerResponse>()
   // Connections whose latest response tells the client that the connection closes.
   const ending = new WeakSet<Duplex>()
-  let isClosing = false
+  let isDraining = false
 
   server.on("connection", (socket) => {
     open.add(socket)
@@ -56,7 +57,8 @@ export const trackConnections = (server: Http.Server): Connections => {
     ending.add(socket)
     response.setHeader("Connection", "close")
   }
-  const announceClose = (): void => {
+  const drain = (): void => {
+    isDraining = true
     for (const socket of open) {
       const response = latest.get(socket)
       if (response?.headersSent === false) end(socket, response)
@@ -71,15 +73,15 @@ export const trackConnections = (server: Http.Server): Connections => {
       // A server does not process requests after the one it closes with (RFC 9112, 9.6).
       if (ending.has(request.socket)) return false
       latest.set(request.socket, response)
-      if (isClosing) end(request.socket, response)
+      if (isDraining) end(request.socket, response)
       return true
     },
     latest: (socket) => latest.get(socket),
     hold: (socket) => void held.add(socket),
+    drain,
     close: (timeout) =>
       new Promise((resolve) => {
-        isClosing = true
-        announceClose()
+        drain()
         const deadline = setTimeout(destroyAll, timeout)
         const sweeping = setTimeout(() => {
           // Whatever has arrived by now is read first, for example during a long garbage collection.

@@ -52,6 +52,12 @@ export interface Server {
   /** The URL of the server, for example `http://127.0.0.1:3000`. */
   readonly url: string
   /**
+   * From now on, each response tells its client that the connection closes, so that the next request
+   * opens another one. Call it when a load balancer has been asked to send no more requests, some time
+   * before `close`.
+   */
+  readonly drain: () => void
+  /**
    * Accepts no more connections, and waits until the requests in flight are answered. Closes the
    * connections that are left after `shutdownTimeout`.
    */
@@ -153,5 +159,9 @@ export const serve = async (tenure: Mountable, given: ServerOptions = {}): Promi
   answerFaults(server, tenure, connections)
 
   const url = await listen(server, settings.host, settings.port)
-  return { url, close: () => connections.close(settings.shutdownTimeout) }
+  return {
+    url,
+    drain: connections.drain,
+    close: () => connections.close(settings.shutdownTimeout),
+  }
 }

@@ -11,6 +11,23 @@ const get = lines("GET / HTTP/1.1", "Host: a")
 // Longer than any test takes.
 const patient = { shutdownTimeout: 60_000 }
 
+describe("drain", () => {
+  it("closes each connection with its next response, and accepts further ones", async () => {
+    const { open, tenure, until } = gated()
+    const server = await serve(tenure, patient)
+    const inFlight = exchange(server.url, get)
+    await until(1)
+    server.drain()
+    const later = exchange(server.url, get)
+    await until(2)
+    open()
+    for (const raw of await Promise.all([inFlight, later])) {
+      expect(parseResponses(raw)).toMatchObject([{ status: 200, headers: { connection: "close" } }])
+    }
+    await server.close()
+  })
+})
+
 describe("close", () => {
   it("answers the requests in flight, and accepts no more connections", async () => {
     const { open, tenure, until } = gated()

@@ -1,0 +1,108 @@
+/** Load balancers that send to a server only while it says that it is ready. */
+
+import { once } from "node:events"
+import * as Http from "node:http"
+import * as Net from "node:net"
+import { send } from "@tenure/testing"
+
+/** The servers behind a balancer. */
+export interface Pool {
+  /** Adds a server, which gets requests while it is ready. */
+  readonly add: (url: string) => void
+  /** The URLs of the servers that were ready when they were last asked. */
+  readonly ready: () => ReadonlyArray<string>
+  /** Returns one of these, each in turn. */
+  readonly next: () => URL
+  readonly close: () => void
+}
+
+/** A running balancer. */
+export interface Balancer {
+  readonly url: string
+  readonly close: () => void
+}
+
+const probeMillis = 100
+
+const isReady = (url: string): Promise<boolean> =>
+  send(url, { path: "/readyz" }).then(
+    ({ status }) => status === 200,
+    () => false,
+  )
+
+/** Makes a pool, which asks all its servers again and again. */
+export const makePool = (): Pool => {
+  const servers = new Map<string, boolean>()
+  let turn = 0
+  const ready = () => [...servers].filter(([, isUp]) => isUp).map(([url]) => url)
+  const probing = setInterval(() => {
+    for (const url of servers.keys()) void isReady(url).then((isUp) => servers.set(url, isUp))
+  }, probeMillis)
+  return {
+    add: (url) => void servers.set(url, false),
+    ready,
+    next: () => {
+      const urls = ready()
+      return new URL(urls[turn++ % urls.length] ?? "http://no-server-is-ready.invalid")
+    },
+    close: () => clearInterval(probing),
+  }
+}
+
+const listen = async (server: Net.Server): Promise<string> => {
+  await once(server.listen(0, "127.0.0.1"), "listening")
+  const address = server.address()
+  return `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`
+}
+
+/** Starts a proxy, which chooses a server for each request, and keeps its connections to them. */
+export const startProxy = async (pool: Pool): Promise<Balancer> => {
+  const agent = new Http.Agent({ keepAlive: true })
+  const server = Http.createServer((request, response) => {
+    const { hostname, port } = pool.next()
+    const { headers, method, url: path } = request
+    const upstream = Http.request({ agent, hostname, port, method, path, headers }, (answer) => {
+      const { connection: _, ...forwarded } = answer.headers
+      response.writeHead(answer.statusCode ?? 502, forwarded)
+      answer.pipe(response)
+    })
+    // It does not try again.
+    upstream.on("error", ({ message }) => response.writeHead(502).end(message))
+    request.pipe(upstream)
+  })
+  return {
+    url: await listen(server),
+    close: () => {
+      server.close()
+      server.closeAllConnections()
+      agent.destroy()
+    },
+  }
+}
+
+/** Starts a balancer of connections, which chooses a server for each of them and reads nothing. */
+export const startSwitch = async (pool: Pool): Promise<Balancer> => {
+  const sockets = new Set<Net.Socket>()
+  const server = Net.createServer((near) => {
+    const { hostname, port } = pool.next()
+    const far = Net.connect(Number(port), hostname)
+    near.pipe(far).pipe(near)
+    for (const socket of [near, far]) {
+      sockets.add(socket)
+      // The client sees that its connection is closed.
+      socket.on("error", () => {})
+      socket.on("close", () => {
+        sockets.delete(socket)
+        near.destroy()
+        far.destroy()
+      })
+    }
+  })
+  return {
+    url: await listen(server),
+    close: () => {
+      server.close()
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+}
