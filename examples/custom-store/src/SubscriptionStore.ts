@@ -49,6 +49,7 @@ interface ChangeRow {
   readonly at: Date
   readonly request_id: string | null
   readonly key_id: string | null
+  readonly key_name: string | null
   readonly reason: string | null
 }
 
@@ -74,6 +75,7 @@ const toAuditRow = (projectId: ProjectId, row: ChangeRow): AuditRow => ({
     requestId: row.request_id ?? undefined,
     keyId: row.key_id === null ? undefined : ApiKeyId(row.key_id),
   },
+  keyName: row.key_name ?? undefined,
   reason: row.reason === null ? undefined : Reason(row.reason),
   from: row.paid_from === null ? undefined : toEndDate(row.paid_from),
   to: row.paid_until === null ? undefined : toEndDate(row.paid_until),
@@ -356,7 +358,8 @@ const make = Effect.gen(function* () {
       if (projectId === undefined) return yield* history(undefined, page)
       const { after, limit, userId } = page
       const rows = yield* database.run(sql<ChangeRow>`
-        SELECT id::text, customer, action, paid_from, paid_until, at, request_id, key_id, reason
+        SELECT id::text, customer, action, paid_from, paid_until, at, request_id, key_id, reason,
+               (SELECT name FROM tenure.api_keys WHERE api_keys.id = key_id) AS key_name
         FROM subscription_changes
         WHERE account = ${projectId}
           AND (${userId ?? null}::text IS NULL OR customer = ${userId ?? null} OR customer IS NULL)

@@ -106,7 +106,10 @@ export interface MembershipChange {
     | "ended"
   readonly from: string | null
   readonly to: string | null
+  /** The id of the API key, or of whom else the host named. */
   readonly key_id: string | null
+  /** The name of the API key. */
+  readonly key_name: string | null
   readonly request_id: string | null
   readonly reason: string | null
 }

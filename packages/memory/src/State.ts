@@ -1,5 +1,6 @@
 /** The state that all stores share. Each function that changes it is one synchronous step. */
 
+import type { ApiKey, ApiKeyId } from "@tenure/core/ApiKey"
 import type { Event, EventId } from "@tenure/core/Event"
 import type { OtherAction } from "@tenure/core/Membership"
 import type { Moment } from "@tenure/core/Moment"
@@ -19,6 +20,8 @@ import * as Trail from "./projects/Trail.ts"
 /** The state behind all ports. */
 export interface State {
   readonly projects: Map<ProjectId, Project.Project>
+  /** All API keys, oldest first. */
+  readonly keys: Map<ApiKeyId, ApiKey>
   /** The audit trail of what belongs to no project. */
   readonly otherHistory: Trail.Trail
   readonly deliveries: Deliveries.Deliveries
@@ -39,6 +42,7 @@ export interface State {
  */
 export const make = (history: number, answers: Answers.Bounds): State => ({
   projects: new Map(),
+  keys: new Map(),
   otherHistory: Trail.make(history),
   deliveries: Deliveries.make(history),
   events: Ring.make(history),

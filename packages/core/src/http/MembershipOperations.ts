@@ -57,6 +57,7 @@ const changeOf = (row: AuditRow) => ({
   from: timeOf(row.from),
   to: timeOf(row.to),
   key_id: row.origin.keyId ?? null,
+  key_name: row.keyName ?? null,
   request_id: row.origin.requestId ?? null,
   reason: row.reason ?? null,
 })

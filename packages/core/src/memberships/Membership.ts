@@ -136,6 +136,8 @@ export interface AuditRow {
   /** The id of the webhook, the API key or the project that was changed; `undefined` for memberships. */
   readonly subject: string | undefined
   readonly origin: Origin
+  /** The name of the API key of the origin; `undefined` if it has none, or if that is no API key. */
+  readonly keyName: string | undefined
   /** Why it was changed; `undefined` if nobody said. */
   readonly reason: Reason | undefined
   /** The end date before; `undefined` if there was none, or if there were many. */

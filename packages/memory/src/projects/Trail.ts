@@ -1,11 +1,12 @@
 /** An audit trail. */
 
+import type { ApiKeyId } from "@tenure/core/ApiKey"
 import { changesOf } from "@tenure/core/History"
 import { AuditCursor, type AuditRow, type UserId } from "@tenure/core/Membership"
 import * as Ring from "../collections/Ring.ts"
 
-/** A row; its cursor is known by how many rows were added after it. */
-type Row = Omit<AuditRow, "cursor">
+/** A row; its cursor is known by how many rows were added after it, and the name by the key. */
+type Row = Omit<AuditRow, "cursor" | "keyName">
 
 /** The newest rows of a trail. */
 export interface Trail {
@@ -27,14 +28,23 @@ export const add = (trail: Trail, row: Row): void => {
   trail.count++
 }
 
-/** Returns a page of a trail, newest first; with a user, only changes of this one's membership. */
+/**
+ * Returns a page of a trail, newest first; with a user, only changes of this one's membership.
+ *
+ * @param nameOf - returns the name of an API key
+ */
 export const page = (
   { count, rows }: Trail,
+  nameOf: (keyId: ApiKeyId | undefined) => string | undefined,
   user: { readonly id: UserId; readonly isMember: boolean } | undefined,
   { after, limit }: { readonly after?: AuditCursor | undefined; readonly limit: number },
 ): ReadonlyArray<AuditRow> => {
   const all = [...rows.newestFirst()]
-    .map((row, age) => ({ ...row, cursor: cursorOf(count - age) }))
+    .map((row, age) => ({
+      ...row,
+      keyName: nameOf(row.origin.keyId),
+      cursor: cursorOf(count - age),
+    }))
     .toReversed()
   const found = user === undefined ? all : changesOf(all, user.id, user.isMember)
   const end = after === undefined ? Infinity : numberOf(after)

@@ -26,8 +26,7 @@ const sizeOf = (projects: ApiKey["projects"]): number =>
 
 /** Makes the store. */
 export const make = (state: State.State): ApiKeyStore["Service"] => {
-  // Oldest first.
-  const keys = new Map<ApiKeyId, ApiKey>()
+  const { keys } = state
   const ids = new Map<TokenDigest, ApiKeyId>()
 
   const put = (key: ApiKey): ApiKey => {

@@ -1,5 +1,6 @@
 /** Memberships in memory. */
 
+import type { ApiKeyId } from "@tenure/core/ApiKey"
 import type { EndDate } from "@tenure/core/EndDate"
 import {
   type Action,
@@ -77,6 +78,9 @@ export const make = (state: State.State): MembershipStore["Service"] => {
     audit(project, changed, entry)
     State.publish(state, project, changed.event, now)
   }
+
+  const nameOf = (keyId: ApiKeyId | undefined): string | undefined =>
+    keyId && state.keys.get(keyId)?.name
 
   const projectAndNow = (projectId: ProjectId) =>
     Effect.all({ project: State.projectOf(state, projectId), now: Moment.now })
@@ -209,10 +213,11 @@ export const make = (state: State.State): MembershipStore["Service"] => {
 
     history: (projectId, { userId, ...page }) =>
       projectId === undefined
-        ? Effect.sync(() => Trail.page(state.otherHistory, undefined, page))
+        ? Effect.sync(() => Trail.page(state.otherHistory, nameOf, undefined, page))
         : Effect.map(State.projectOf(state, projectId), ({ history, members }) =>
             Trail.page(
               history,
+              nameOf,
               userId && { id: userId, isMember: members.get(userId) !== undefined },
               page,
             ),

@@ -6,8 +6,9 @@ import { Reason } from "@tenure/core/Reason"
 import { noProject } from "../audit/fragments.sql.ts"
 import { text } from "../connection/parameters.ts"
 
-const columns =
-  "a.seq, a.id, a.user_id, a.subject, a.action, a.from_date, a.to_date, a.at, a.request_id, a.key_id, a.reason"
+// Keys stay when they are revoked, and their names never change.
+const columns = (schema: string): string => `a.*,
+         (SELECT k.name FROM ${schema}.api_keys k WHERE k.id = a.key_id) AS key_name`
 
 const latest = "9223372036854775807"
 
@@ -21,7 +22,7 @@ const newestFirst = (row: string): string => `${row}.seq DESC, ${row}.id DESC`
 const isBulk = "b.user_id IS NULL AND b.subject IS NULL"
 
 const auditRows = (schema: string, rows: string): string => `
-  SELECT ${columns}
+  SELECT ${columns(schema)}
   FROM ${schema}.projects p
   LEFT JOIN LATERAL (${rows}) a ON true
   WHERE p.id = $1::text
@@ -82,7 +83,7 @@ export const userHistory = (schema: string): string =>
 
 /** Returns the audit rows of what belongs to no project: the newest `$1` older than `$2` and `$3`. */
 export const otherHistory = (schema: string): string => `
-  SELECT ${columns} FROM ${schema}.audit a
+  SELECT ${columns(schema)} FROM ${schema}.audit a
   WHERE a.project_id = '${noProject}' AND ${isOlder("a", "$2", "$3")}
   ORDER BY ${newestFirst("a")}
   LIMIT $1::integer
@@ -106,6 +107,7 @@ export interface HistoryRow {
   readonly at: Date
   readonly request_id: string | null
   readonly key_id: string | null
+  readonly key_name: string | null
   readonly reason: string | null
 }
 
@@ -130,6 +132,7 @@ export const toAuditRow = (
             requestId: row.request_id ?? undefined,
             keyId: row.key_id === null ? undefined : ApiKeyId(row.key_id),
           },
+          keyName: row.key_name ?? undefined,
           reason: row.reason === null ? undefined : Reason(row.reason),
           from: endDateOf(row.from_date),
           to: endDateOf(row.to_date),

@@ -24,6 +24,13 @@ export const auditing = [
         ),
     }),
 
+    "forgets the names of keys": ({ history }) => ({
+      history: (projectId, page) =>
+        Effect.map(history(projectId, page), (rows) =>
+          rows.map((row) => ({ ...row, keyName: undefined })),
+        ),
+    }),
+
     "keeps no rows of keys and projects": ({ history }) => ({
       history: (projectId, page) =>
         projectId === undefined ? Effect.succeed([]) : history(projectId, page),

@@ -86,7 +86,10 @@ const change = Schema.Struct({
   }),
   from: Schema.NullOr(Fields.instant),
   to: Schema.NullOr(Fields.instant),
-  key_id: Schema.NullOr(Schema.String),
+  key_id: Schema.NullOr(Schema.String).annotate({
+    description: "The id of the API key, or of whom else the host named.",
+  }),
+  key_name: Schema.NullOr(Schema.String).annotate({ description: "The name of the API key." }),
   request_id: Schema.NullOr(Schema.String),
   reason: Schema.NullOr(Schema.String),
 }).annotate({ identifier: "MembershipChange" })

@@ -1493,6 +1493,7 @@ export const document: Document = {
                       "from": "2099-01-01T00:00:00.000Z",
                       "to": "2099-01-01T00:00:00.000Z",
                       "key_id": null,
+                      "key_name": null,
                       "request_id": null,
                       "reason": null
                     }
@@ -9047,7 +9048,19 @@ export const document: Document = {
               {
                 "type": "null"
               }
-            ]
+            ],
+            "description": "The id of the API key, or of whom else the host named."
+          },
+          "key_name": {
+            "anyOf": [
+              {
+                "type": "string"
+              },
+              {
+                "type": "null"
+              }
+            ],
+            "description": "The name of the API key."
           },
           "request_id": {
             "anyOf": [
@@ -9076,6 +9089,7 @@ export const document: Document = {
           "from",
           "to",
           "key_id",
+          "key_name",
           "request_id",
           "reason"
         ]

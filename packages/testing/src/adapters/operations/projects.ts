@@ -110,17 +110,29 @@ const historyTests = (serving: Serving): void => {
     "has the changes of a membership with those of all, page by page, for operators",
     serving(async ({ call, tenure }) => {
       const extend = "2099-01-01T00:00:00.000Z"
-      const { id, token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })
+      const { id, token } = await tenure.apiKeys.issue({
+        projects: ["p1"],
+        role: "operator",
+        name: "billing",
+      })
       await call("PATCH", `${memberships}/extend`, { body: { extend, reason: "outage" }, token })
       await tenure.memberships.end({ projectId: "p1", userId: "1001" })
       const history = `${memberships}/1001/history`
       const first = await call("GET", `${history}?limit=2`, { token })
-      const none = { from: null, to: null, key_id: null, request_id: null, reason: null }
+      const none = {
+        from: null,
+        to: null,
+        key_id: null,
+        key_name: null,
+        request_id: null,
+        reason: null,
+      }
+      const byKey = { key_id: id, key_name: "billing" }
       expect(fieldsOf(first.body)).toMatchObject({
         total: 2,
         data: [
           { ...none, action: "ended", from: extend },
-          { action: "bulk_extended", from: null, to: extend, key_id: id, reason: "outage" },
+          { ...byKey, action: "bulk_extended", from: null, to: extend, reason: "outage" },
         ],
       })
       const next = String(fieldsOf(first.body)["next"])

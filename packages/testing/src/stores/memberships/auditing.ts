@@ -7,7 +7,7 @@ import { MembershipStore } from "@tenure/core/MembershipStore"
 import { StoredSecret } from "@tenure/core/StoredSecret"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
-import { apiKey, p1, p2, webhook } from "../../support/fixtures.ts"
+import { apiKey, change, in2027, p1, p2, u1, webhook } from "../../support/fixtures.ts"
 import { undone } from "../HostTransaction.ts"
 import type { StoreTests } from "../storeTests.ts"
 
@@ -23,9 +23,9 @@ const occasion = (at: number) => ({
 const trailOf = (projectId: typeof p1 | undefined) =>
   Effect.flatMap(MembershipStore, (store) =>
     Effect.map(store.history(projectId, page), (rows) =>
-      rows.toReversed().map(({ action, at, origin, subject, ...row }) => {
+      rows.toReversed().map(({ action, at, keyName, origin, subject, ...row }) => {
         expect(origin).toEqual(occasion(at).origin)
-        expect(row.projectId).toBe(projectId)
+        expect([row.projectId, keyName]).toEqual([projectId, undefined])
         expect([row.userId, row.from, row.to]).toEqual([undefined, undefined, undefined])
         return [at, action, subject]
       }),
@@ -88,6 +88,34 @@ export const auditingTests = ({ describe, test, transactional }: StoreTests): vo
           [7, "key_opened", keyId],
           [10, "key_revoked", keyId],
         ])
+      }))
+
+    test("has the names of keys, also of those that were revoked since", () =>
+      Effect.gen(function* () {
+        const store = yield* ApiKeyStore
+        const memberships = yield* MembershipStore
+        yield* memberships.createProject(p1, occasion(1))
+        const [named, nameless] = [
+          { ...apiKey("a token", p1), name: "nightly import" },
+          apiKey("another", p1),
+        ]
+        yield* store.add(named, occasion(2))
+        yield* store.add(nameless, occasion(3))
+        for (const keyId of [named.id, nameless.id, ApiKeyId("a host's own")]) {
+          const origin = { requestId: undefined, keyId }
+          yield* memberships.grant({ ...change(p1), origin, userId: u1, endDate: in2027 })
+        }
+        const origin = { requestId: undefined, keyId: named.id }
+        yield* store.revoke({ keyId: named.id, within: "all", origin, at: 4 })
+        const names = (projectId: typeof p1 | undefined) =>
+          Effect.map(memberships.history(projectId, { ...page, limit: 3 }), (rows) =>
+            rows.map(({ keyName }) => keyName),
+          )
+        const expected = [undefined, undefined, "nightly import"]
+        expect(yield* names(p1)).toEqual(expected)
+        const ofUser = yield* memberships.history(p1, { ...page, userId: u1 })
+        expect(ofUser.map(({ keyName }) => keyName)).toEqual(expected)
+        expect((yield* names(undefined))[0]).toBe("nightly import")
       }))
 
     transactional("is undone with a transaction of the host that fails", () =>
