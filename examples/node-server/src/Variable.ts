@@ -84,7 +84,7 @@ export const texts = (
 /** A number of requests, in the window that the option has by default. */
 export const limit = (
   name: string,
-  option: Setting<RateLimiter.Limit | undefined, unknown>,
+  option: Setting<RateLimiter.Limit | false | undefined, unknown>,
 ): Variable<RateLimiter.Limit | undefined> => {
   const { default: standard } = option
   const { read } = number(name, optional(count()))
@@ -93,8 +93,21 @@ export const limit = (
     option,
     read: (given) =>
       Result.map(read(given), (requests) =>
-        requests === undefined ? undefined : standard && { ...standard, limit: requests },
+        requests === undefined || !standard ? undefined : { ...standard, limit: requests },
       ),
+  }
+}
+
+/** A number of requests as `limit` reads it, or `false` for no limit. */
+export const limitOrFalse = (
+  name: string,
+  option: Setting<RateLimiter.Limit | false | undefined, unknown>,
+): Variable<RateLimiter.Limit | false | undefined> => {
+  const { read } = limit(name, option)
+  return {
+    name,
+    option,
+    read: (given) => (given === "false" ? Result.succeed(false) : read(given)),
   }
 }
 

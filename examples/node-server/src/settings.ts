@@ -81,7 +81,7 @@ export const variables = {
   shutdownTimeout: Variable.duration("SHUTDOWN_TIMEOUT", own.shutdownTimeout),
   bulk: Variable.text("BULK_MODE", Memberships.options.fields.bulk),
   perKey: Variable.limit("RATE_LIMIT_PER_KEY", limits.perKey),
-  perAddress: Variable.limit("RATE_LIMIT_PER_IP", limits.perAddress),
+  perAddress: Variable.limitOrFalse("RATE_LIMIT_PER_IP", limits.perAddress),
   burst: Variable.limit("RATE_LIMIT_BURST", limits.burst),
   isSuspending: Variable.flag("SUSPENSION", own.suspension),
   refusals: Variable.number("SUSPENSION_REFUSALS", suspension.refusals),

@@ -131,4 +131,9 @@ describe("a variable", () => {
       drainDelay: 0,
     })
   })
+
+  it("leave out the limit for addresses, and no other", () => {
+    expect(valuesOf({ RATE_LIMIT_PER_IP: "false" })).toMatchObject({ perAddress: false })
+    expect(messageOf({ RATE_LIMIT_PER_KEY: "false" })).toContain("RATE_LIMIT_PER_KEY must be")
+  })
 })

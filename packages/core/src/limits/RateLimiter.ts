@@ -56,6 +56,9 @@ const limitSetting: Setting.Setting<Limit, TokenBucket.Policy> = Setting.andThen
   toPolicy,
 )
 
+const limitOrFalse: Setting.Setting<Limit | false, TokenBucket.Policy | false> =
+  Setting.orFalse(limitSetting)
+
 const suspension: Setting.Setting<Suspension.Options | false, Suspension.Settings | false> =
   Setting.orFalse(Suspension.options)
 
@@ -63,8 +66,12 @@ const suspension: Setting.Setting<Suspension.Options | false, Suspension.Setting
 export const options = Setting.struct({
   /** The limit for each API key. Default: `{ limit: 100, window: "1 minute" }`. */
   perKey: Setting.withDefault(limitSetting, { limit: 100, window: "1 minute" }),
-  /** The limit for each client address. Default: `{ limit: 300, window: "1 minute" }`. */
-  perAddress: Setting.withDefault(limitSetting, { limit: 300, window: "1 minute" }),
+  /**
+   * The limit for each client address. `false` stands for none, in a host that does not know the
+   * addresses of its clients: all of them would share one limit. Nothing then limits requests without
+   * a valid key, such as guesses of tokens. Default: `{ limit: 300, window: "1 minute" }`.
+   */
+  perAddress: Setting.withDefault(limitOrFalse, { limit: 300, window: "1 minute" }),
   /** The limit for each API key in a short time. Default: `{ limit: 20, window: "1 second" }`. */
   burst: Setting.withDefault(limitSetting, { limit: 20, window: "1 second" }),
   /** When a key is suspended because its requests are refused too often, or `false` for never. */
@@ -124,14 +131,25 @@ const reportOutage = (
   return Result.isSuccess(error) ? report(error.success.cause) : Effect.failCause(error.failure)
 }
 
-const make = Effect.fnUntraced(function* ({ onStoreFailure, ...settings }: Settings) {
+/** The policies of the buckets. Without a limit for addresses, that of keys stands in for it. */
+const policiesOf = ({ burst, perAddress, perKey }: Settings): Policies => ({
+  key: perKey,
+  address: perAddress === false ? perKey : perAddress,
+  burst,
+})
+
+/**
+ * Returns for whom a request is counted if addresses are not: for its key alone. Under the policy of
+ * the key, and named like it, the bucket of the address is always as full as that of the key.
+ */
+const withoutAddress = ({ keyId }: Client): Client | undefined =>
+  keyId === undefined ? undefined : { address: keyId, keyId }
+
+const make = Effect.fnUntraced(function* (settings: Settings) {
+  const { onStoreFailure, perAddress } = settings
   const store = yield* RateLimitStore
   const faults = yield* Faults
-  const policies: Policies = {
-    key: settings.perKey,
-    address: settings.perAddress,
-    burst: settings.burst,
-  }
+  const policies = policiesOf(settings)
   const suspensions =
     settings.suspension === false ? Suspension.never : Suspension.make(settings.suspension)
   const decider = Decider.make(policies, suspensions)
@@ -155,12 +173,21 @@ const make = Effect.fnUntraced(function* ({ onStoreFailure, ...settings }: Setti
         Effect.map(reportOutage(faults, cause), () => decideWithoutStore(client, now)),
     })
 
+  const take = (client: Client): Effect.Effect<Decision.Decision> =>
+    Moment.nowWith((now) => {
+      const refusal = decider.before(client, now)
+      return refusal === undefined ? askStore(client, now) : Effect.succeed(refusal)
+    })
+
+  const takeWithoutAddress = (client: Client): Effect.Effect<Decision.Decision> => {
+    const counted = withoutAddress(client)
+    return counted === undefined
+      ? Effect.map(Moment.now, (now) => Decision.unlimited(policies, client, now))
+      : take(counted)
+  }
+
   return RateLimiter.of({
-    take: (client) =>
-      Moment.nowWith((now) => {
-        const refusal = decider.before(client, now)
-        return refusal === undefined ? askStore(client, now) : Effect.succeed(refusal)
-      }),
+    take: perAddress === false ? takeWithoutAddress : take,
 
     refusalOf: (address) =>
       Effect.withFiberSucceed((fiber) =>

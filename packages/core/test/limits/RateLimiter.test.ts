@@ -66,6 +66,46 @@ const repeat = (times: number, take: Effect.Effect<Decision>) =>
 
 const tags = (decisions: ReadonlyArray<Decision>) => decisions.map(({ _tag }) => _tag)
 
+describe("without a limit for addresses, a request", () => {
+  it.effect("with a key is limited by the key alone, from wherever it comes", () =>
+    limited({ perAddress: false, perKey: { limit: 2, window: "1 minute" } }, (take) =>
+      Effect.gen(function* () {
+        const decisions = yield* repeat(3, take())
+        expect(tags(decisions)).toEqual(["Admitted", "Admitted", "Refused"])
+        expect(decisions.map(({ report }) => report.remaining)).toEqual([1, 0, 0])
+        const elsewhere = yield* take({ ...known, address: "203.0.113.8" })
+        expect(elsewhere._tag).toBe("Refused")
+        const other = yield* take({ ...known, keyId: ApiKeyId("other") })
+        expect(other.report).toMatchObject({ limit: 2, remaining: 1 })
+      }),
+    ),
+  )
+
+  it.effect("without a key is admitted, and asks no store", () =>
+    limited({ perAddress: false }, (take, { seen }) =>
+      Effect.gen(function* () {
+        const decisions = yield* repeat(500, take(addressOnly))
+        expect(tags(decisions)).not.toContain("Refused")
+        expect(decisions[499]?.report).toEqual({
+          limit: 100,
+          remaining: 100,
+          reset: 1_795_000_000,
+        })
+        expect(seen).toEqual([])
+      }),
+    ),
+  )
+
+  it.effect("is known to the store by its key, not by its address", () =>
+    limited({ perAddress: false }, (take, { seen }) =>
+      Effect.gen(function* () {
+        yield* take()
+        expect(seen).toEqual([{ address: key, keyId: key }])
+      }),
+    ),
+  )
+})
+
 describe("a request with a key", () => {
   it.effect("takes from the buckets of the key, the address and the burst", () =>
     limited({}, (take) =>
