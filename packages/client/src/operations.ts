@@ -123,7 +123,7 @@ export interface MembershipEndedEvent {
     readonly project_id: string
     /** The id of the user. */
     readonly user_id: string
-    /** The request that asked for the change; null for a change by the host. */
+    /** The request that asked for the change; null for a change by the host that names none. */
     readonly request_id: string | null
     /** Why, in the words of whoever asked for the change. */
     readonly reason?: string
@@ -141,7 +141,7 @@ export interface MembershipExtendedEvent {
     readonly user_id: string
     /** A time in UTC, with milliseconds. */
     readonly new_end_date: string
-    /** The request that asked for the change; null for a change by the host. */
+    /** The request that asked for the change; null for a change by the host that names none. */
     readonly request_id: string | null
     /** Why, in the words of whoever asked for the change. */
     readonly reason?: string
@@ -159,7 +159,7 @@ export interface MembershipGrantedEvent {
     readonly user_id: string
     /** A time in UTC, with milliseconds. */
     readonly new_end_date: string
-    /** The request that asked for the change; null for a change by the host. */
+    /** The request that asked for the change; null for a change by the host that names none. */
     readonly request_id: string | null
     /** Why, in the words of whoever asked for the change. */
     readonly reason?: string
@@ -175,7 +175,7 @@ export interface MembershipsExtendedEvent {
     readonly project_id: string
     /** A time in UTC, with milliseconds. */
     readonly new_end_date: string
-    /** The request that asked for the change; null for a change by the host. */
+    /** The request that asked for the change; null for a change by the host that names none. */
     readonly request_id: string | null
     /** Why, in the words of whoever asked for the change. */
     readonly reason?: string
@@ -191,7 +191,7 @@ export interface MembershipsImportedEvent {
     readonly project_id: string
     /** The number of memberships. */
     readonly total: number
-    /** The request that asked for the change; null for a change by the host. */
+    /** The request that asked for the change; null for a change by the host that names none. */
     readonly request_id: string | null
     /** Why, in the words of whoever asked for the change. */
     readonly reason?: string

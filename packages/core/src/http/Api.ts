@@ -54,7 +54,7 @@ export class Api extends HttpApi.make("tenure")
       title: "Tenure",
       version: "2",
       description:
-        "Sets the end dates of memberships, and notifies webhooks of every change. Every response has the same envelope; its `request_id` is a new UUID. Objects may get further properties in the future.",
+        "Sets the end dates of memberships, and notifies webhooks of every change. Every response has the same envelope; its `request_id` identifies the request. Objects may get further properties in the future.",
     }),
   ) {}
 

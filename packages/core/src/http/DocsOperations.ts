@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import type { Document } from "./docs/OpenApi.ts"
 import type { Verbatim } from "./Envelope.ts"
 import type { OperationsOn } from "./Operation.ts"
+import * as RequestId from "./RequestId.ts"
 
 const verbatim = (body: string, headers: Verbatim["headers"]): Verbatim => ({
   _tag: "Verbatim",
@@ -11,18 +12,41 @@ const verbatim = (body: string, headers: Verbatim["headers"]): Verbatim => ({
   body,
 })
 
-/** Loads the document. Programs that never show it do not load it. */
-const load = async (basePath: string): Promise<Document> => {
-  const { document } = await import("./docs/document.ts")
-  return basePath === ""
-    ? document
-    : { ...document, servers: document.servers.map((server) => ({ ...server, url: basePath })) }
+/** What the document depends on. */
+interface Rules {
+  /** What precedes `/v2` in every path. */
+  readonly basePath: string
+  /** The header field with the id of a request, if requests come with ids. */
+  readonly requestIdHeader: string | undefined
 }
 
-const printPage = async (basePath: string): Promise<Verbatim> => {
+const schemasOf = ({ components: { schemas } }: Document, { requestIdHeader }: Rules) =>
+  requestIdHeader === undefined
+    ? schemas
+    : {
+        ...schemas,
+        RequestId: {
+          type: "string",
+          maxLength: RequestId.maxLength,
+          description: `The id of the request, from the header \`${requestIdHeader}\` or a new UUID.`,
+        },
+      }
+
+/** Loads the document. Programs that never show it do not load it. */
+const load = async (rules: Rules): Promise<Document> => {
+  const { document } = await import("./docs/document.ts")
+  const { basePath } = rules
+  return {
+    ...document,
+    servers: document.servers.map((server) => ({ ...server, url: basePath || server.url })),
+    components: { ...document.components, schemas: schemasOf(document, rules) },
+  }
+}
+
+const printPage = async (rules: Rules): Promise<Verbatim> => {
   const [{ contentSecurityPolicy, print }, document] = await Promise.all([
     import("./docs/Html.ts"),
-    load(basePath),
+    load(rules),
   ])
   return verbatim(print(document), {
     "Content-Type": "text/html; charset=utf-8",
@@ -31,17 +55,13 @@ const printPage = async (basePath: string): Promise<Verbatim> => {
   })
 }
 
-const printDocument = async (basePath: string): Promise<Verbatim> =>
-  verbatim(JSON.stringify(await load(basePath)), { "Content-Type": "application/json" })
+const printDocument = async (rules: Rules): Promise<Verbatim> =>
+  verbatim(JSON.stringify(await load(rules)), { "Content-Type": "application/json" })
 
-/**
- * Makes the operations. The document and the page are made once, when they are first asked for.
- *
- * @param basePath - what precedes `/v2` in every path
- */
-export const make = Effect.fnUntraced(function* (basePath: string) {
-  const document = yield* Effect.cached(Effect.promise(() => printDocument(basePath)))
-  const page = yield* Effect.cached(Effect.promise(() => printPage(basePath)))
+/** Makes the operations. The document and the page are made once, when they are first asked for. */
+export const make = Effect.fnUntraced(function* (rules: Rules) {
+  const document = yield* Effect.cached(Effect.promise(() => printDocument(rules)))
+  const page = yield* Effect.cached(Effect.promise(() => printPage(rules)))
 
   return {
     "docs.document": () => document,

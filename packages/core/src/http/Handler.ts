@@ -34,6 +34,7 @@ import * as MissingProject from "./MissingProject.ts"
 import type { Operations } from "./Operation.ts"
 import { type Outcome, settle } from "./Outcome.ts"
 import * as ProjectOperations from "./ProjectOperations.ts"
+import * as RequestId from "./RequestId.ts"
 import * as Route from "./Route.ts"
 import { route, type Routed } from "./Routing.ts"
 import * as StatusOperations from "./StatusOperations.ts"
@@ -80,6 +81,13 @@ export const options = Setting.struct({
    * `/v2/docs`, both without a key. Default: `true`.
    */
   docs: Setting.withDefault(Setting.flag, true),
+  /**
+   * The header field with the id of a request, for example `"x-request-id"`, if a proxy or the host
+   * sets one. An id of 1 to 128 visible ASCII characters becomes the `request_id` of the response, the
+   * log, the audit trail and the event. Without the field, or with another value, the id is a new UUID.
+   * Clients choose the field unless a proxy overwrites it. By default, every id is a new UUID.
+   */
+  requestIdHeader: Setting.optional(RequestId.setting),
   /** The longest request body, in bytes, except for that of an import. Default: `65536`. */
   maxBodyBytes: Setting.withDefault(Setting.count(), 65_536),
   /**
@@ -172,6 +180,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   const limiter = yield* RateLimiter
   const authentication = Authentication.make(yield* ApiKeys, settings.authenticate)
   const addressOf = ClientAddress.make(settings.trustedProxies)
+  const requestIdOf = RequestId.make(settings.requestIdHeader, () => crypto.randomUUID())
   const { findProject } = yield* Memberships
   const operations: Operations = {
     ...(yield* MembershipOperations.make(maxBodyBytes)),
@@ -180,7 +189,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     ...(yield* EventOperations.make(maxBodyBytes)),
     ...(yield* ApiKeyOperations.make(maxBodyBytes)),
     ...(yield* StatusOperations.make),
-    ...(yield* DocsOperations.make(basePath)),
+    ...(yield* DocsOperations.make(settings)),
   }
 
   const perform = (
@@ -232,7 +241,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     Clock.clockWith((clock) => {
       const start = onResponse === undefined ? 0n : clock.monotonicTimeNanosUnsafe()
       const path = request.originalPath ?? request.path
-      const subject = { requestId: crypto.randomUUID(), method: request.method, path }
+      const subject = { requestId: requestIdOf(request), method: request.method, path }
       return Effect.flatMap(decision(request, subject.requestId), (decided) => {
         const { address, keyId, outcome, report } = decided
         const response = Envelope.respond(subject, report, outcome)

@@ -419,3 +419,83 @@ describe("an address that is refused", () => {
     )
   })
 })
+
+describe("the id of a request", () => {
+  const uuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
+
+  const withId = (headers: ApiRequest["headers"]) => ({
+    method: "GET",
+    path: "/v2/projects/p1/integrations/webhooks",
+    headers,
+  })
+
+  const idOf = ({ body }: { readonly body: unknown }) => Object(body).request_id
+
+  it.effect("is new if no header is named", () =>
+    handling(({ request }) =>
+      Effect.gen(function* () {
+        const response = yield* request(withId({ "x-request-id": "a-1" }))
+        expect(idOf(response)).toMatch(uuid)
+      }),
+    ),
+  )
+
+  it.effect("is the one that the request comes with, if that is valid", () =>
+    handling(
+      ({ request }) =>
+        Effect.gen(function* () {
+          const ids = ["a", "Root=1-67891233-abcdef012345678912345678", "~".repeat(128)]
+          for (const id of ids) {
+            expect(idOf(yield* request(withId({ "x-request-id": id })))).toBe(id)
+          }
+          const others = ["", " ", "a b", "ü", "a\n", "~".repeat(129), ["a", "b"], undefined]
+          for (const other of others) {
+            expect(idOf(yield* request(withId({ "x-request-id": other })))).toMatch(uuid)
+          }
+        }),
+      { requestIdHeader: "X-Request-Id" },
+    ),
+  )
+
+  it.effect("is in the audit trail, and in the record of the response", () => {
+    const records: Array<AccessRecord> = []
+    return handling(
+      ({ request, token }) =>
+        Effect.gen(function* () {
+          yield* request({
+            body: json({ extend: now + 1 }),
+            headers: {
+              authorization: `Bearer ${token}`,
+              "content-type": "application/json",
+              "x-request-id": "a-1",
+            },
+          })
+          const { history } = yield* Memberships
+          const [row] = yield* history({ projectId: "p1", userId: "1001" })
+          expect(row?.origin.requestId).toBe("a-1")
+          expect(records.map(({ requestId }) => requestId)).toEqual(["a-1"])
+        }),
+      { requestIdHeader: "x-request-id", onResponse: (record) => void records.push(record) },
+    )
+  })
+
+  it.effect("is described in the document as what it may be", () => {
+    const schema = Effect.gen(function* () {
+      const { handle } = yield* Handler
+      const { body } = yield* handle({
+        method: "GET",
+        path: "/v2/openapi.json",
+        headers: {},
+        body: emptyBody,
+        remoteAddress: undefined,
+      })
+      return JSON.parse(body).components.schemas.RequestId
+    })
+    return Effect.gen(function* () {
+      expect(yield* handling(() => schema)).toMatchObject({ type: "string", format: "uuid" })
+      const open = yield* handling(() => schema, { requestIdHeader: "x-request-id" })
+      expect(open).toMatchObject({ type: "string", maxLength: 128 })
+      expect(open).not.toHaveProperty("format")
+    })
+  })
+})

@@ -19,8 +19,10 @@ const change = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
   Schema.Struct({
     project_id: Fields.projectId,
     ...fields,
-    request_id: Schema.NullOr(Fields.uuid).annotate({
-      description: "The request that asked for the change; null for a change by the host.",
+    request_id: Schema.NullOr(Schema.String).annotate({
+      description:
+        "The request that asked for the change; null for a change by the host that names none.",
+      examples: [Fields.exampleId],
     }),
     reason: Schema.optionalKey(Schema.String).annotate({
       description: "Why, in the words of whoever asked for the change.",

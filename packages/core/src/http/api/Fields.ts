@@ -30,6 +30,12 @@ export const uuid = Schema.String.check(Schema.isUUID()).annotate({
   examples: [exampleId],
 })
 
+export const requestId = Schema.String.check(Schema.isUUID()).annotate({
+  identifier: "RequestId",
+  description: "The id of the request, a new UUID.",
+  examples: [exampleId],
+})
+
 export const eventId = uuid.annotateKey({ description: "The id of the event." })
 
 export const eventType = Schema.String.check(Schema.isPattern(Event.pattern)).annotate({

@@ -5,7 +5,7 @@ import * as Fields from "./Fields.ts"
 
 /** What every response says of its request. */
 export const subject = {
-  request_id: Fields.uuid,
+  request_id: Fields.requestId,
   method: Schema.String,
   path: Schema.String,
 }

@@ -11,7 +11,7 @@ export const document: Document = {
   "info": {
     "title": "Tenure",
     "version": "2",
-    "description": "Sets the end dates of memberships, and notifies webhooks of every change. Every response has the same envelope; its `request_id` is a new UUID. Objects may get further properties in the future.",
+    "description": "Sets the end dates of memberships, and notifies webhooks of every change. Every response has the same envelope; its `request_id` identifies the request. Objects may get further properties in the future.",
     "license": {
       "name": "MIT",
       "identifier": "MIT"
@@ -157,7 +157,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -338,7 +338,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -519,7 +519,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -707,7 +707,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -889,7 +889,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -1065,7 +1065,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -1240,7 +1240,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -1417,7 +1417,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -1604,7 +1604,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -1783,7 +1783,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -1925,7 +1925,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -2090,7 +2090,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -2234,7 +2234,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -2407,7 +2407,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -2551,7 +2551,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -2717,7 +2717,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -2891,7 +2891,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -3054,7 +3054,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -3264,7 +3264,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -3481,7 +3481,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -3670,7 +3670,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -3836,7 +3836,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -4003,7 +4003,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -4193,7 +4193,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -4352,7 +4352,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -4477,7 +4477,7 @@ export const document: Document = {
                       ]
                     },
                     "request_id": {
-                      "$ref": "#/components/schemas/Uuid"
+                      "$ref": "#/components/schemas/RequestId"
                     },
                     "method": {
                       "type": "string"
@@ -6634,13 +6634,16 @@ export const document: Document = {
               "request_id": {
                 "anyOf": [
                   {
-                    "$ref": "#/components/schemas/Uuid"
+                    "type": "string"
                   },
                   {
                     "type": "null"
                   }
                 ],
-                "description": "The request that asked for the change; null for a change by the host."
+                "description": "The request that asked for the change; null for a change by the host that names none.",
+                "examples": [
+                  "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+                ]
               },
               "reason": {
                 "type": "string",
@@ -6695,13 +6698,16 @@ export const document: Document = {
               "request_id": {
                 "anyOf": [
                   {
-                    "$ref": "#/components/schemas/Uuid"
+                    "type": "string"
                   },
                   {
                     "type": "null"
                   }
                 ],
-                "description": "The request that asked for the change; null for a change by the host."
+                "description": "The request that asked for the change; null for a change by the host that names none.",
+                "examples": [
+                  "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+                ]
               },
               "reason": {
                 "type": "string",
@@ -6760,13 +6766,16 @@ export const document: Document = {
               "request_id": {
                 "anyOf": [
                   {
-                    "$ref": "#/components/schemas/Uuid"
+                    "type": "string"
                   },
                   {
                     "type": "null"
                   }
                 ],
-                "description": "The request that asked for the change; null for a change by the host."
+                "description": "The request that asked for the change; null for a change by the host that names none.",
+                "examples": [
+                  "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+                ]
               },
               "reason": {
                 "type": "string",
@@ -6818,13 +6827,16 @@ export const document: Document = {
               "request_id": {
                 "anyOf": [
                   {
-                    "$ref": "#/components/schemas/Uuid"
+                    "type": "string"
                   },
                   {
                     "type": "null"
                   }
                 ],
-                "description": "The request that asked for the change; null for a change by the host."
+                "description": "The request that asked for the change; null for a change by the host that names none.",
+                "examples": [
+                  "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+                ]
               },
               "reason": {
                 "type": "string",
@@ -6880,13 +6892,16 @@ export const document: Document = {
               "request_id": {
                 "anyOf": [
                   {
-                    "$ref": "#/components/schemas/Uuid"
+                    "type": "string"
                   },
                   {
                     "type": "null"
                   }
                 ],
-                "description": "The request that asked for the change; null for a change by the host."
+                "description": "The request that asked for the change; null for a change by the host that names none.",
+                "examples": [
+                  "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+                ]
               },
               "reason": {
                 "type": "string",
@@ -7044,7 +7059,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -7086,6 +7101,15 @@ export const document: Document = {
           "error"
         ]
       },
+      "RequestId": {
+        "type": "string",
+        "pattern": "^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}|00000000-0000-0000-0000-000000000000|[fF]{8}-[fF]{4}-[fF]{4}-[fF]{4}-[fF]{12})$",
+        "format": "uuid",
+        "description": "The id of the request, a new UUID.",
+        "examples": [
+          "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+        ]
+      },
       "InternalError": {
         "type": "object",
         "properties": {
@@ -7096,7 +7120,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -7148,7 +7172,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -7194,7 +7218,7 @@ export const document: Document = {
         "type": "object",
         "properties": {
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -7251,7 +7275,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -7303,7 +7327,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -7355,7 +7379,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -7407,7 +7431,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -7459,7 +7483,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -7511,7 +7535,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -7563,7 +7587,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -7615,7 +7639,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -7816,7 +7840,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -7868,7 +7892,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -7920,7 +7944,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -7972,7 +7996,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -8217,7 +8241,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -8419,7 +8443,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -8471,7 +8495,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -8745,7 +8769,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -8797,7 +8821,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -8960,7 +8984,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -9169,7 +9193,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -9240,7 +9264,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -9292,7 +9316,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
@@ -9403,7 +9427,7 @@ export const document: Document = {
             ]
           },
           "request_id": {
-            "$ref": "#/components/schemas/Uuid"
+            "$ref": "#/components/schemas/RequestId"
           },
           "method": {
             "type": "string"
