@@ -30,7 +30,7 @@ const sections: ReadonlyArray<Section> = [
     title: "`Tenure.make` of `@tenure/core`",
     sources: "core/src/**/!(HttpRoutes).ts",
     options: makeOptions,
-    note: "`Tenure.layer`, for Effect hosts, takes the same but `stores`.",
+    note: "`Tenure.layer`, for Effect hosts, takes the same but `stores` and `logger`.",
   },
   { title: "`memory` of `@tenure/memory`", sources: "memory/src/**/*.ts", options: memory },
   {

@@ -11,6 +11,7 @@ import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as Faults from "./base/Faults.ts"
 import * as HostClock from "./base/HostClock.ts"
+import * as HostLogger from "./base/HostLogger.ts"
 import type { InvalidInput } from "./base/InvalidInput.ts"
 import * as Setting from "./base/Setting.ts"
 import { StoreUnavailable } from "./base/StoreUnavailable.ts"
@@ -359,6 +360,10 @@ export interface MakeOptions<Provided = never> extends Options {
    * ports of an earlier one.
    */
   readonly stores: StoreLayers<Provided>
+  /**
+   * Takes what Tenure logs, for example `pino()` or `app.log` of Fastify. Default: the console.
+   */
+  readonly logger?: HostLogger.HostLogger | undefined
 }
 
 /** The options of `make`. */
@@ -367,6 +372,10 @@ export const makeOptions = Setting.struct({
     "a store, such as memory() of @tenure/memory, or an array of stores",
     (given) => (areStores(given) ? combine(given) : undefined),
   ),
+  /**
+   * Takes what Tenure logs, for example `pino()` or `app.log` of Fastify. Default: the console.
+   */
+  logger: Setting.optional(HostLogger.setting),
   ...options.fields,
 })
 
@@ -386,10 +395,11 @@ export const makeOptions = Setting.struct({
  * ```
  */
 export const make = async <Provided = never>(given: MakeOptions<Provided>): Promise<Tenure> => {
-  const { stores, ...settings } = Setting.readSync(makeOptions, given)
+  const { logger, stores, ...settings } = Setting.readSync(makeOptions, given)
   const scope = Scope.makeUnsafe()
   const clock = Effect.runSync(HostClock.current)
   const services = await Layer.provide(compose(settings), stores).pipe(
+    Layer.provideMerge(logger === undefined ? Layer.empty : HostLogger.layer(logger)),
     Layer.buildWithScope(scope),
     Effect.map(Context.add(Clock.Clock, clock)),
     Effect.provideService(Clock.Clock, clock),
@@ -400,6 +410,7 @@ export const make = async <Provided = never>(given: MakeOptions<Provided>): Prom
   let closed: Promise<void> | undefined
   return {
     ...(await Effect.runPromiseWith(services)(promisesBy(start))),
-    close: () => (closed ??= Effect.runPromise(Effect.andThen(drain, closeInTime(scope)))),
+    close: () =>
+      (closed ??= Effect.runPromiseWith(services)(Effect.andThen(drain, closeInTime(scope)))),
   }
 }

@@ -142,7 +142,7 @@ const settle = Effect.fnUntraced(
     return settlement._tag === "Delivered"
   },
   Effect.catch((error) =>
-    Effect.as(Effect.logWarning("An attempt cannot be recorded", error.cause), false),
+    Effect.as(Effect.logWarning("An attempt cannot be recorded", Cause.fail(error.cause)), false),
   ),
 )
 
