@@ -2,6 +2,7 @@ import type { ApiKey } from "@tenure/core/ApiKey"
 import type { Occasion } from "@tenure/core/Origin"
 import { noProject, occasionParams, recording } from "../audit/fragments.sql.ts"
 import { flag, instant, text, texts } from "../connection/parameters.ts"
+import { jsonOf } from "../connection/results.ts"
 import type { OncePart } from "../idempotency/fragments.sql.ts"
 import { columns, type KeyRow, projectsOf } from "./fragments.sql.ts"
 
@@ -25,7 +26,7 @@ export const addKey = (schema: string, once: OncePart): string => `
     -- Locks and returns the existing key, even if nothing changes.
     ON CONFLICT (digest) DO UPDATE SET opens_all =
       k.opens_all OR excluded.opens_all AND k.role = excluded.role AND k.revoked_at IS NULL
-    RETURNING ${columns}
+    RETURNING k.*
   ),
   opened AS (
     INSERT INTO ${schema}.api_key_projects (key_id, project_id)
@@ -42,7 +43,7 @@ export const addKey = (schema: string, once: OncePart): string => `
   ),${recording(schema, "changed", 10, "CASE s.subject WHEN $1 THEN 'key_issued' ELSE 'key_opened' END")}
   ${once.keeping("key k WHERE k.role = $3::text AND k.revoked_at IS NULL", "k.id")}
   SELECT m.id AS missing, ${columns},
-         ARRAY(${projectsOf(schema)} UNION SELECT unnest($9::text[])) AS projects
+         ${jsonOf(`ARRAY(${projectsOf(schema)} UNION SELECT unnest($9::text[]))`)} AS projects
   FROM (VALUES (1)) AS one LEFT JOIN missing m ON true LEFT JOIN key k ON true
   WHERE m.id IS NOT NULL OR k.id IS NOT NULL
 `

@@ -5,10 +5,12 @@ import type { Within } from "@tenure/core/ApiKeyStore"
 import { ProjectId } from "@tenure/core/Project"
 import type { Role } from "@tenure/core/Role"
 import { text, texts } from "../connection/parameters.ts"
+import { type Integer, millisOf, toMillis } from "../connection/results.ts"
 
 /** The columns of a key `k`. */
-export const columns =
-  "k.id, k.digest, k.role, k.name, k.opens_all, k.created_at, k.expires_at, k.revoked_at, k.last_used_at"
+export const columns = `k.id, k.digest, k.role, k.name, k.opens_all,
+         ${millisOf("k.created_at")} AS created_at, ${millisOf("k.expires_at")} AS expires_at,
+         ${millisOf("k.revoked_at")} AS revoked_at, ${millisOf("k.last_used_at")} AS last_used_at`
 
 /** A query for the ids of the projects that a key `k` opens. */
 export const projectsOf = (schema: string): string =>
@@ -32,14 +34,18 @@ export interface KeyRow {
   readonly role: Role
   readonly name: string | null
   readonly opens_all: boolean
-  readonly projects: ReadonlyArray<string>
-  readonly created_at: Date
-  readonly expires_at: Date | null
-  readonly revoked_at: Date | null
-  readonly last_used_at: Date | null
+  /** An array of text as JSON. */
+  readonly projects: string
+  readonly created_at: Integer
+  readonly expires_at: Integer | null
+  readonly revoked_at: Integer | null
+  readonly last_used_at: Integer | null
 }
 
-const millis = (date: Date | null): number | undefined => (date === null ? undefined : Number(date))
+const projectsIn = (json: string): ReadonlySet<ProjectId> => {
+  const ids: ReadonlyArray<string> = JSON.parse(json)
+  return new Set(ids.map(ProjectId))
+}
 
 /** Converts a row to a key. */
 export const toKey = (row: KeyRow): ApiKey => ({
@@ -47,9 +53,9 @@ export const toKey = (row: KeyRow): ApiKey => ({
   digest: TokenDigest(row.digest),
   role: row.role,
   name: row.name ?? undefined,
-  projects: row.opens_all ? "all" : new Set(row.projects.map(ProjectId)),
+  projects: row.opens_all ? "all" : projectsIn(row.projects),
   createdAt: Number(row.created_at),
-  expiresAt: millis(row.expires_at),
-  revokedAt: millis(row.revoked_at),
-  lastUsedAt: millis(row.last_used_at),
+  expiresAt: toMillis(row.expires_at),
+  revokedAt: toMillis(row.revoked_at),
+  lastUsedAt: toMillis(row.last_used_at),
 })

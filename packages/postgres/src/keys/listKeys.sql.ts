@@ -1,3 +1,4 @@
+import { jsonOf } from "../connection/results.ts"
 import { columns, isWithin, projectsOf } from "./fragments.sql.ts"
 
 /**
@@ -5,7 +6,7 @@ import { columns, isWithin, projectsOf } from "./fragments.sql.ts"
  * that is NULL. If $1 is not one of them, it is not the first.
  */
 export const listKeys = (schema: string): string => `
-  SELECT ${columns}, ARRAY(${projectsOf(schema)}) AS projects
+  SELECT ${columns}, ${jsonOf(`ARRAY(${projectsOf(schema)})`)} AS projects
   FROM ${schema}.api_keys k
   WHERE k.position >= CASE WHEN $1::text IS NULL THEN 0
                           ELSE (SELECT a.position FROM ${schema}.api_keys a WHERE a.id = $1::text)

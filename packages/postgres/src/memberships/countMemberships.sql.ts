@@ -1,3 +1,4 @@
+import type { Integer } from "../connection/results.ts"
 import { effectiveDate } from "./fragments.sql.ts"
 
 /**
@@ -18,7 +19,7 @@ export const countMemberships = (schema: string): string => `
 
 /** The row that it returns. */
 export interface CountsRow {
-  readonly total: bigint
-  readonly earlier: bigint
-  readonly later: bigint
+  readonly total: Integer
+  readonly earlier: Integer
+  readonly later: Integer
 }

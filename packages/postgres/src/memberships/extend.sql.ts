@@ -1,5 +1,6 @@
 import type { Extension } from "@tenure/core/MembershipStore"
 import { instants } from "../connection/parameters.ts"
+import { type Integer, millisOf } from "../connection/results.ts"
 import type { OncePart } from "../idempotency/fragments.sql.ts"
 import { publishing } from "../outbox/fragments.sql.ts"
 import {
@@ -35,7 +36,7 @@ export const extend = (schema: string, once: OncePart): string => `
   ),
   changed AS (SELECT * FROM found WHERE (from_date <> expected_date) IS NOT TRUE),
   ${auditing(schema, "changed", "extended")},${publishing(schema, "changed")}${once.keeping("changed")}
-  SELECT n::integer, CASE WHEN from_date <> expected_date THEN from_date END AS conflicting_date,
+  SELECT n::integer, CASE WHEN from_date <> expected_date THEN ${millisOf("from_date")} END AS conflicting_date,
          (SELECT count(*) FROM delivered)::integer AS deliveries
   FROM found
 `
@@ -49,5 +50,5 @@ export const extendParams = (extensions: ReadonlyArray<Extension>) => [
 /** The row of each membership that exists. */
 export interface ExtendedRow extends EachRow {
   /** The end date of the membership if another one was expected. */
-  readonly conflicting_date: Date | null
+  readonly conflicting_date: Integer | null
 }

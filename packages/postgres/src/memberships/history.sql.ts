@@ -5,9 +5,12 @@ import type { ProjectId } from "@tenure/core/Project"
 import { Reason } from "@tenure/core/Reason"
 import { noProject } from "../audit/fragments.sql.ts"
 import { text } from "../connection/parameters.ts"
+import { type Integer, millisOf } from "../connection/results.ts"
 
 // Keys stay when they are revoked, and their names never change.
-const columns = (schema: string): string => `a.*,
+const columns = (schema: string): string => `
+         a.seq, a.id, a.user_id, a.subject, a.action, ${millisOf("a.from_date")} AS from_date,
+         ${millisOf("a.to_date")} AS to_date, ${millisOf("a.at")} AS at, a.request_id, a.key_id, a.reason,
          (SELECT k.name FROM ${schema}.api_keys k WHERE k.id = a.key_id) AS key_name`
 
 const latest = "9223372036854775807"
@@ -97,22 +100,22 @@ export const cursorParams = (cursor: AuditCursor | undefined) => {
 
 /** A row of the statements, which may be empty. */
 export interface HistoryRow {
-  readonly seq: bigint | null
-  readonly id: bigint | null
+  readonly seq: Integer | null
+  readonly id: Integer | null
   readonly user_id: string | null
   readonly subject: string | null
   readonly action: Action | null
-  readonly from_date: Date | null
-  readonly to_date: Date | null
-  readonly at: Date
+  readonly from_date: Integer | null
+  readonly to_date: Integer | null
+  readonly at: Integer
   readonly request_id: string | null
   readonly key_id: string | null
   readonly key_name: string | null
   readonly reason: string | null
 }
 
-const endDateOf = (date: Date | null): EndDate | undefined =>
-  date === null ? undefined : EndDate(Number(date))
+const endDateOf = (millis: Integer | null): EndDate | undefined =>
+  millis === null ? undefined : EndDate(Number(millis))
 
 /** Converts a row to an audit row, or to nothing if it is empty. */
 export const toAuditRow = (

@@ -1,6 +1,7 @@
 import { EndDate } from "@tenure/core/EndDate"
 import { type Membership, UserId } from "@tenure/core/Membership"
 import type { ProjectId } from "@tenure/core/Project"
+import { type Integer, millisOf } from "../connection/results.ts"
 
 /**
  * Returns a page of memberships, ordered by user id and starting after `$2`; if `$4` is not NULL, only
@@ -8,7 +9,7 @@ import type { ProjectId } from "@tenure/core/Project"
  * and no row if the project does not exist.
  */
 export const listMemberships = (schema: string): string => `
-  SELECT m.user_id, m.end_date
+  SELECT m.user_id, ${millisOf("m.end_date")} AS end_date
   FROM ${schema}.projects p
   LEFT JOIN LATERAL (
     SELECT user_id, end_date FROM ${schema}.memberships_current
@@ -24,7 +25,7 @@ export const listMemberships = (schema: string): string => `
 /** A row of a membership. That of an empty page has no values. */
 export interface MembershipRow {
   readonly user_id: string | null
-  readonly end_date: Date | null
+  readonly end_date: Integer | null
 }
 
 /** Converts a row to a membership, or to nothing if it has no values. */

@@ -18,6 +18,7 @@ import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Effect from "effect/Effect"
 import { type Executor, type Manner, readsOf } from "../connection/Executor.ts"
 import { flag, instant, integer, text, texts } from "../connection/parameters.ts"
+import type { Integer } from "../connection/results.ts"
 import type { Answers } from "../idempotency/Answers.ts"
 import { formOf, type Forms, forms } from "../idempotency/fragments.sql.ts"
 import type { Notifications } from "../outbox/Notifications.ts"
@@ -168,7 +169,7 @@ export const make = Effect.fnUntraced(function* (
 
     extendAll: Effect.fnUntraced(function* (extension: BulkExtension) {
       const { endDate, mode, projectId } = extension
-      const [row] = yield* change<ChangeRow & { readonly total: bigint }>(
+      const [row] = yield* change<ChangeRow & { readonly total: Integer }>(
         sql.extendAll[mode],
         changeParams(extension, undefined, endDate),
         { owner: projectId, isLong: mode === "neverShorten" },

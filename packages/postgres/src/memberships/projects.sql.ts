@@ -1,8 +1,9 @@
 import { EndDate } from "@tenure/core/EndDate"
 import type { ProjectSummary } from "@tenure/core/Membership"
 import { ProjectId } from "@tenure/core/Project"
+import { type Integer, millisOf } from "../connection/results.ts"
 
-const columns = "id, members, webhooks, last_bulk_end_date"
+const columns = `id, members, webhooks, ${millisOf("last_bulk_end_date")} AS last_bulk_end_date`
 
 /** Returns a project, if it exists. */
 export const findProject = (schema: string): string => `
@@ -20,9 +21,9 @@ export const listProjects = (schema: string): string => `
 /** A row of both statements. */
 export interface ProjectRow {
   readonly id: string
-  readonly members: bigint
+  readonly members: Integer
   readonly webhooks: number
-  readonly last_bulk_end_date: Date | null
+  readonly last_bulk_end_date: Integer | null
 }
 
 /** Converts a row. */

@@ -1,13 +1,14 @@
 import { type Event, EventType } from "@tenure/core/Event"
 import type { Delivery, PublishedEvent } from "@tenure/core/Outbox"
 import { WebhookId } from "@tenure/core/Webhook"
+import { type Integer, millisOf } from "../connection/results.ts"
 
 /**
  * Returns one row with the event `$2` and its deliveries, if it belongs to the project `$1`. They are one
  * value, so that the body is returned once.
  */
 export const findEvent = (schema: string): string => `
-  SELECT e.type, e.at, e.body, (
+  SELECT e.type, ${millisOf("e.at")} AS at, e.body, (
     SELECT coalesce(jsonb_agg(jsonb_build_object(
              'webhook_id', d.webhook_id, 'state', d.state, 'attempts', d.attempts,
              'due_at', floor(extract(epoch FROM d.due_at) * 1000)
@@ -24,7 +25,7 @@ export const findEvent = (schema: string): string => `
       SELECT webhook_id, position, due_at, attempts, state
       FROM ${schema}.ended_deliveries WHERE event_id = $2::uuid
     ) d
-  ) AS deliveries
+  )::text AS deliveries
   FROM ${schema}.events e
   WHERE e.id = $2::uuid AND e.project_id = $1::text
 `
@@ -32,22 +33,24 @@ export const findEvent = (schema: string): string => `
 /** A row of `findEvent`. */
 export interface EventRow {
   readonly type: string
-  readonly at: Date
+  readonly at: Integer
   readonly body: string
-  readonly deliveries: ReadonlyArray<
-    Pick<Delivery, "attempts" | "state"> & {
-      readonly webhook_id: string
-      readonly due_at: number
-    }
-  >
+  /** An array of `ReadDelivery` as JSON. */
+  readonly deliveries: string
+}
+
+interface ReadDelivery extends Pick<Delivery, "attempts" | "state"> {
+  readonly webhook_id: string
+  readonly due_at: number
 }
 
 /** Converts the row. */
 export const toPublishedEvent = (
   { id, projectId }: Pick<Event, "id" | "projectId">,
-  { at, body, deliveries, type: text }: EventRow,
+  { at, body, deliveries: json, type: text }: EventRow,
 ): PublishedEvent => {
   const type = EventType(text)
+  const deliveries: ReadonlyArray<ReadDelivery> = JSON.parse(json)
   return {
     id,
     projectId,

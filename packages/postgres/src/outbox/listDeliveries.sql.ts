@@ -1,6 +1,7 @@
 import { EventId, EventType } from "@tenure/core/Event"
 import type { Attempt, Delivery } from "@tenure/core/Outbox"
 import type { WebhookId } from "@tenure/core/Webhook"
+import { type Integer, jsonOf, millisOf } from "../connection/results.ts"
 
 type Table = "deliveries" | "ended_deliveries"
 
@@ -45,7 +46,7 @@ export const listDeliveries = (schema: string): string => `
     ) parts
     ORDER BY position DESC LIMIT $5::integer
   )
-  SELECT n.event_id, e.type, n.due_at, n.attempts, n.state
+  SELECT n.event_id, e.type, ${millisOf("n.due_at")} AS due_at, ${jsonOf("n.attempts")} AS attempts, n.state
   FROM newest n
   JOIN ${schema}.events e ON e.id = n.event_id AND e.project_id = $1::text
   ORDER BY n.position DESC
@@ -55,17 +56,21 @@ export const listDeliveries = (schema: string): string => `
 export interface DeliveryRow {
   readonly event_id: string
   readonly type: string
-  readonly due_at: Date
-  readonly attempts: ReadonlyArray<Attempt>
+  readonly due_at: Integer
+  /** An array of `Attempt` as JSON. */
+  readonly attempts: string
   readonly state: Delivery["state"]
 }
 
 /** Converts a row to a delivery. */
-export const toDelivery = (webhookId: WebhookId, row: DeliveryRow): Delivery => ({
-  eventId: EventId(row.event_id),
-  type: EventType(row.type),
-  webhookId,
-  state: row.state,
-  dueAt: Number(row.due_at),
-  attempts: row.attempts,
-})
+export const toDelivery = (webhookId: WebhookId, row: DeliveryRow): Delivery => {
+  const attempts: ReadonlyArray<Attempt> = JSON.parse(row.attempts)
+  return {
+    eventId: EventId(row.event_id),
+    type: EventType(row.type),
+    webhookId,
+    state: row.state,
+    dueAt: Number(row.due_at),
+    attempts,
+  }
+}
