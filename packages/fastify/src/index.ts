@@ -83,11 +83,19 @@ export const membershipPlugin: FastifyPluginAsync<Options> = async (instance, gi
   const { authenticate, tenure, useFastifyIp } = read(given)
   const patterns = tenure.patterns.map((pattern) => `${tenure.basePath}${pattern}`)
 
-  const answer = (request: FastifyRequest, reply: FastifyReply): void => {
+  /** Returns the path after the prefix, which may contain parameters, or `undefined` for another path. */
+  const pathBehindPrefix = (originalPath: string, matched: string): string | undefined => {
+    const path = tailOf(originalPath, matched)
+    return tenure.owns(path)
+      ? path
+      : // A redirected request has come by the pattern of another path.
+        patterns.map((pattern) => tailOf(originalPath, pattern)).find(tenure.owns)
+  }
+
+  const answer = (pattern: string, request: FastifyRequest, reply: FastifyReply): void => {
     restore(request.raw)
     const originalPath = pathOf(request.raw.url ?? "")
-    // The path after the prefix, which may contain parameters.
-    const path = patterns.map((pattern) => tailOf(originalPath, pattern)).find(tenure.owns)
+    const path = pathBehindPrefix(originalPath, pattern)
     // Fastify may also match other spellings of a path, for example with a slash at the end.
     if (path === undefined) return void reply.callNotFound()
     const known = {
@@ -104,15 +112,18 @@ export const membershipPlugin: FastifyPluginAsync<Options> = async (instance, gi
   // Tenure reads the body, with its own limit and its own errors.
   instance.removeAllContentTypeParsers()
   instance.addContentTypeParser("*", (_request, _payload, done) => done(null))
-  instance.addHook("preParsing", async (request) => {
+  instance.addHook("preParsing", (request, _reply, payload, done) => {
     if (!mediaType.test(request.headers["content-type"] ?? "")) {
       request.headers = { "content-type": "application/octet-stream" }
     }
+    done(null, payload)
   })
 
   for (const url of patterns) {
     const method = instance.supportedMethods
-    instance.route({ method, url, exposeHeadRoute: false, handler: answer })
+    const handler = (request: FastifyRequest, reply: FastifyReply): void =>
+      answer(url, request, reply)
+    instance.route({ method, url, exposeHeadRoute: false, handler })
   }
   redirectRefused(
     instance,
