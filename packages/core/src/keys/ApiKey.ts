@@ -101,10 +101,16 @@ const bytesOf = (text: string): Uint8Array => {
 /** The character code of a hexadecimal digit. */
 const digitCode = (digit: number): number => digit + (digit < 10 ? 0x30 : 0x57)
 
+// Shared, too: an array that grows for each token costs more than the digits.
+const codes = Array.from({ length: 64 }, () => 0)
+
 // Appending to a string digit by digit makes a rope, which a `Map` flattens before it looks it up.
 const toHex = (bytes: Uint8Array): string => {
-  const codes: Array<number> = []
-  for (const byte of bytes) codes.push(digitCode(byte >>> 4), digitCode(byte & 15))
+  for (let index = 0; index < 32; index++) {
+    const byte = bytes[index] ?? 0
+    codes[2 * index] = digitCode(byte >>> 4)
+    codes[2 * index + 1] = digitCode(byte & 15)
+  }
   return String.fromCharCode(...codes)
 }
 
