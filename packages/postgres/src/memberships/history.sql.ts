@@ -7,6 +7,23 @@ import { noProject } from "../audit/fragments.sql.ts"
 import { text } from "../connection/parameters.ts"
 import { type Integer, millisOf } from "../connection/results.ts"
 
+const columnsOf = (row: string): string =>
+  [
+    "seq",
+    "id",
+    "user_id",
+    "subject",
+    "action",
+    "from_date",
+    "to_date",
+    "at",
+    "request_id",
+    "key_id",
+    "reason",
+  ]
+    .map((column) => `${row}.${column}`)
+    .join(", ")
+
 // Keys stay when they are revoked, and their names never change.
 const columns = (schema: string): string => `
          a.seq, a.id, a.user_id, a.subject, a.action, ${millisOf("a.from_date")} AS from_date,
@@ -15,14 +32,18 @@ const columns = (schema: string): string => `
 
 const latest = "9223372036854775807"
 
-// Whether a row is older than the cursor, which is NULL for the first page.
-const isOlder = (row: string, seq: string, id: string): string =>
-  `(${row}.seq, ${row}.id) < (coalesce(${seq}::text, '${latest}')::bigint, coalesce(${id}::text, '${latest}')::bigint)`
+/** The place of a row in the trail. */
+const placeOf = (row: string): string => `(${row}.seq, ${row}.id)`
+
+// The place of the cursor, which is NULL for the first page.
+const cursor = (seq: string, id: string): string =>
+  `(coalesce(${seq}::text, '${latest}')::bigint, coalesce(${id}::text, '${latest}')::bigint)`
 
 const newestFirst = (row: string): string => `${row}.seq DESC, ${row}.id DESC`
 
-// Whether a row is of all memberships. The index of these rows has the same condition.
-const isBulk = "b.user_id IS NULL AND b.subject IS NULL"
+// Whether a row of the project is of all memberships. The index of these rows has the same conditions.
+const isBulk = (row: string): string =>
+  `${row}.project_id = p.id AND ${row}.user_id IS NULL AND ${row}.subject IS NULL`
 
 const auditRows = (schema: string, rows: string): string => `
   SELECT ${columns(schema)}
@@ -41,53 +62,108 @@ export const projectHistory = (schema: string): string =>
     schema,
     `
     SELECT * FROM ${schema}.audit a
-    WHERE a.project_id = p.id AND ${isOlder("a", "$3", "$4")}
+    WHERE a.project_id = p.id AND ${placeOf("a")} < ${cursor("$3", "$4")}
     ORDER BY ${newestFirst("a")} LIMIT $2::integer`,
   )
 
 /**
+ * The spans between changes of the membership of the user `$5`: each ends with one of the changes that may
+ * be on the page, or the newest with the cursor, and starts with the change before. The membership existed
+ * in a span if the change at its end or, for the newest, the next one has replaced a date; without a next
+ * one, if it exists now.
+ */
+const spans = (schema: string): string => `
+  SELECT e.*, lead(e.seq) OVER older AS start_seq, lead(e.id) OVER older AS start_id,
+         lead(e.to_date) OVER older AS start_date
+  FROM (
+    SELECT o.seq, o.id, o.to_date, o.from_date IS NOT NULL AS existed FROM own o
+    UNION ALL
+    SELECT c.seq, c.id, NULL, coalesce(
+      (
+        SELECT n.from_date IS NOT NULL FROM ${schema}.audit n
+        WHERE n.project_id = p.id AND n.user_id = $5::text AND ${placeOf("n")} >= ${placeOf("c")}
+        ORDER BY n.seq, n.id LIMIT 1
+      ),
+      EXISTS (SELECT FROM ${schema}.memberships m WHERE m.project_id = p.id AND m.user_id = $5::text)
+    )
+    FROM (VALUES ${cursor("$3", "$4")}) c (seq, id)
+  ) e
+  WINDOW older AS (ORDER BY e.seq DESC, e.id DESC)`
+
+// Whether a row is of all memberships, and in the span `s`.
+const isBulkIn = (row: string): string => `${isBulk(row)} AND ${placeOf(row)} < ${placeOf("s")}
+    AND ${placeOf(row)} > (coalesce(s.start_seq, -1), coalesce(s.start_id, -1))`
+
+/** The newest bulk extensions in the span `s`, if all of the project apply to every membership. */
+const newestIn = (schema: string): string => `
+  SELECT ${columnsOf("b")} FROM ${schema}.audit b
+  WHERE ${isBulkIn("b")} AND NOT bulk.may_not_apply
+  ORDER BY ${newestFirst("b")} LIMIT $2::integer`
+
+/**
+ * The newest that applied, if some of the project set earlier dates only. These applied if the date before
+ * was earlier: the last that was set for this membership or for every member, or a later one of such an
+ * extension since then.
+ */
+const appliedIn = (schema: string): string => `
+  SELECT ${columnsOf("b")}
+  FROM (
+    SELECT n.*, max(n.to_date) OVER (
+             PARTITION BY n.dates_so_far ORDER BY n.seq, n.id
+             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+           ) AS previous_date
+    FROM (
+      SELECT b.*, count(*) FILTER (WHERE b.action = 'bulk_extended') OVER (ORDER BY b.seq, b.id)
+               AS dates_so_far
+      FROM ${schema}.audit b
+      WHERE ${isBulkIn("b")} AND bulk.may_not_apply
+    ) n
+  ) b
+  WHERE b.action = 'bulk_extended' OR (
+    b.to_date > greatest(b.previous_date, CASE b.dates_so_far WHEN 0 THEN s.start_date END)
+  ) IS NOT FALSE
+  ORDER BY ${newestFirst("b")} LIMIT $2::integer`
+
+/**
  * Returns the audit rows of the user `$5` in a project, in the same way, with the bulk extensions that
- * applied to the membership: it existed, as the next change of it tells, or else that it exists now; and
- * if only earlier dates were set, the one before was earlier. That is the date of the last change before,
- * of this membership or of all of them, or a later one that was set for all since then.
+ * applied to the membership.
  *
- * Reads all rows of the user and all bulk extensions of the project, each once.
+ * Reads as many rows of the user as the page may have, and the bulk extensions of one span after the other,
+ * until the page is full: as many as that, or all of a span if some of the project set earlier dates only.
  */
 export const userHistory = (schema: string): string =>
   auditRows(
     schema,
     `
+    WITH own AS MATERIALIZED (
+      SELECT ${columnsOf("o")} FROM ${schema}.audit o
+      WHERE o.project_id = p.id AND o.user_id = $5::text AND ${placeOf("o")} < ${cursor("$3", "$4")}
+      ORDER BY ${newestFirst("o")} LIMIT $2::integer
+    ),
+    bulk AS MATERIALIZED (
+      SELECT EXISTS (
+        SELECT FROM ${schema}.audit b WHERE b.project_id = p.id AND b.action = 'bulk_lengthened'
+      ) AS may_not_apply
+    )
     SELECT * FROM (
-      SELECT *, max(from_date) OVER (PARTITION BY own_from_here) AS next_from_date,
-             max(to_date) OVER (
-               PARTITION BY dates_so_far ORDER BY seq, id
-               ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-             ) AS previous_date
-      FROM (
-        SELECT *, count(user_id) OVER (ORDER BY seq DESC, id DESC) AS own_from_here,
-               count(*) FILTER (WHERE action <> 'bulk_lengthened') OVER (ORDER BY seq, id)
-                 AS dates_so_far
-        FROM (
-          SELECT * FROM ${schema}.audit o WHERE o.project_id = p.id AND o.user_id = $5::text
-          UNION ALL
-          SELECT * FROM ${schema}.audit b WHERE b.project_id = p.id AND ${isBulk}
-        ) one
-      ) numbered
+      SELECT * FROM own
+      UNION ALL
+      (
+        -- A span is read after those that are newer, so the limit leaves out the oldest.
+        SELECT a.* FROM (${spans(schema)} ORDER BY ${newestFirst("e")}) s
+        CROSS JOIN bulk
+        CROSS JOIN LATERAL ((${newestIn(schema)}) UNION ALL (${appliedIn(schema)})) a
+        WHERE s.existed
+        LIMIT $2::integer
+      )
     ) a
-    WHERE ${isOlder("a", "$3", "$4")} AND (a.user_id IS NOT NULL OR (
-      CASE WHEN a.own_from_here > 0 THEN a.next_from_date IS NOT NULL
-      ELSE EXISTS (
-        SELECT FROM ${schema}.memberships m WHERE m.project_id = p.id AND m.user_id = $5::text
-      ) END
-      AND (a.action = 'bulk_extended' OR (a.to_date > a.previous_date) IS NOT FALSE)
-    ))
     ORDER BY ${newestFirst("a")} LIMIT $2::integer`,
   )
 
 /** Returns the audit rows of what belongs to no project: the newest `$1` older than `$2` and `$3`. */
 export const otherHistory = (schema: string): string => `
   SELECT ${columns(schema)} FROM ${schema}.audit a
-  WHERE a.project_id = '${noProject}' AND ${isOlder("a", "$2", "$3")}
+  WHERE a.project_id = '${noProject}' AND ${placeOf("a")} < ${cursor("$2", "$3")}
   ORDER BY ${newestFirst("a")}
   LIMIT $1::integer
 `

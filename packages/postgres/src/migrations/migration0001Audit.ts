@@ -42,6 +42,11 @@ export const createAudit = (schema: string): ReadonlyArray<string> => [
   CREATE INDEX audit_of_all_users ON ${schema}.audit (project_id, seq, id)
   WHERE user_id IS NULL AND subject IS NULL
   `,
+  // Finds out that there are none.
+  `
+  CREATE INDEX audit_of_shorter ON ${schema}.audit (project_id, seq, id)
+  WHERE action = 'bulk_lengthened'
+  `,
   createFirstAuditId(schema),
   createAuditPart(schema),
   createAuditParts(schema),

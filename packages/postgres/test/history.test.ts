@@ -1,0 +1,110 @@
+/** The history of one membership, page by page, compared with what the whole trail tells. */
+
+import { PgClient } from "@effect/sql-pg"
+import { expect } from "@effect/vitest"
+import { changesOf } from "@tenure/core/History"
+import { type AuditRow, UserId } from "@tenure/core/Membership"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { ProjectId } from "@tenure/core/Project"
+import * as Effect from "effect/Effect"
+import fc from "fast-check"
+import { testsOn } from "./locking.ts"
+
+const schema = "history"
+const userId = UserId("7")
+
+const onStores = testsOn(schema)
+
+const actions = ["granted", "extended", "ended", "bulk_extended", "bulk_lengthened"] as const
+
+/** A row of the trail, with dates as days. */
+interface Row {
+  readonly user_id: string | null
+  readonly seq: number
+  readonly action: (typeof actions)[number]
+  readonly from_date: number | null
+  readonly to_date: number | null
+}
+
+type Changes = ReadonlyArray<readonly [action: Row["action"], day: number]>
+
+/** What changes do one after another to a membership that does not exist at first. */
+const trailOf = (changes: Changes) => {
+  const rows: Array<Row> = []
+  let date: number | null = null
+  let seq = 0
+  for (const [action, day] of changes) {
+    const isBulk = action === "bulk_extended" || action === "bulk_lengthened"
+    // Somebody who is no member can only be granted a membership.
+    if (!isBulk && action !== "granted" && date === null) continue
+    if (action === "bulk_extended") seq++
+    const to = action === "ended" ? null : day
+    const row = { user_id: isBulk ? null : userId, seq, action, to_date: to }
+    rows.push({ ...row, from_date: isBulk ? null : date })
+    const isLonger = action !== "bulk_lengthened" || (date !== null && date < day)
+    if (!isBulk || (date !== null && isLonger)) date = to
+  }
+  return { rows, isMember: date !== null }
+}
+
+const changes = fc.array(fc.tuple(fc.constantFrom(...actions), fc.integer({ min: 1, max: 4 })), {
+  maxLength: 30,
+})
+
+/** Stores a trail without its first rows, as if these were older than `auditRetention`. */
+const store = Effect.fnUntraced(function* (
+  projectId: ProjectId,
+  { isMember, rows }: ReturnType<typeof trailOf>,
+  forgotten: number,
+) {
+  const client = yield* PgClient.PgClient
+  yield* client.unsafe(`INSERT INTO ${schema}.projects (id) VALUES ($1)`, [projectId])
+  yield* client.unsafe(
+    `INSERT INTO ${schema}.audit (project_id, user_id, seq, action, from_date, to_date, at)
+     SELECT $1, user_id, seq, action, date '2030-01-01' + from_date, date '2030-01-01' + to_date, now()
+     FROM jsonb_to_recordset($2::jsonb)
+     AS r (user_id text, seq bigint, action text, from_date integer, to_date integer)`,
+    [projectId, JSON.stringify(rows.slice(forgotten))],
+  )
+  if (!isMember) return
+  yield* client.unsafe(
+    `INSERT INTO ${schema}.memberships (project_id, user_id, end_date, seq) VALUES ($1, $2, now(), 0)`,
+    [projectId, userId],
+  )
+})
+
+/** Reads a history page by page. */
+const pagesOf = Effect.fnUntraced(function* (projectId: ProjectId, limit: number) {
+  const memberships = yield* MembershipStore
+  const rows: Array<AuditRow> = []
+  for (;;) {
+    const after = rows.at(-1)?.cursor
+    const page: ReadonlyArray<AuditRow> = yield* memberships.history(projectId, {
+      userId,
+      after,
+      limit,
+    })
+    rows.push(...page)
+    if (page.length < limit) return rows
+  }
+})
+
+onStores(
+  "the history of a membership has the changes that applied to it, whatever the trail and the pages",
+  Effect.gen(function* () {
+    const context = yield* Effect.context<PgClient.PgClient | MembershipStore>()
+    const memberships = yield* MembershipStore
+    let projects = 0
+    const isSame = (made: Changes, forgotten: number, limit: number) =>
+      Effect.gen(function* () {
+        const projectId = ProjectId(`project ${projects++}`)
+        const trail = trailOf(made)
+        yield* store(projectId, trail, forgotten)
+        const all = yield* memberships.history(projectId, { userId: undefined, limit: 100 })
+        const expected = changesOf(all.toReversed(), userId, trail.isMember)
+        expect(yield* pagesOf(projectId, limit)).toEqual(expected.toReversed())
+      }).pipe(Effect.runPromiseWith(context))
+    const property = fc.asyncProperty(changes, fc.nat(8), fc.integer({ min: 1, max: 5 }), isSame)
+    yield* Effect.promise(() => fc.assert(property, { numRuns: 200 }))
+  }),
+)
