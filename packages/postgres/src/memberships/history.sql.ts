@@ -7,22 +7,11 @@ import { noProject } from "../audit/fragments.sql.ts"
 import { text } from "../connection/parameters.ts"
 import { type Integer, millisOf } from "../connection/results.ts"
 
+// The columns of a row in a subquery.
 const columnsOf = (row: string): string =>
-  [
-    "seq",
-    "id",
-    "user_id",
-    "subject",
-    "action",
-    "from_date",
-    "to_date",
-    "at",
-    "request_id",
-    "key_id",
-    "reason",
-  ]
-    .map((column) => `${row}.${column}`)
-    .join(", ")
+  "seq id user_id subject action from_date to_date at request_id key_id reason"
+    .replaceAll(/\S+/g, `${row}.$&`)
+    .replaceAll(" ", ", ")
 
 // Keys stay when they are revoked, and their names never change.
 const columns = (schema: string): string => `
@@ -36,7 +25,7 @@ const latest = "9223372036854775807"
 const placeOf = (row: string): string => `(${row}.seq, ${row}.id)`
 
 // The place of the cursor, which is NULL for the first page.
-const cursor = (seq: string, id: string): string =>
+const cursorIn = (seq: string, id: string): string =>
   `(coalesce(${seq}::text, '${latest}')::bigint, coalesce(${id}::text, '${latest}')::bigint)`
 
 const newestFirst = (row: string): string => `${row}.seq DESC, ${row}.id DESC`
@@ -62,7 +51,7 @@ export const projectHistory = (schema: string): string =>
     schema,
     `
     SELECT * FROM ${schema}.audit a
-    WHERE a.project_id = p.id AND ${placeOf("a")} < ${cursor("$3", "$4")}
+    WHERE a.project_id = p.id AND ${placeOf("a")} < ${cursorIn("$3", "$4")}
     ORDER BY ${newestFirst("a")} LIMIT $2::integer`,
   )
 
@@ -86,7 +75,7 @@ const spans = (schema: string): string => `
       ),
       EXISTS (SELECT FROM ${schema}.memberships m WHERE m.project_id = p.id AND m.user_id = $5::text)
     )
-    FROM (VALUES ${cursor("$3", "$4")}) c (seq, id)
+    FROM (VALUES ${cursorIn("$3", "$4")}) c (seq, id)
   ) e
   WINDOW older AS (ORDER BY e.seq DESC, e.id DESC)`
 
@@ -137,7 +126,7 @@ export const userHistory = (schema: string): string =>
     `
     WITH own AS MATERIALIZED (
       SELECT ${columnsOf("o")} FROM ${schema}.audit o
-      WHERE o.project_id = p.id AND o.user_id = $5::text AND ${placeOf("o")} < ${cursor("$3", "$4")}
+      WHERE o.project_id = p.id AND o.user_id = $5::text AND ${placeOf("o")} < ${cursorIn("$3", "$4")}
       ORDER BY ${newestFirst("o")} LIMIT $2::integer
     ),
     bulk AS MATERIALIZED (
@@ -163,7 +152,7 @@ export const userHistory = (schema: string): string =>
 /** Returns the audit rows of what belongs to no project: the newest `$1` older than `$2` and `$3`. */
 export const otherHistory = (schema: string): string => `
   SELECT ${columns(schema)} FROM ${schema}.audit a
-  WHERE a.project_id = '${noProject}' AND ${placeOf("a")} < ${cursor("$2", "$3")}
+  WHERE a.project_id = '${noProject}' AND ${placeOf("a")} < ${cursorIn("$2", "$3")}
   ORDER BY ${newestFirst("a")}
   LIMIT $1::integer
 `
