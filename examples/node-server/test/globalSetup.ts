@@ -1,4 +1,7 @@
-/** Bundles the server as `npm start` does, once for all tests. */
+/**
+ * Bundles the server as `npm start` does, once for all tests. With `SERVER_FILE`, they run that one, such
+ * as the result of `npm run build`.
+ */
 
 import { execFile } from "node:child_process"
 import { mkdtemp, rm } from "node:fs/promises"
@@ -14,11 +17,15 @@ declare module "vitest" {
   }
 }
 
-export default async (project: TestProject): Promise<() => Promise<void>> => {
+export default async (project: TestProject): Promise<(() => Promise<void>) | undefined> => {
+  const given = process.env["SERVER_FILE"]
+  if (given !== undefined) {
+    project.provide("serverFile", given)
+    return undefined
+  }
   const folder = await mkdtemp(join(tmpdir(), "tenure-"))
-  const serverFile = join(folder, "server.mjs")
   const cwd = fileURLToPath(new URL("..", import.meta.url))
-  await promisify(execFile)("npm", ["run", "bundle", "--", `--outfile=${serverFile}`], { cwd })
-  project.provide("serverFile", serverFile)
+  await promisify(execFile)("npm", ["run", "bundle", "--", `--outdir=${folder}`], { cwd })
+  project.provide("serverFile", join(folder, "server.mjs"))
   return () => rm(folder, { recursive: true })
 }

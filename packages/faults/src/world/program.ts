@@ -13,9 +13,8 @@ const cwd = fileURLToPath(new URL("../../../../examples/node-server", import.met
 const bundle = async (): Promise<string> => {
   const folder = await mkdtemp(join(tmpdir(), "tenure-server-"))
   process.on("exit", () => rmSync(folder, { recursive: true }))
-  const file = join(folder, "server.mjs")
-  await promisify(execFile)("npm", ["run", "bundle", "--", `--outfile=${file}`], { cwd })
-  return file
+  await promisify(execFile)("npm", ["run", "bundle", "--", `--outdir=${folder}`], { cwd })
+  return join(folder, "server.mjs")
 }
 
 let bundling: Promise<string> | undefined
