@@ -1,0 +1,128 @@
+/** The files that deploy the server agree with its settings, and with each other. */
+
+import { execFile, spawnSync } from "node:child_process"
+import { copyFile, mkdtemp, readFile, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
+import * as Result from "effect/Result"
+import { describe, expect, it } from "vitest"
+import { parse, parseAllDocuments } from "yaml"
+import { read, variables } from "../src/settings.ts"
+
+const pathOf = (file: string): string => fileURLToPath(new URL(`../${file}`, import.meta.url))
+const contentOf = (file: string): Promise<string> => readFile(pathOf(file), "utf8")
+
+const names = new Set(Object.values(variables).map(({ name }) => name))
+
+/** The seconds that a server with these variables may take from SIGTERM to its end. */
+const stopSeconds = (environment: Readonly<Record<string, string>>): number => {
+  const { drainDelay, shutdownTimeout } = Result.getOrThrow(read(environment))
+  return (drainDelay + shutdownTimeout) / 1000
+}
+
+const unit = "tenure@.service"
+
+/** The lines of the unit that assign a name. */
+const assigned = async (name: string): Promise<ReadonlyArray<string>> =>
+  [...(await contentOf(unit)).matchAll(new RegExp(`^${name}=(.*)$`, "gm"))].map(
+    ([, value = ""]) => value,
+  )
+
+describe("the unit of systemd", () => {
+  it("gives the server the time to stop", async () => {
+    const [timeout] = await assigned("TimeoutStopSec")
+    expect(Number(timeout)).toBeGreaterThanOrEqual(stopSeconds({}))
+  })
+
+  const hasSystemd = spawnSync("systemd-analyze", ["--version"]).error === undefined
+
+  it.skipIf(!hasSystemd)("is valid, and leaves the server few rights", async () => {
+    const run = promisify(execFile)
+    const folder = await mkdtemp(join(tmpdir(), "tenure-"))
+    const instance = join(folder, "tenure@3000.service")
+    await copyFile(pathOf(unit), join(folder, unit))
+    // It complains if there is no such program.
+    const program = `s|^ExecStart=.*|ExecStart=${process.execPath} server.mjs|`
+    await run("sed", ["--in-place", program, join(folder, unit)])
+    expect((await run("systemd-analyze", ["verify", instance])).stderr).toBe("")
+    // Of ten, where less is better; the threshold is in tenths.
+    const options = ["security", "--offline=true", "--threshold=15", join(folder, unit)]
+    await run("systemd-analyze", options)
+    await rm(folder, { recursive: true })
+  })
+})
+
+describe("the Compose file", async () => {
+  const { database, server } = parse(await contentOf("compose.yaml")).services
+
+  it("sets variables that exist, and what the image of the database takes", () => {
+    expect(Object.keys(server.environment).filter((name) => !names.has(name))).toEqual([])
+    expect(Object.keys(database.environment)).toEqual(["POSTGRES_USER", "POSTGRES_PASSWORD"])
+  })
+
+  it("gives the server the time to stop, and no rights", () => {
+    expect(Number.parseInt(server.stop_grace_period, 10)).toBeGreaterThanOrEqual(stopSeconds({}))
+    expect(server).toMatchObject({
+      read_only: true,
+      cap_drop: ["ALL"],
+      security_opt: ["no-new-privileges:true"],
+    })
+  })
+
+  it("passes on a secret by the path that the server reads", () => {
+    expect(server.secrets).toEqual([server.environment.SEED_FILE.replace("/run/secrets/", "")])
+  })
+})
+
+describe("the manifests of Kubernetes", async () => {
+  const documents = parseAllDocuments(await contentOf("kubernetes.yaml"))
+  const [deployment, service, budget] = documents.map((document) => document.toJS())
+  const { spec: pod } = deployment.spec.template
+  const [server] = pod.containers
+  const [migrate] = pod.initContainers
+
+  it("belong together", () => {
+    expect(documents.flatMap(({ errors, warnings }) => [...errors, ...warnings])).toEqual([])
+    const { labels } = deployment.spec.template.metadata
+    expect(deployment.spec.selector.matchLabels).toEqual(labels)
+    expect(service.spec.selector).toEqual(labels)
+    expect(budget.spec.selector.matchLabels).toEqual(labels)
+    expect(service.spec.ports[0].targetPort).toBe(server.ports[0].name)
+    expect(server.ports[0].containerPort).toBe(Result.getOrThrow(read({})).port)
+    expect(migrate.image).toBe(server.image)
+  })
+
+  it("set variables that exist, and give the server the time to stop", () => {
+    const given = server.env.map(({ name, value }: Record<string, string>) => [name, value])
+    const environment: Record<string, string> = Object.fromEntries(given)
+    expect(Object.keys(environment).filter((name) => !names.has(name))).toEqual([])
+    const { DATABASE_MIGRATE: _, ...times } = environment
+    expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(stopSeconds(times))
+  })
+
+  it("replace a server when another is ready, and restart none because of its database", () => {
+    const { rollingUpdate } = deployment.spec.strategy
+    expect(rollingUpdate).toEqual({ maxSurge: 1, maxUnavailable: 0 })
+    expect(server.readinessProbe.httpGet).toEqual({ path: "/readyz", port: "http" })
+    for (const { httpGet } of [server.livenessProbe, server.startupProbe]) {
+      expect(httpGet).toEqual({ path: "/healthz", port: "http" })
+    }
+  })
+
+  it("keep the rules for restricted pods", () => {
+    expect(pod.securityContext).toMatchObject({
+      runAsNonRoot: true,
+      runAsUser: 65532,
+      seccompProfile: { type: "RuntimeDefault" },
+    })
+    for (const { securityContext } of [server, migrate]) {
+      expect(securityContext).toEqual({
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ["ALL"] },
+      })
+    }
+  })
+})
