@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs"
 import { glob } from "node:fs/promises"
+import { options as flush } from "@tenure/core/Flush"
 import { options as routes } from "@tenure/core/HttpRoutes"
 import type { Fields, Setting } from "@tenure/core/Setting"
 import { makeOptions } from "@tenure/core/Tenure"
@@ -28,10 +29,11 @@ export interface Section {
 const sections: ReadonlyArray<Section> = [
   {
     title: "`Tenure.make` of `@tenure/core`",
-    sources: "core/src/**/!(HttpRoutes).ts",
+    sources: "core/src/**/!(HttpRoutes|Flush).ts",
     options: makeOptions,
     note: "`Tenure.layer`, for Effect hosts, takes the same but `stores` and `logger`.",
   },
+  { title: "`flush` of a Tenure", sources: "core/src/webhooks/Flush.ts", options: flush },
   { title: "`memory` of `@tenure/memory`", sources: "memory/src/**/*.ts", options: memory },
   {
     title: "`postgres` of `@tenure/postgres`",

@@ -32,6 +32,7 @@ import * as AddressPolicy from "./webhooks/AddressPolicy.ts"
 import * as Dispatcher from "./webhooks/Dispatcher.ts"
 import * as Encryption from "./webhooks/Encryption.ts"
 import * as Events from "./webhooks/Events.ts"
+import type * as Flush from "./webhooks/Flush.ts"
 import type { Outbox } from "./webhooks/Outbox.ts"
 import * as Webhooks from "./webhooks/Webhooks.ts"
 import type { WebhookStore } from "./webhooks/WebhookStore.ts"
@@ -47,6 +48,7 @@ export type Services =
   | ApiKeys.ApiKeys
   | Events.Events
   | RateLimiter.RateLimiter
+  | Dispatcher.Dispatcher
   | Handler.Handler
   | Readiness
   | Status
@@ -148,7 +150,7 @@ const compose = (settings: Setting.Output<typeof options>) => {
     Layer.provideMerge(Readiness.layer(settings.rateLimits)),
     Layer.provideMerge(RateLimiter.RateLimiter.layer(settings.rateLimits)),
     Layer.provideMerge(operations),
-    Layer.provide(Dispatcher.Dispatcher.layer(settings.webhooks)),
+    Layer.provideMerge(Dispatcher.Dispatcher.layer(settings.webhooks)),
     Layer.provide(settings.transport),
     Layer.provide(AddressPolicy.AddressPolicy.layer(settings.webhooks)),
     Layer.provide(Encryption.layer(settings.webhooks)),
@@ -200,6 +202,27 @@ export interface Promises extends Mountable {
    */
   readonly isReady: () => Promise<boolean>
   /**
+   * Sends the notifications that are due, for example before a serverless function is frozen. Returns
+   * when nothing is due and no attempt of this process is in flight, or when the time is up. With
+   * `webhooks.dispatch: false`, attempts that are then in flight are aborted, and can be made again at
+   * once: by another process, or by the next `flush`.
+   *
+   * @param options.timeout - how long to send: text such as `"5 seconds"`, or milliseconds; `"10
+   *   seconds"` by default. The store has up to 5 seconds more to take back what was aborted
+   * @returns how many deliveries wait, of all projects, counted up to 10,000. Those that failed and will
+   *   be retried later are among them. Rejects with `InvalidInput` if the timeout is invalid, and with
+   *   `StoreUnavailable` if the store does not answer
+   * @example
+   * ```ts
+   * import * as Tenure from "@tenure/core/Tenure"
+   * import { memory } from "@tenure/memory"
+   *
+   * const tenure = await Tenure.make({ stores: memory(), webhooks: { dispatch: false } })
+   * const left = await tenure.flush({ timeout: "5 seconds" })
+   * ```
+   */
+  readonly flush: (options?: Flush.Options) => Promise<number>
+  /**
    * Tells how Tenure is doing: whether each store answers, how much is left to deliver, and which keys
    * are suspended. Rejects only with `StoreUnavailable`, after Tenure is closed.
    */
@@ -229,6 +252,15 @@ export const isReady: Effect.Effect<boolean, never, Readiness> = Effect.flatMap(
   Readiness,
   (readiness) => readiness.isReady,
 )
+
+/**
+ * Sends the notifications that are due, as `flush` of `Tenure.make` does. Fails with `InvalidInput` if
+ * the timeout is invalid, and with `StoreUnavailable` if the store does not answer.
+ */
+export const flush = (
+  given?: Flush.Options,
+): Effect.Effect<number, InvalidInput | StoreUnavailable, Dispatcher.Dispatcher> =>
+  Effect.flatMap(Dispatcher.Dispatcher, (dispatcher) => dispatcher.flush(given))
 
 const failClosed = () => Effect.fail(new StoreUnavailable({ cause: "closed" }))
 
@@ -274,6 +306,7 @@ const promisesBy = Effect.fnUntraced(function* (start: Draining.Start) {
     yield* Handler.Handler
   const readiness = yield* Readiness
   const status = yield* Status
+  const dispatcher = yield* Dispatcher.Dispatcher
   const answer: Mountable["answer"] = (request, deliver) =>
     start(
       handle(request),
@@ -293,6 +326,7 @@ const promisesBy = Effect.fnUntraced(function* (start: Draining.Start) {
     bodyLimit,
     maxRefusals,
     isReady: () => run(start, readiness.isReady, () => Effect.succeed(false)),
+    flush: (given) => run(start, dispatcher.flush(given)),
     status: () => run(start, status.report),
   } satisfies Promises
 })

@@ -6,11 +6,8 @@ import * as Layer from "effect/Layer"
 import type { ApiKeyId } from "../base/ApiKeyId.ts"
 import { version } from "../base/Version.ts"
 import { RateLimiter } from "../limits/RateLimiter.ts"
-import { type Backlog, Outbox } from "../webhooks/Outbox.ts"
+import { type Backlog, mostCounted, Outbox } from "../webhooks/Outbox.ts"
 import { Readiness, type StoreName } from "./Readiness.ts"
-
-/** How far the backlog is counted: this number stands for as many or more. */
-export const mostCounted = 10_000
 
 /** How Tenure is doing. */
 export interface Report {

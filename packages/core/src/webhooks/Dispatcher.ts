@@ -1,21 +1,17 @@
-/** The dispatcher: claims deliveries that are due, and has each of them attempted. */
+/** The dispatcher: delivers by itself, or when the host asks for it. */
 
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
 import { Faults } from "../base/Faults.ts"
-import * as Moment from "../base/Moment.ts"
+import type { InvalidInput } from "../base/InvalidInput.ts"
 import * as Outage from "../base/Outage.ts"
 import * as Setting from "../base/Setting.ts"
-import * as Claims from "./Claims.ts"
-import * as InFlight from "./InFlight.ts"
-import { type Claimed, Outbox } from "./Outbox.ts"
-import * as Queueing from "./Queueing.ts"
-import * as Room from "./Room.ts"
-import * as Waking from "./Waking.ts"
+import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
+import * as DeliveryLoop from "./DeliveryLoop.ts"
+import * as Flush from "./Flush.ts"
+import { type Change, mostCounted, Outbox } from "./Outbox.ts"
 import type { WebhookId } from "./Webhook.ts"
 import type { WebhookTransport } from "./WebhookTransport.ts"
 
@@ -49,6 +45,12 @@ export const options = Setting.struct({
   disableAfter: Setting.withDefault(Setting.millis(), "5 days"),
   /** The most attempts in flight at the same time, over all webhooks. Default: `1024`. */
   maxInFlight: Setting.withDefault(Setting.count(), 1024),
+  /**
+   * Whether this process delivers by itself, for as long as it runs. `false` leaves that to calls of
+   * `flush` and to other processes on the same database, for example in a serverless function, which is
+   * frozen between requests. Default: `true`.
+   */
+  dispatch: Setting.withDefault(Setting.flag, true),
 })
 
 /** The options as a host passes them. */
@@ -57,15 +59,7 @@ export interface Options extends Setting.Input<typeof options> {}
 /** The options as the library uses them. */
 export interface Settings extends Setting.Output<typeof options> {}
 
-const storeRetryMillis = 1000
-
-// When the dispatcher stops, it waits no longer than this for the store.
-const stopTimeoutMillis = 5000
-
-// A store may report due deliveries that it cannot return yet: this keeps the loop from spinning.
-const shortestPauseMillis = 50
-
-/** Delivers events from the outbox for as long as its layer lives. */
+/** Delivers events from the outbox: for as long as its layer lives, or when it is told to. */
 export class Dispatcher extends Context.Service<
   Dispatcher,
   {
@@ -74,6 +68,20 @@ export class Dispatcher extends Context.Service<
      * process, not even one that was claimed. Other processes learn of the removal from the outbox.
      */
     readonly cancel: (webhookId: WebhookId) => Effect.Effect<void>
+    /**
+     * Sends what is due, until nothing is and no attempt of this process is in flight, or until the time
+     * is up. If the process does not deliver by itself (`dispatch: false`), attempts that are then in
+     * flight are aborted; they can be made again at once, by another process or the next `flush`.
+     *
+     * @param options.timeout - how long to send; `"10 seconds"` by default. The store has up to 5 seconds
+     *   more to take back what was aborted
+     * @returns how many deliveries wait, of all projects, counted up to 10,000. Those that failed and
+     *   will be retried later are among them. Fails with `InvalidInput` if the timeout is invalid, and
+     *   with `StoreUnavailable` if the store does not answer
+     */
+    readonly flush: (
+      options?: Flush.Options,
+    ) => Effect.Effect<number, InvalidInput | StoreUnavailable>
   }
 >()("@tenure/core/Dispatcher") {
   static readonly layer = (
@@ -82,94 +90,60 @@ export class Dispatcher extends Context.Service<
     Layer.effect(Dispatcher, make(settings))
 }
 
-/** Returns after how long the store may have more to claim, or `undefined` if that depends on others. */
-const pauseMillis = ({ claims, nextDueMillis }: Claimed): number | undefined =>
-  nextDueMillis === undefined || (claims.length > 0 && nextDueMillis === 0)
-    ? nextDueMillis
-    : Math.max(shortestPauseMillis, nextDueMillis)
-
-const sooner = (one: number | undefined, other: number | undefined): number | undefined =>
-  one === undefined || other === undefined ? (one ?? other) : Math.min(one, other)
-
-/** Waits until there may be more to claim: for a time, or until it is woken. */
-const sleep = (wake: Latch.Latch, millis: number | undefined): Effect.Effect<unknown> => {
-  if (millis === 0) return Effect.yieldNow
-  return millis === undefined ? wake.await : Effect.timeoutOption(wake.await, millis)
-}
-
 const make = Effect.fnUntraced(function* (settings: Settings) {
   const outbox = yield* Outbox
   const faults = yield* Faults
-  const fork = Effect.runForkWith(yield* Effect.context<Outbox | WebhookTransport>())
+  // A loop lives in the scope in which it is started.
+  const services = Context.omit(Scope.Scope)(
+    yield* Effect.context<Outbox | WebhookTransport | Scope.Scope>(),
+  )
   const claiming = Outage.make(faults, "Deliveries cannot be claimed")
   const watching = Outage.make(faults, "Changes of the outbox cannot be watched")
-  const wake = yield* Latch.make()
-  const clock = yield* Clock.Clock
-  const now = () => Moment.tick(clock)
-  const waking = Waking.make()
-  let isFull = false
-  let isStopping = false
-  const rules: Claims.Rules = { ...settings, isStopping: () => isStopping }
-  const leaseMillis = Claims.leaseMillis(settings)
-  const inFlight = InFlight.make({
-    deliver: (claim, onAnswer) => fork(Claims.deliver(claim, rules, onAnswer)),
-    release: (claim) => fork(Effect.uninterruptible(Claims.release(claim, rules))),
-    onEnd: (webhookId, isSmooth) => {
-      const isReason = inFlight.isLow(webhookId) && waking.settled(webhookId)
-      if (isReason || !isSmooth || isFull) wake.openUnsafe()
-    },
-    now,
-    mostQueued: Queueing.most(settings.maxInFlight),
-  })
+  const loops = new Set<DeliveryLoop.DeliveryLoop>()
 
-  /** Claims what is due and starts it. Returns the time until there may be more: 0 if at once. */
-  const round = Effect.gen(function* () {
-    wake.closeUnsafe()
-    inFlight.beginClaim()
-    waking.beginClaim()
-    const room = Room.of(inFlight.count(), settings.maxInFlight)
-    isFull = room === undefined
-    if (room === undefined) return undefined
-    const ahead = inFlight.sought(room.ahead)
-    const claimed = yield* outbox.claim({ ...room, ahead, leaseMillis })
-    claiming.succeeded()
-    if (isStopping) {
-      yield* Effect.forEach(claimed.claims, (claim) => Claims.release(claim, rules), {
-        concurrency: "unbounded",
-        discard: true,
-      })
-      return undefined
-    }
-    for (const claim of claimed.claims) inFlight.add(claim)
-    return sooner(pauseMillis(claimed), waking.endClaim(claimed.keptBack, inFlight.has))
-  }).pipe(Effect.catchCause((cause) => Effect.as(claiming.failed(cause), storeRetryMillis)))
+  const cancel = (webhookId: WebhookId): void => {
+    for (const loop of loops) loop.cancel(webhookId)
+  }
+
+  const follow = (change: Change): void => {
+    if (change._tag === "Removed") return cancel(change.webhookId)
+    for (const loop of loops) loop.wake()
+  }
 
   const watch = outbox.nextChange.pipe(
     Effect.map((change) => {
       watching.succeeded()
-      if (change._tag === "Removed") inFlight.cancel(change.webhookId)
-      else wake.openUnsafe()
+      follow(change)
     }),
     Effect.catchCause((cause) =>
-      Effect.andThen(watching.failed(cause), Effect.sleep(storeRetryMillis)),
+      Effect.andThen(watching.failed(cause), Effect.sleep(DeliveryLoop.storeRetryMillis)),
     ),
   )
 
-  yield* Effect.forkScoped(Effect.forever(watch))
-  // A claim is not interrupted halfway: what it claims would wait for its lease to pass.
-  const rounds = yield* Effect.forkScoped(
-    Effect.forever(Effect.flatMap(Effect.uninterruptible(round), (pause) => sleep(wake, pause))),
-  )
-  const stop = Effect.gen(function* () {
-    isStopping = true
-    yield* Fiber.interrupt(rounds)
-    yield* inFlight.interruptAll
-  })
-  yield* Effect.addFinalizer(() =>
-    Effect.timeoutOption(Effect.interruptible(stop), stopTimeoutMillis),
-  )
+  const start = Effect.gen(function* () {
+    yield* Effect.forkScoped(Effect.forever(watch))
+    const loop = yield* DeliveryLoop.start(settings, claiming)
+    loops.add(loop)
+    yield* Effect.addFinalizer(() => Effect.sync(() => loops.delete(loop)))
+    return loop
+  }).pipe(Effect.provideContext(services))
+
+  const own = settings.dispatch ? yield* start : undefined
+
+  const send = (timeout: number) =>
+    Effect.scoped(
+      Effect.flatMap(own === undefined ? start : Effect.succeed(own), ({ idle }) =>
+        Effect.timeoutOption(idle, timeout),
+      ),
+    )
 
   return Dispatcher.of({
-    cancel: (webhookId) => Effect.sync(() => inFlight.cancel(webhookId)),
+    cancel: (webhookId) => Effect.sync(() => cancel(webhookId)),
+    flush: Effect.fnUntraced(function* (given: Flush.Options = {}) {
+      const { timeout } = yield* Setting.read(Flush.options, given)
+      yield* send(timeout)
+      const { waiting } = yield* outbox.backlog(mostCounted)
+      return waiting
+    }),
   })
 })

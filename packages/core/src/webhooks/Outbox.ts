@@ -119,6 +119,9 @@ export interface Claimed {
   readonly keptBack: ReadonlyArray<WebhookId>
 }
 
+/** How far a backlog is counted for a host: this number stands for as many or more. */
+export const mostCounted = 10_000
+
 /** How much is left to deliver. */
 export interface Backlog {
   /** The deliveries that wait for an attempt, or for the result of one. */

@@ -5,6 +5,7 @@ import { deadlineTests } from "./deadlines.ts"
 import { deliveriesOn, type DeliveryHarness } from "./DeliveryHarness.ts"
 import { endingTests } from "./ending.ts"
 import { eventTests } from "./events.ts"
+import { flushingTests } from "./flushing.ts"
 import { retryTests } from "./retries.ts"
 
 /** Declares the tests that certify deliveries with a store and a transport. */
@@ -15,5 +16,6 @@ export const deliverySuite = (name: string, harness: DeliveryHarness): void => {
     deadlineTests(deliveries)
     retryTests(deliveries)
     endingTests(deliveries)
+    flushingTests(deliveries)
   })
 }
