@@ -47,9 +47,10 @@ it.skipIf(!hasCurl())("the session works as pasted", async () => {
     [...words].reduce((filled, [word, value]) => filled.replaceAll(word, value), text)
 
   const note = ({ data }: Answer): void => {
-    if (data === null || Array.isArray(data)) return
+    if (data === null || !("id" in data)) return
     if ("token" in data) words.set("CLIENT_TOKEN", `${data.token}`).set("KEY_ID", `${data.id}`)
-    if ("secret" in data) words.set("WEBHOOK_ID", `${data.id}`)
+    else if ("secret" in data) words.set("WEBHOOK_ID", `${data.id}`)
+    else if (Object.keys(data).length === 1) words.set("EVENT_ID", `${data.id}`)
   }
 
   try {

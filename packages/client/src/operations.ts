@@ -669,7 +669,7 @@ export interface Client {
       options?: CallOptions,
     ) => List<Delivery>
 
-    /** Sends an event to a webhook again, or all events since a time whose delivery has failed. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/replay` */
+    /** Sends an event to a webhook again, or now if it waits for its next attempt; or sends all events since a time whose delivery has failed. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/replay` */
     readonly replay: (
       input: {
         /** The id of the project. */

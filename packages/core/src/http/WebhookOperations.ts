@@ -179,7 +179,10 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
         which._tag === "One"
           ? Number(yield* webhooks.replay({ ...webhook, eventId: which.eventId }))
           : yield* webhooks.replayFailed({ ...webhook, since: which.at })
-      return { message: "The deliveries start again.", data: { replayed } }
+      return {
+        message: replayed === 0 ? "No delivery starts again." : "The deliveries start again.",
+        data: { replayed },
+      }
     }),
   } satisfies OperationsOn<"webhooks">
 })

@@ -254,9 +254,10 @@ export class Outbox extends Context.Service<
     ) => Effect.Effect<PublishedEvent, EventNotFound | StoreUnavailable>
 
     /**
-     * Restarts deliveries that have ended, and returns their number. They are due at once and their
-     * attempts count from 1 again; the records of earlier attempts are kept. Deliveries that wait are
-     * not changed. With an idempotency key, it does so once, and the answer of a replay is the number.
+     * Restarts deliveries, and returns their number: that of one event if it has ended or waits for its
+     * next attempt, or those that have failed since a time. They are due at once and their attempts count
+     * from 1 again; the records of earlier attempts are kept. Deliveries that are due or claimed are not
+     * changed. With an idempotency key, it does so once, and the answer of a replay is the number.
      */
     readonly replay: (
       webhook: WebhookRef,

@@ -220,8 +220,8 @@ export class Webhooks extends Context.Service<
     readonly deliveries: (page: DeliveriesPage) => Effect.Effect<ReadonlyArray<Delivery>, Failure>
 
     /**
-     * Sends an event again that was delivered or has failed. Returns `false` if there is no such
-     * delivery, or if it is still waiting. Fails with `WebhookNotFound` or `WebhookDisabled`.
+     * Sends an event again that was delivered or has failed, or now if it waits for its next attempt.
+     * Returns `false` if there is no such delivery, or if it is already due or being sent. Fails with `WebhookNotFound` or `WebhookDisabled`.
      */
     readonly replay: (
       delivery: RepeatableIds & { readonly eventId: string },

@@ -343,7 +343,7 @@ export const list = (
     .map(Job.toDelivery)
 }
 
-/** Restarts deliveries of a webhook that have ended. Returns their number. */
+/** Restarts deliveries of a webhook that have ended or wait for their next attempt. Returns their number. */
 export const replay = (
   deliveries: Deliveries,
   webhook: StoredWebhook,
@@ -351,12 +351,14 @@ export const replay = (
   now: Moment,
 ): number => {
   const ref = { projectId: webhook.projectId, webhookId: webhook.id }
-  const jobs = jobsOf(deliveries, ref).filter((job) => Job.isReplayed(job, which))
+  const jobs = jobsOf(deliveries, ref).filter((job) => Job.isReplayed(job, which, now))
+  const lane = laneOf(deliveries, webhook)
+  Lane.withdraw(lane, new Set(jobs))
   for (const job of jobs) {
     job.state = "waiting"
     job.claims = 0
     Job.delay(job, 0, now)
-    wait(deliveries, laneOf(deliveries, webhook), job)
+    wait(deliveries, lane, job)
   }
   return jobs.length
 }

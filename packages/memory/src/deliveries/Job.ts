@@ -47,11 +47,16 @@ export const isSooner = (one: Job, other: Job): boolean =>
 export const isOf = ({ event, webhookId }: Job, webhook: WebhookRef): boolean =>
   webhookId === webhook.webhookId && event.projectId === webhook.projectId
 
+/** Tells whether a job waits for its next attempt. One that is claimed was due. */
+const isLater = ({ dueTick, state }: Job, { tick }: Moment): boolean =>
+  state === "waiting" && dueTick > tick
+
 /** Tells whether a replay concerns a job. */
-export const isReplayed = ({ event, state }: Job, which: Replay): boolean =>
+export const isReplayed = (job: Job, which: Replay, now: Moment): boolean =>
   which._tag === "One"
-    ? event.id === which.eventId && (state === "delivered" || state === "failed")
-    : event.at >= which.at && state === "failed"
+    ? job.event.id === which.eventId &&
+      (job.state === "delivered" || job.state === "failed" || isLater(job, now))
+    : job.event.at >= which.at && job.state === "failed"
 
 /** Returns the delivery as it is now. */
 export const toDelivery = ({ attempts, dueAt, event, state, webhookId }: Job): Delivery => ({

@@ -62,6 +62,14 @@ export const jobsOf = ({ leases, waiting }: Lane): ReadonlyArray<Job.Job> => [
   ...[...leases.values()].map(({ job }) => job),
 ]
 
+/** Takes back jobs that wait, before they become due at another time. */
+export const withdraw = ({ waiting }: Lane, jobs: ReadonlySet<Job.Job>): void => {
+  const others = waiting.values().filter((job) => !jobs.has(job))
+  if (others.length === waiting.size()) return
+  waiting.clear()
+  for (const job of others) waiting.push(job)
+}
+
 /** Tells whether another job may be claimed now, if one is due. */
 const hasRoom = ({ failures, heldUntil, leases }: Lane, most: number, tick: number): boolean =>
   heldUntil <= tick && leases.size < (failures > 0 ? 1 : most)

@@ -1,10 +1,10 @@
 import type { Replay } from "@tenure/core/Outbox"
 import type { OncePart } from "../idempotency/fragments.sql.ts"
 
-// Which failed deliveries `d` of events `e` are started again: each condition has an index.
+// Which open or failed deliveries `d` of events `e` are started again: each condition has an index.
 const conditions: Readonly<Record<Replay["_tag"], string>> = {
-  One: "d.event_id = $3::uuid",
-  FailedSince: "e.at >= $3::timestamptz",
+  One: "d.event_id = $3::uuid AND d.state IN ('failed', 'later')",
+  FailedSince: "e.at >= $3::timestamptz AND d.state = 'failed'",
 }
 
 /**
@@ -32,8 +32,8 @@ const restarted: Readonly<Record<Replay["_tag"], string>> = {
 }
 
 /**
- * Starts ended deliveries again, unless the webhook is disabled: the delivery of the event `$3`, or
- * the failed deliveries of events since `$3`. Returns one row, with whether the webhook is disabled and
+ * Starts deliveries again, unless the webhook is disabled: the delivery of the event `$3` if it has ended
+ * or waits for its next attempt, or the failed deliveries of events since `$3`. Returns one row, with whether the webhook is disabled and
  * the number of deliveries, if the webhook exists.
  */
 export const replay = (schema: string, which: Replay["_tag"], once: OncePart): string => `
@@ -46,7 +46,7 @@ export const replay = (schema: string, which: Replay["_tag"], once: OncePart): s
     SET state = 'ready', due_at = clock_timestamp(), claims = 0
     FROM webhook w, ${schema}.events e
     WHERE d.webhook_id = w.id AND NOT w.is_disabled AND e.id = d.event_id
-      AND d.state = 'failed' AND ${conditions[which]}
+      AND ${conditions[which]}
     RETURNING d.event_id
   ),
   counted AS (

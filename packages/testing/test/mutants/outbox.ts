@@ -395,6 +395,15 @@ export const outbox = mutantsOf(Outbox, {
     body: JSON.stringify(JSON.parse(found.body)),
   })),
 
+  "does not replay what waits for its next attempt": ({ deliveries, replay }) => ({
+    replay: Effect.fnUntraced(function* (webhook, which, once) {
+      const waiting = yield* deliveries(webhook, { state: "waiting", limit: 10 })
+      return which._tag === "One" && waiting.some(({ eventId }) => eventId === which.eventId)
+        ? 0
+        : yield* replay(webhook, which, once)
+    }),
+  }),
+
   "replays failed deliveries of later events only": ({ replay }) => ({
     replay: (webhook, which) =>
       replay(webhook, which._tag === "FailedSince" ? { ...which, at: which.at + 1 } : which),

@@ -201,7 +201,7 @@ export class Webhooks extends HttpApiGroup.make("webhooks")
       OpenApi.annotations({
         summary: "Replay deliveries",
         description:
-          "Sends an event to a webhook again, or all events since a time whose delivery has failed.",
+          "Sends an event to a webhook again, or now if it waits for its next attempt; or sends all events since a time whose delivery has failed.",
       }),
     ),
   )

@@ -3394,7 +3394,7 @@ export const document: Document = {
       "post": {
         "operationId": "webhooks.replay",
         "summary": "Replay deliveries",
-        "description": "Sends an event to a webhook again, or all events since a time whose delivery has failed. Needs the role `operator`.",
+        "description": "Sends an event to a webhook again, or now if it waits for its next attempt; or sends all events since a time whose delivery has failed. Needs the role `operator`.",
         "tags": [
           "Webhooks"
         ],

@@ -10,6 +10,7 @@ import { event, once, p1, p2, occasion } from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
 import {
   answered,
+  attempt,
   claims,
   delivered,
   deliveriesOf,
@@ -18,6 +19,7 @@ import {
   preparedWebhook,
   publishMany,
   released,
+  retry,
   settle,
   theClaim,
   timeout,
@@ -127,6 +129,27 @@ const replayTests = (on: StoreTests): void => {
       expect(three?.attempts).toEqual([answered(200), answered(200)])
       expect(one).toMatchObject({ state: "delivered", attempts: [timeout, answered(200)] })
       expect(yield* outbox.deliveries(webhook, { limit: 10 })).toHaveLength(5)
+    }))
+
+  test("can be replayed while they wait for their next attempt", () =>
+    Effect.gen(function* () {
+      const { outbox, webhook } = yield* preparedWebhook
+      const ref = { projectId: p1, webhookId: webhook.id }
+      const [waiting, other] = yield* publishMany(2)
+      for (const one of yield* claims()) yield* settle(one, retry(60_000))
+      expect(yield* claims()).toEqual([])
+      expect(yield* outbox.replay(ref, { _tag: "FailedSince", at: 0 })).toBe(0)
+      const one = { _tag: "One", eventId: waiting?.id ?? EventId("") } as const
+      expect(yield* outbox.replay(ref, one)).toBe(1)
+      expect(yield* outbox.replay(ref, one)).toBe(0)
+      const again = yield* theClaim
+      expect(again).toMatchObject({ event: { id: one.eventId }, attemptNumber: 1 })
+      expect(yield* outbox.replay(ref, one)).toBe(0)
+      yield* settle(again, delivered)
+      expect(yield* outbox.deliveries(ref, { limit: 2 })).toMatchObject([
+        { eventId: other?.id, state: "waiting", attempts: [attempt] },
+        { eventId: one.eventId, state: "delivered", attempts: [attempt, answered(200)] },
+      ])
     }))
 
   test("that failed since a given time can be replayed together", () =>
