@@ -5,8 +5,9 @@ import { pathOf } from "@tenure/core/ApiRequest"
 import type { Authenticate } from "@tenure/core/Identity"
 import { checkMountable, type Mountable } from "@tenure/core/Mountable"
 import * as Setting from "@tenure/core/Setting"
-import { handle, send } from "@tenure/node-http"
-import type { Request, RequestHandler } from "express"
+import { handle, type Known, send } from "@tenure/node-http"
+import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from "express"
+import * as ParserRefusal from "./parserRefusal.ts"
 
 export { type Verified, verifyWebhook, type VerifyOptions } from "@tenure/node-http"
 
@@ -36,11 +37,38 @@ export const options = Setting.struct({
 /** The options that a host passes. */
 export interface Options extends Setting.Input<typeof options> {}
 
+/** Makes the function that has Tenure answer a request. */
+const answering = (tenure: Mountable, given: Options) => {
+  checkMountable(tenure)
+  const { authenticate, useExpressIp } = Setting.readSync(options, given)
+  return (
+    request: Request,
+    response: Response,
+    next: NextFunction,
+    known: Pick<Known, "path" | "body">,
+  ): void => {
+    const all: Known = {
+      ...known,
+      originalPath: pathOf(request.originalUrl),
+      ...(useExpressIp && { remoteAddress: ipOf(request) }),
+      ...(authenticate && { authenticate: () => authenticate(request) }),
+    }
+    handle(tenure, request, response, all, (reply) => {
+      try {
+        send(response, reply)
+      } catch (fault) {
+        next(fault)
+      }
+    })
+  }
+}
+
 /**
  * Makes middleware that answers requests for the API, and passes all others on.
  *
- * You can mount it under a path, and use it before or after `express.json()`. Throws a `TypeError` if
- * `tenure` is not what `await Tenure.make(…)` returns, and `InvalidInput` if an option is invalid.
+ * You can mount it under a path. Use it before `express.json()`, or add `membershipErrors`. Throws a
+ * `TypeError` if `tenure` is not what `await Tenure.make(…)` returns, and `InvalidInput` if an option is
+ * invalid.
  *
  * @example
  * ```ts
@@ -57,24 +85,42 @@ export interface Options extends Setting.Input<typeof options> {}
  * ```
  */
 export const membershipMiddleware = (tenure: Mountable, given: Options = {}): RequestHandler => {
-  checkMountable(tenure)
-  const { authenticate, useExpressIp } = Setting.readSync(options, given)
+  const answer = answering(tenure, given)
   return (request, response, next) => {
     // Express removes the mount path from `url`, and other middleware may have rewritten it.
     const path = pathOf(request.url)
     if (!tenure.owns(path)) return next()
-    const known = {
-      path,
-      originalPath: pathOf(request.originalUrl),
-      ...(useExpressIp && { remoteAddress: ipOf(request) }),
-      ...(authenticate && { authenticate: () => authenticate(request) }),
-    }
-    handle(tenure, request, response, known, (reply) => {
-      try {
-        send(response, reply)
-      } catch (fault) {
-        next(fault)
-      }
-    })
+    answer(request, response, next, { path })
+  }
+}
+
+/**
+ * Makes middleware that answers requests for the API whose body a parser of Express, such as
+ * `express.json()`, has refused. They are answered as if the parser were not there. All other errors are
+ * passed on.
+ *
+ * Mount it under the same path as `membershipMiddleware`, with the same options, after the parser. Throws
+ * what `membershipMiddleware` throws.
+ *
+ * @example
+ * ```ts
+ * import * as Tenure from "@tenure/core/Tenure"
+ * import { membershipErrors, membershipMiddleware } from "@tenure/express"
+ * import { memory } from "@tenure/memory"
+ * import express from "express"
+ *
+ * const tenure = await Tenure.make({ stores: memory() })
+ * const app = express()
+ * app.use(express.json())
+ * app.use("/members", membershipMiddleware(tenure), membershipErrors(tenure))
+ * ```
+ */
+export const membershipErrors = (tenure: Mountable, given: Options = {}): ErrorRequestHandler => {
+  const answer = answering(tenure, given)
+  return (error, request, response, next) => {
+    const path = pathOf(request.url)
+    const refusal = tenure.owns(path) ? ParserRefusal.of(error, request) : undefined
+    if (refusal === undefined) return next(error)
+    answer(request, response, next, { path, ...refusal })
   }
 }

@@ -1,8 +1,9 @@
 import { createServer } from "node:http"
 import { connect } from "node:net"
 import { text } from "node:stream/consumers"
+import { gzipSync } from "node:zlib"
 import * as Tenure from "@tenure/core/Tenure"
-import { membershipMiddleware } from "@tenure/express"
+import { membershipErrors, membershipMiddleware } from "@tenure/express"
 import { memory } from "@tenure/memory"
 import { nodeTransport } from "@tenure/node-http"
 import { adapterSuite, listening, send } from "@tenure/testing"
@@ -25,11 +26,13 @@ for (const [name, express] of versions) {
   const json = express.json()
 
   adapterSuite(name, {
+    isSameBehindParser: true,
     start: (options, { isBehindParser, path }) =>
       start(options, (tenure) => {
         const app = express()
         if (isBehindParser) app.use(json)
-        app.use(path === "" ? "/" : path, membershipMiddleware(tenure))
+        const mount = path === "" ? "/" : path
+        app.use(mount, membershipMiddleware(tenure), membershipErrors(tenure))
         app.post("/own", json, (request, response) => void response.json(request.body))
         app.get("/broken", () => {
           throw new Error("the host's own")
@@ -49,7 +52,12 @@ for (const [name, express] of versions) {
     const inBackend = async (
       use: (app: Express, tenure: Tenure.Tenure) => void,
       test: (
-        call: (to: string, content?: string, type?: string) => ReturnType<typeof send>,
+        call: (
+          to: string,
+          content?: string | Uint8Array,
+          type?: string,
+          headers?: Readonly<Record<string, string>>,
+        ) => ReturnType<typeof send>,
         url: string,
       ) => Promise<void>,
     ): Promise<void> => {
@@ -64,11 +72,11 @@ for (const [name, express] of versions) {
       const { token } = await apiKeys.issue({ projects: ["p1"] })
       try {
         await test(
-          (to, content = JSON.stringify({ extend }), type = "application/json") =>
+          (to, content = JSON.stringify({ extend }), type = "application/json", headers = {}) =>
             send(server.url, {
               method: "PATCH",
               path: to,
-              headers: { authorization: `Bearer ${token}`, "content-type": type },
+              headers: { authorization: `Bearer ${token}`, "content-type": type, ...headers },
               body: content,
             }),
           server.url,
@@ -97,6 +105,65 @@ for (const [name, express] of versions) {
         },
       ),
     )
+
+    it("is the same behind parsers as before them, whatever they refuse", () => {
+      const requests: ReadonlyArray<
+        readonly [type: string, content: string | Uint8Array, encoding?: string]
+      > = [
+        ["application/json; charset=iso-8859-1", JSON.stringify({ extend })],
+        ["application/json; charset=utf-16", JSON.stringify({ extend })],
+        ["application/json", gzipSync(JSON.stringify({ extend })), "gzip"],
+        ["application/json", "not compressed", "gzip"],
+        ["application/json", "not compressed", "br"],
+        ["application/json", "compressed somehow", "x-unknown"],
+        ["application/json", `{"extend":"${"x".repeat(70_000)}"}`],
+        ["application/json", `{"extend":"${"x".repeat(200_000)}"}`],
+        ["application/x-www-form-urlencoded", "a=1&".repeat(2000)],
+        ["text/plain; charset=unknown", "text"],
+      ]
+      const answers = async (parsers: ReadonlyArray<express5.RequestHandler>) => {
+        const found: Array<unknown> = []
+        await inBackend(
+          (app, tenure) => {
+            for (const parser of parsers) app.use(parser)
+            app.use(membershipMiddleware(tenure), membershipErrors(tenure))
+          },
+          async (call) => {
+            for (const [type, content, encoding] of requests) {
+              const more = encoding === undefined ? {} : { "content-encoding": encoding }
+              const { body, status } = await call(path, content, type, more)
+              found.push([status, { ...Object(body), request_id: undefined }])
+            }
+          },
+        )
+        return found
+      }
+      const parsers = [json, express.urlencoded({ extended: false }), express.text()]
+      return Promise.all([answers([]), answers(parsers)]).then(([before, behind]) => {
+        // A charset is no reason for Tenure to refuse JSON, but the parser cannot read this one.
+        expect(before[1]).toMatchObject([200, {}])
+        expect(behind[1]).toMatchObject([400, { error: { error_code: "MALFORMED_REQUEST" } }])
+        expect(behind.toSpliced(1, 1)).toEqual(before.toSpliced(1, 1))
+      })
+    })
+
+    it("leaves to the backend what its parsers refuse elsewhere, and what others refuse", () =>
+      inBackend(
+        (app, tenure) => {
+          const verify = (request: { readonly url?: string | undefined }) => {
+            if (request.url === path) throw new Error("not signed")
+          }
+          app.use(express.json({ verify }))
+          app.use(membershipMiddleware(tenure), membershipErrors(tenure))
+          app.use(((error, _request, response, _next) => {
+            response.status(418).send(String(error.type))
+          }) satisfies express5.ErrorRequestHandler)
+        },
+        async (call) => {
+          expect((await call(path)).text).toBe("entity.verify.failed")
+          expect((await call("/other", "{")).text).toBe("entity.parse.failed")
+        },
+      ))
 
     it("lets no target with an invalid host pass a guard on its path", () =>
       inBackend(

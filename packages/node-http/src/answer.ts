@@ -23,7 +23,7 @@ export const toApiRequest = (request: NodeRequest, body: Body): ApiRequest => ({
 
 /** What an adapter knows better than the Node request. */
 export type Known = Partial<
-  Pick<ApiRequest, "path" | "originalPath" | "remoteAddress" | "authenticate">
+  Pick<ApiRequest, "path" | "originalPath" | "remoteAddress" | "authenticate" | "body">
 >
 
 /**

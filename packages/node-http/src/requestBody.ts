@@ -27,21 +27,23 @@ const announcesMore = ({ headers }: Pick<NodeRequest, "headers">, limit: number)
 
 const utf8 = new TextEncoder()
 
-/** The body that a parser has left on the request, if one has read it. */
-const parsedBody = (request: NodeRequest & { readonly body?: unknown }): Body | undefined => {
-  if (!request.readableDidRead) return undefined
-  const { body } = request
+/** Why a body is not read, if it is not. */
+const refusedBody = (request: NodeRequest, limit: number): Body | undefined => {
+  if (hasUnknownCoding(request.headers)) return unknownCoding
+  return announcesMore(request, limit) ? tooLarge : undefined
+}
+
+/** The body that a parser has left on the request. */
+const parsedBody = ({ body }: NodeRequest & { readonly body?: unknown }): Body => {
   if (body === undefined) return consumed
   if (body instanceof Uint8Array) return { _tag: "Bytes", bytes: body }
   if (typeof body === "string") return { _tag: "Bytes", bytes: utf8.encode(body) }
   return { _tag: "Parsed", value: body }
 }
 
-/** Why a body is not read, if it is not. */
-const refusedBody = (request: NodeRequest, limit: number): Body | undefined => {
-  if (hasUnknownCoding(request.headers)) return unknownCoding
-  return announcesMore(request, limit) ? tooLarge : undefined
-}
+/** The body, if somebody else has read it. */
+const readBefore = (request: NodeRequest, limit: number): Body | undefined =>
+  request.readableDidRead ? (refusedBody(request, limit) ?? parsedBody(request)) : undefined
 
 const concat = (chunks: ReadonlyArray<Buffer>): Buffer => {
   const [only] = chunks
@@ -127,7 +129,7 @@ export const readBody = (
   { bytes: limit, isDeferred }: BodyLimit,
   done: (body: Body) => void,
 ): void => {
-  const known = hasBody(request) ? (faultOf(request) ?? parsedBody(request)) : emptyBody
+  const known = hasBody(request) ? (faultOf(request) ?? readBefore(request, limit)) : emptyBody
   if (known !== undefined) return done(known)
   const refused = refusedBody(request, limit)
   const sendContinue = takeExpectation(request)

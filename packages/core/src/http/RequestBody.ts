@@ -93,16 +93,37 @@ const hasType = ({ contentType }: Format<unknown>, type: Single): boolean =>
 const wrongType = ({ mediaType }: Format<unknown>): string =>
   `The content type must be ${mediaType}.`
 
-/** Returns what is wrong with a body by its header fields, or `undefined` for one in the format. */
-const mediaFault = (headers: HeaderFields, format: Format<unknown>): string | undefined => {
+const isEncoded = (headers: HeaderFields): boolean => {
   const encoding = single(headers, "content-encoding")
-  if (
-    encoding._tag !== "Absent" &&
-    !(encoding._tag === "Value" && /^identity$/i.test(encoding.value))
-  ) {
-    return "The body must be sent without a content encoding."
-  }
-  return hasType(format, single(headers, "content-type")) ? undefined : wrongType(format)
+  return (
+    encoding._tag === "Repeated" ||
+    (encoding._tag === "Value" && !/^identity$/i.test(encoding.value))
+  )
+}
+
+/**
+ * Returns what is wrong with a body by its header fields, or `undefined` for one in the format.
+ *
+ * @param isRead - whether the host has read the body: what it has made itself may have no type
+ */
+const mediaFault = (
+  headers: HeaderFields,
+  format: Format<unknown>,
+  isRead: boolean,
+): string | undefined => {
+  if (isEncoded(headers)) return "The body must be sent without a content encoding."
+  const type = single(headers, "content-type")
+  return hasType(format, type) || (isRead && type._tag === "Absent") ? undefined : wrongType(format)
+}
+
+/** Reads a body that the host has read, if its header fields allow it. */
+const ofHost = <A>(
+  headers: HeaderFields,
+  format: Format<A>,
+  read: () => Outcome.Outcome<A>,
+): Outcome.Outcome<A> => {
+  const fault = mediaFault(headers, format, true)
+  return fault === undefined ? read() : unsupported(fault)
 }
 
 /**
@@ -120,20 +141,17 @@ export const read = <A>(
     case "TooLarge":
       return Outcome.fail({ _tag: "PayloadTooLarge", limit })
     case "Consumed":
-      return malformed("The body was read before it came to the API, and nothing of it was kept.")
+      return ofHost(headers, format, () =>
+        malformed("The body was read before it came to the API, and nothing of it was kept."),
+      )
     case "Unreadable":
       return Outcome.fail(body.error)
-    case "Parsed": {
-      // A host may also parse other types, such as forms.
-      const type = single(headers, "content-type")
-      return type._tag === "Absent" || hasType(format, type)
-        ? format.fromValue(body.value)
-        : unsupported(wrongType(format))
-    }
+    case "Parsed":
+      return ofHost(headers, format, () => format.fromValue(body.value))
     case "Bytes": {
       if (body.bytes.length > limit) return Outcome.fail({ _tag: "PayloadTooLarge", limit })
       if (body.bytes.length === 0) return format.fromNothing()
-      const fault = mediaFault(headers, format)
+      const fault = mediaFault(headers, format, false)
       return fault === undefined ? format.fromBytes(body.bytes) : unsupported(fault)
     }
   }

@@ -32,6 +32,11 @@ export interface AdapterHarness {
   readonly start: (options: Options, mount: Mount) => Promise<RunningServer>
   /** Whether the server serves the API alone, without a host around it. `false` by default. */
   readonly isStandalone?: boolean | undefined
+  /**
+   * Whether requests with malformed bodies are answered behind the host's parser as they are before it.
+   * `false` by default.
+   */
+  readonly isSameBehindParser?: boolean | undefined
 }
 
 /** Options of a request. The headers are added to those that the API requires. */
@@ -105,14 +110,14 @@ const generous: Options["rateLimits"] = {
   burst: { limit: 1_000_000, window: "1 second" },
 }
 
-/** Returns the function that declares tests against new servers. */
+/** Returns the function that declares tests against new servers, by default before the host's parser. */
 export const servingOn =
-  ({ start }: AdapterHarness): Serving =>
+  ({ start }: AdapterHarness, isBehindParser = false): Serving =>
   (test, options, mount) =>
   async () => {
     const server = await start(
       { rateLimits: generous, ...options },
-      { path: "", isBehindParser: false, ...mount },
+      { path: "", isBehindParser, ...mount },
     )
     try {
       await test(await prepare(server))

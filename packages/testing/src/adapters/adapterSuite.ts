@@ -8,7 +8,7 @@ import { docsSuite } from "./docsSuite.ts"
 import { eventsSuite } from "./eventsSuite.ts"
 import { hostSuite } from "./hostSuite.ts"
 import { limitsSuite } from "./limitsSuite.ts"
-import { malformedSuite } from "./malformedSuite.ts"
+import { malformedSuite, parsedSuite } from "./malformedSuite.ts"
 import { operationsSuite } from "./operations/operationsSuite.ts"
 import { rolesSuite } from "./rolesSuite.ts"
 import { standaloneSuite } from "./standaloneSuite.ts"
@@ -28,6 +28,7 @@ export const adapterSuite = (name: string, harness: AdapterHarness): void => {
     eventsSuite(serving)
     connectionsSuite(serving)
     docsSuite(serving)
+    if (harness.isSameBehindParser === true) parsedSuite(servingOn(harness, true))
     if (harness.isStandalone === true) standaloneSuite(serving)
     else hostSuite(serving)
   })

@@ -40,7 +40,6 @@ const syntaxTests = (serving: Serving): void => {
         "[]",
         `[${valid}]`,
         new Uint8Array([0xff, 0xfe, 0x7b, 0x7d]),
-        new Uint8Array([0x7b, 0x22, 0xc3, 0x28, 0x22, 0x3a, 0x31, 0x7d]),
         Buffer.from(valid, "utf16le"),
         Buffer.from('{"extend":"\ud800"}', "latin1"),
       ]
@@ -196,12 +195,21 @@ const headerTests = (serving: Serving): void => {
   )
 }
 
+const encodingTests = (serving: Serving): void => {
+  it(
+    "is refused if it is not UTF-8",
+    serving(async ({ call }) => {
+      const body = new Uint8Array([0x7b, 0x22, 0xc3, 0x28, 0x22, 0x3a, 0x31, 0x7d])
+      const response = await call("PATCH", extendOne, { body })
+      expectFailure(response, "PATCH", extendOne, 400, "MALFORMED_REQUEST")
+    }),
+  )
+}
+
 const bodyTests = (serving: Serving): void => {
-  describe("a body", () => {
-    syntaxTests(serving)
-    sizeTests(serving)
-    headerTests(serving)
-  })
+  syntaxTests(serving)
+  sizeTests(serving)
+  headerTests(serving)
 }
 
 const pathTests = (serving: Serving): void => {
@@ -269,7 +277,20 @@ const methodTests = (serving: Serving): void => {
 
 /** Declares the tests. */
 export const malformedSuite = (serving: Serving): void => {
-  bodyTests(serving)
+  describe("a body", () => {
+    bodyTests(serving)
+    encodingTests(serving)
+  })
   pathTests(serving)
   methodTests(serving)
+}
+
+/**
+ * Declares the tests for a server with a parser before the API. Parsers replace what is not UTF-8, so the
+ * API does not learn of it.
+ */
+export const parsedSuite = (serving: Serving): void => {
+  describe("a body that the host's parser has read or refused", () => {
+    bodyTests(serving)
+  })
 }
