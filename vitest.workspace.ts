@@ -41,6 +41,7 @@ export default defineConfig({
       project("packages/benchmark"),
       project("packages/client"),
       project("packages/core"),
+      project("packages/embedded"),
       project("packages/express"),
       project("packages/fastify"),
       project("packages/faults"),

@@ -31,6 +31,7 @@ import { type Rewritten, rewriteSecrets as rewriteAll } from "./webhooks/rewrite
 import * as Webhooks from "./webhooks/webhookStore.ts"
 
 export { DatabaseUnusable } from "./connection/DatabaseUnusable.ts"
+export { InProcess } from "./connection/InProcess.ts"
 export { Database } from "./Database.ts"
 export { SchemaMismatch } from "./migrations/migrate.ts"
 export type { Rewritten } from "./webhooks/rewriteSecrets.ts"

@@ -80,7 +80,7 @@ describe.skipIf(isMissing).each(modes)(title, (mode, listenUrl, listeners) => {
 
   it("statements have their terms, which they leave to nobody", async () => {
     const config: PgClientConfig = { url: Redacted.make(pooler.url) }
-    const connections = Connections.make(config)
+    const connections = Connections.make(config, false)
     const asked = `
         SELECT current_setting('transaction_isolation') AS isolation,
                current_setting('lock_timeout') AS lock_timeout`

@@ -31,7 +31,7 @@ export interface Connection {
   readonly run: Run
   /** The session of the driver, to listen on. */
   readonly session: PgConnection.PgConnection
-  /** The id of the server's process, or `undefined` if a pooler is in between. */
+  /** The id of the server's process, or `undefined` if a pooler is in between, or there is no server. */
   readonly processId: number | undefined
   /** How many bytes have arrived. */
   readonly bytesRead: () => number
@@ -158,6 +158,12 @@ export const openDirect = Effect.fnUntraced(function* (
   if (row?.process_id === processId && row.lock_timeout === terms.lockTimeout) return connection
   connection.close()
   return undefined
+})
+
+/** Opens a connection to a database in this process, where no statement waits for the lock of another. */
+export const openInProcess = Effect.fnUntraced(function* (config: PgClientConfig, millis: number) {
+  const linked = yield* link(config, millis)
+  return connectionOn(linked, runOn(linked.session), undefined)
 })
 
 /** Opens a connection through a pooler, which may give each transaction another session. */

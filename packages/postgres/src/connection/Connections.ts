@@ -3,7 +3,7 @@
 import type { PgClientConfig } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { type Connection, openDirect, openPooled } from "./Connection.ts"
+import { type Connection, openDirect, openInProcess, openPooled } from "./Connection.ts"
 import * as Patience from "./Patience.ts"
 import type { Terms } from "./session.sql.ts"
 import { isRefusedSetting } from "./sqlErrors.ts"
@@ -26,6 +26,8 @@ export interface Connections {
   ) => Effect.Effect<A, E>
   /** Whether a pooler is in between. */
   readonly isPooled: () => boolean
+  /** Whether the database runs in this process. */
+  readonly isInProcess: boolean
   /** The connections with a statement in flight. */
   readonly busy: () => ReadonlyArray<Busy>
   /** How many statements have been answered. */
@@ -41,7 +43,7 @@ export interface Connections {
 }
 
 /** Makes the connections of a configuration. */
-export const make = (config: PgClientConfig): Connections => {
+export const make = (config: PgClientConfig, isInProcess: boolean): Connections => {
   const all = new Set<Connection>()
   const sent = new Map<Connection, number>()
   let latency = Patience.unknown
@@ -50,6 +52,7 @@ export const make = (config: PgClientConfig): Connections => {
   let isClosed = false
 
   const openAny = Effect.fnUntraced(function* (terms: Terms, millis: number) {
+    if (isInProcess) return yield* openInProcess(config, millis)
     if (!isPooled) {
       const direct = yield* openDirect(config, terms, millis).pipe(
         Effect.catchIf(isRefusedSetting, () => Effect.undefined),
@@ -99,6 +102,7 @@ export const make = (config: PgClientConfig): Connections => {
       }),
 
     isPooled: () => isPooled,
+    isInProcess,
     busy: () => [...sent].map(([connection, since]) => ({ connection, since })),
     answered: () => answered,
     latency: () => latency,

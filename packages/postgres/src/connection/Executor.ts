@@ -12,6 +12,7 @@ import * as Connections from "./Connections.ts"
 import * as Health from "./Health.ts"
 import * as Lane from "./Lane.ts"
 import * as Patience from "./Patience.ts"
+import { InProcess } from "./InProcess.ts"
 import { brief, patient } from "./session.sql.ts"
 import { isConflict, isFault, isLockTimeout, isLostRace } from "./sqlErrors.ts"
 
@@ -93,7 +94,7 @@ export const make = Effect.fnUntraced(function* (
   maxConnections: number,
 ) {
   const sql = client.withoutTransforms()
-  const connections = Connections.make(client.config)
+  const connections = Connections.make(client.config, yield* InProcess)
   const health = yield* Health.make(connections)
   const waiting = Math.max(1, Math.floor(maxConnections / 4))
   const quickLane = yield* Lane.make(connections, brief, Math.max(1, maxConnections - waiting))

@@ -27,6 +27,12 @@ export interface Monitor {
   readonly untilAnswered: (pauseMillis: number) => Effect.Effect<void>
 }
 
+/** What is assumed of a database that is up, and says nothing of its processes. */
+const up = (processIds: ReadonlyArray<number>): Answer => ({
+  isReadOnly: false,
+  working: new Set(processIds),
+})
+
 /** Makes the monitor of some connections. */
 export const make = (connections: Connections): Monitor => {
   let standing: Connection | undefined
@@ -36,6 +42,11 @@ export const make = (connections: Connections): Monitor => {
     processIds: ReadonlyArray<number>,
     millis: number,
   ) {
+    if (connections.isInProcess) {
+      standing = connection
+      // It would answer after the transaction that is open, however long that takes.
+      return up(processIds)
+    }
     const began = performance.now()
     const question = connection.run<PingRow>(ping, [integers(processIds)])
     // An answer that does not come in time would have taken longer: next time it may.
@@ -52,10 +63,8 @@ export const make = (connections: Connections): Monitor => {
     Effect.flatMap(connections.open(brief, millis), (connection) =>
       askOn(connection, processIds, millis),
     ).pipe(
-      // A server that has too many connections is up. It says nothing of its processes.
-      Effect.catchIf(isCrowded, () =>
-        Effect.succeed({ isReadOnly: false, working: new Set(processIds) }),
-      ),
+      // A server that has too many connections is up.
+      Effect.catchIf(isCrowded, () => Effect.succeed(up(processIds))),
     )
 
   return {

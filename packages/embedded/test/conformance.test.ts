@@ -1,0 +1,61 @@
+import { PgClient } from "@effect/sql-pg"
+import { client } from "@tenure/embedded"
+import { layer } from "@tenure/postgres"
+import { type StoreHarness, storeSuite } from "@tenure/testing"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import { afterAll, beforeAll } from "vitest"
+import { temporaryFolder } from "./folders.ts"
+
+const path = temporaryFolder()
+const scope = Effect.runSync(Scope.make())
+const opened = Layer.buildWithScope(client({ path, durable: false }), scope)
+// One database for all tests: each takes seconds to create.
+const shared = Effect.runSync(Effect.cached(Effect.orDie(opened)))
+
+beforeAll(() => Effect.runPromise(shared))
+afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+
+const database = Layer.effectContext(shared)
+
+const execute = (...statements: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const sql = yield* PgClient.PgClient
+    for (const statement of statements) yield* sql.unsafe(statement)
+  }).pipe(Effect.provide(database), Effect.orDie)
+
+const empty = execute(`
+  DO $$
+  DECLARE
+    name text;
+  BEGIN
+    -- In any order.
+    SET LOCAL session_replication_role = replica;
+    FOR name IN
+      SELECT oid::regclass FROM pg_class
+      WHERE relnamespace = 'tenure'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+        AND relname <> 'migrations'
+    LOOP
+      EXECUTE 'DELETE FROM ' || name;
+    END LOOP;
+  END $$
+`)
+
+const harness: StoreHarness<PgClient.PgClient> = {
+  layer: Layer.effectDiscard(empty).pipe(
+    Layer.provideMerge(layer()),
+    Layer.provideMerge(database),
+  ),
+  transaction: (work) => PgClient.PgClient.use((sql) => sql.withTransaction(work)),
+  // Moving all stored times into the past has the same effect as time passing.
+  advance: (millis) =>
+    execute(
+      `UPDATE tenure.buckets SET tat = tat - ${1000 * millis}`,
+      `UPDATE tenure.webhooks SET held_until = held_until - ${millis} * interval '1 millisecond'`,
+      `UPDATE tenure.deliveries SET due_at = due_at - ${millis} * interval '1 millisecond'`,
+    ),
+}
+
+storeSuite("embedded", harness)

@@ -1,0 +1,52 @@
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as Tenure from "@tenure/core/Tenure"
+import { embedded } from "@tenure/embedded"
+import { describe, expect, it } from "vitest"
+import { acquire } from "../src/Folder.ts"
+import { temporaryFolder } from "./folders.ts"
+
+const opening = (path: string) => Tenure.make({ stores: embedded({ path }) })
+
+describe("a folder", () => {
+  it("is created, for its user alone", () => {
+    const path = join(temporaryFolder(), "a", "b")
+    const folder = acquire(path)
+    expect(folder.path).toBe(path)
+    folder.release()
+  })
+
+  it("is refused to others while it is in use, with the process that has it", async () => {
+    const path = temporaryFolder()
+    const folder = acquire(path)
+    const message = `The folder ${path} is in use by process ${process.pid}. One process at a time can use it.`
+    await expect(opening(path)).rejects.toMatchObject({ _tag: "FolderUnusable", message })
+    folder.release()
+    acquire(path).release()
+  })
+
+  it("is refused if it cannot be used, with the reason", async () => {
+    const path = join(temporaryFolder(), "file")
+    writeFileSync(path, "")
+    await expect(opening(path)).rejects.toMatchObject({
+      _tag: "FolderUnusable",
+      message: expect.stringMatching(/^The folder .*file cannot be used: .*EEXIST/),
+    })
+  })
+
+  it("is refused if its database is damaged, with the reason", async () => {
+    const path = temporaryFolder()
+    mkdirSync(join(path, "database"))
+    writeFileSync(join(path, "database", "PG_VERSION"), "18\n")
+    await expect(opening(path)).rejects.toMatchObject({
+      _tag: "FolderUnusable",
+      message: expect.stringMatching(/cannot be used: ./),
+    })
+    // The next one finds it as it was, and not in use.
+    acquire(path).release()
+  })
+
+  it("needs a path", async () => {
+    await expect(opening("")).rejects.toMatchObject({ _tag: "InvalidInput", field: "path" })
+  })
+})
