@@ -6,6 +6,7 @@ import { options as flush } from "@tenure/core/Flush"
 import { options as routes } from "@tenure/core/HttpRoutes"
 import type { Fields, Setting } from "@tenure/core/Setting"
 import { makeOptions } from "@tenure/core/Tenure"
+import { options as embedded } from "@tenure/embedded"
 import { options as express } from "@tenure/express"
 import { options as fastify } from "@tenure/fastify"
 import { options as fetch } from "@tenure/fetch"
@@ -42,6 +43,12 @@ const sections: ReadonlyArray<Section> = [
     note: `\`layer\`, for hosts with a client of their own, takes ${Object.keys(postgres.fields)
       .map((name) => `\`${name}\``)
       .join(", ")}.`,
+  },
+  {
+    title: "`embedded` of `@tenure/embedded`",
+    sources: "{embedded,postgres}/src/**/*.ts",
+    options: embedded,
+    note: "`client`, for Effect hosts, takes `path` and `durable`.",
   },
   {
     title: "`membershipMiddleware` of `@tenure/express`",

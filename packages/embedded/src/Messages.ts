@@ -20,7 +20,7 @@ export type Piece =
   | Cycle
 
 /** Messages that are answered together. */
-export interface Cycle {
+interface Cycle {
   readonly _tag: "Cycle"
   readonly messages: Buffer
   /** The names of the statements that the messages prepare. */

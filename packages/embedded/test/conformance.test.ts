@@ -7,9 +7,9 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import { afterAll, beforeAll } from "vitest"
-import { temporaryFolder } from "./folders.ts"
+import { folderWithDatabase } from "./folders.ts"
 
-const path = temporaryFolder()
+const path = await folderWithDatabase()
 const scope = Effect.runSync(Scope.make())
 const opened = Layer.buildWithScope(client({ path, durable: false }), scope)
 // One database for all tests: each takes seconds to create.
@@ -44,10 +44,7 @@ const empty = execute(`
 `)
 
 const harness: StoreHarness<PgClient.PgClient> = {
-  layer: Layer.effectDiscard(empty).pipe(
-    Layer.provideMerge(layer()),
-    Layer.provideMerge(database),
-  ),
+  layer: Layer.effectDiscard(empty).pipe(Layer.provideMerge(layer()), Layer.provideMerge(database)),
   transaction: (work) => PgClient.PgClient.use((sql) => sql.withTransaction(work)),
   // Moving all stored times into the past has the same effect as time passing.
   advance: (millis) =>

@@ -1,13 +1,31 @@
 /** Folders for the tests of one file. */
 
-import { mkdtempSync, rmSync } from "node:fs"
+import { cpSync, existsSync, mkdtempSync, renameSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { afterAll } from "vitest"
+import { open } from "../src/Engine.ts"
 
-/** Makes a folder that is removed after the tests of the file. */
+const cache = fileURLToPath(new URL("../node_modules", import.meta.url))
+
+/** Makes an empty folder that is removed after the tests of the file. */
 export const temporaryFolder = (): string => {
   const folder = mkdtempSync(join(tmpdir(), "tenure-embedded-"))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** Makes a folder with a database, which is empty. To create one takes seconds, so they are copied. */
+export const folderWithDatabase = async (): Promise<string> => {
+  const model = join(cache, ".empty-database")
+  if (!existsSync(model)) {
+    const created = mkdtempSync(join(cache, ".database-"))
+    await (await open(created, false)).close()
+    // Another process may have been faster.
+    if (!existsSync(model)) renameSync(created, model)
+  }
+  const folder = temporaryFolder()
+  cpSync(model, folder, { recursive: true })
   return folder
 }

@@ -25,7 +25,12 @@ const sent = [
 
 it("are found however they arrive", () => {
   const all = Buffer.concat(sent)
-  const cycle = (from: number, to: number, prepares: ReadonlyArray<string>, isUnfinished: boolean) => ({
+  const cycle = (
+    from: number,
+    to: number,
+    prepares: ReadonlyArray<string>,
+    isUnfinished: boolean,
+  ) => ({
     _tag: "Cycle",
     messages: Buffer.concat(sent.slice(from, to)),
     prepares,
