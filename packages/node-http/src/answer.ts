@@ -11,20 +11,26 @@ import { inOrder, limitRefusals } from "./pipelines.ts"
 import { readBody } from "./requestBody.ts"
 import { afterTurns, takeTurn } from "./turns.ts"
 
-/** Converts a request whose body is known to the request of the core. */
-export const toApiRequest = (request: NodeRequest, body: Body): ApiRequest => ({
-  method: request.method ?? "",
-  path: pathOf(request.url ?? ""),
-  query: queryOf(request.url ?? ""),
-  headers: keepRepeated(request.headers, request.rawHeaders),
-  body,
-  remoteAddress: request.socket.remoteAddress,
-})
-
 /** What an adapter knows better than the Node request. */
 export type Known = Partial<
   Pick<ApiRequest, "path" | "originalPath" | "remoteAddress" | "authenticate" | "body">
 >
+
+/** Converts a request whose body is known to the request of the core. */
+export const toApiRequest = (
+  { headers, method = "", rawHeaders, socket, url = "" }: NodeRequest,
+  body: Body,
+  known: Known = {},
+): ApiRequest => ({
+  method,
+  path: known.path ?? pathOf(url),
+  originalPath: known.originalPath,
+  query: queryOf(url),
+  headers: keepRepeated(headers, rawHeaders),
+  body,
+  remoteAddress: known.remoteAddress ?? socket.remoteAddress,
+  authenticate: known.authenticate,
+})
 
 /**
  * Reads a request, has Tenure answer it, and calls `deliver` with the response. For adapters to hosts
@@ -48,7 +54,7 @@ export const handle = (
   inOrder(request, response, () =>
     readBody(request, tenure.bodyLimit(request.method ?? "", path), (body) => {
       // Converted before the turn, because a connection that breaks meanwhile has no address.
-      const apiRequest = { ...toApiRequest(request, body), ...known }
+      const apiRequest = toApiRequest(request, body, { ...known, path })
       takeTurn(() =>
         context.runInAsyncScope(answer, undefined, tenure, apiRequest, deliverInContext),
       )

@@ -34,11 +34,18 @@ export const single = (headers: HeaderFields, name: string): Single => {
  * @param rawHeaders - the fields as they were sent: names and values in turns
  * @param name - the name of the field in lower case
  */
-export const valuesOf = (rawHeaders: ReadonlyArray<string>, name: string): ReadonlyArray<string> =>
-  rawHeaders.filter((_, index) => {
-    const field = index % 2 === 1 ? rawHeaders[index - 1] : undefined
-    return field?.length === name.length && field.toLowerCase() === name
-  })
+export const valuesOf = (
+  rawHeaders: ReadonlyArray<string>,
+  name: string,
+): ReadonlyArray<string> => {
+  const values: Array<string> = []
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const [field, value] = [rawHeaders[index], rawHeaders[index + 1]]
+    if (field?.length !== name.length || field.toLowerCase() !== name) continue
+    if (value !== undefined) values.push(value)
+  }
+  return values
+}
 
 /**
  * Restores the values of `Authorization` and `Content-Type` that a host dropped when it kept only the
