@@ -270,6 +270,23 @@ const expectedOf = (
 
 const notDry = Effect.succeed(false)
 
+/** What most extensions are, besides their date. */
+const plain = Effect.succeed({ expectedEndDate: undefined, reason: undefined, isDry: false })
+
+/** Reads what an extension of one membership may say besides the date. */
+const extensionOf = (
+  extension: Extending & { readonly expectedEndDate?: EndDate.Input | undefined },
+) =>
+  extension.expectedEndDate === undefined &&
+  extension.reason === undefined &&
+  extension.dryRun === undefined
+    ? plain
+    : Effect.all({
+        expectedEndDate: expectedOf(extension.expectedEndDate),
+        reason: reasonOf(extension),
+        isDry: isDryRun(extension),
+      })
+
 const isDryRun = ({ dryRun }: Extending): Effect.Effect<boolean, InvalidInput> =>
   dryRun === undefined ? notDry : Argument.read("dryRun", Setting.flag, dryRun)
 
@@ -410,10 +427,9 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       const endDate = yield* dateOf(membership, at)
       const projectId = yield* Argument.projectId(membership.projectId)
       const userId = yield* Argument.decode("userId", UserId, membership.userId)
-      const expectedEndDate = yield* expectedOf(membership.expectedEndDate)
-      const reason = yield* reasonOf(membership)
+      const { expectedEndDate, isDry, reason } = yield* extensionOf(membership)
       const origin = yield* Origin.fromInput(originInput)
-      if (yield* isDryRun(membership)) {
+      if (isDry) {
         const conflict = conflictOf(yield* store.find(projectId, userId), expectedEndDate)
         return conflict === undefined ? { projectId, userId, endDate } : yield* conflict
       }
