@@ -10,11 +10,12 @@ import * as Result from "effect/Result"
 import type { ApiKeyId } from "../base/ApiKeyId.ts"
 import * as Callback from "../base/Callback.ts"
 import { Faults } from "../base/Faults.ts"
+import * as Moment from "../base/Moment.ts"
 import * as Networks from "../base/Networks.ts"
 import * as Setting from "../base/Setting.ts"
 import type { Status } from "../health/Status.ts"
 import { ApiKeys } from "../keys/ApiKeys.ts"
-import type { Authenticate } from "../keys/Identity.ts"
+import type { Authenticate, Principal } from "../keys/Identity.ts"
 import { type Decision, RateLimiter } from "../limits/RateLimiter.ts"
 import { Memberships } from "../memberships/Memberships.ts"
 import type { Events } from "../webhooks/Events.ts"
@@ -208,33 +209,47 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
         )
       : Effect.succeed(Result.fail(routed.failure))
 
-  /** Decides on the answer to a request. */
-  const decide = Effect.fnUntraced(function* (
+  /** Finds out who sent a request: only by what is known already, if its address is refused. */
+  const identify = (
     request: ApiRequest.ApiRequest,
     requestId: string,
-  ): Effect.fn.Return<Answer> {
-    const address = addressOf(request)
-    // Guesses beyond the limit of an address cost no look-up.
-    const early = yield* limiter.refusalOf(address)
-    const { identify, recall } = authentication
-    const principal = yield* settle(
+    isRefused: boolean,
+  ): Effect.Effect<Outcome<Principal>> =>
+    settle(
       faults,
       requestId,
-      early === undefined ? identify(request) : recall(request),
+      isRefused ? authentication.recall(request) : authentication.identify(request),
     )
-    const keyId = Result.isSuccess(principal) ? principal.success.keyId : undefined
-    const decision =
-      early === undefined || keyId !== undefined ? yield* limiter.take({ address, keyId }) : early
-    const refusal = refusalOf(decision)
-    const outcome =
-      refusal === undefined
-        ? yield* perform(
-            requestId,
-            route(request, requestId, principal, routes.match(request.path, basePath)),
-          )
-        : Result.fail(refusal)
-    return { address, keyId, report: decision.report, outcome }
-  })
+
+  /** Decides on the answer to a request. */
+  const decide = (
+    request: ApiRequest.ApiRequest,
+    requestId: string,
+    clock: Clock.Clock,
+  ): Effect.Effect<Answer> => {
+    const address = addressOf(request)
+    // Guesses beyond the limit of an address cost no look-up.
+    const early = limiter.refusalOf(address, Moment.read(clock))
+    return Effect.flatMap(identify(request, requestId, early !== undefined), (principal) => {
+      const keyId = Result.isSuccess(principal) ? principal.success.keyId : undefined
+      const limited =
+        early === undefined || keyId !== undefined
+          ? limiter.take({ address, keyId })
+          : Effect.succeed(early)
+      return Effect.flatMap(limited, (decision) => {
+        const refusal = refusalOf(decision)
+        const performed =
+          refusal === undefined
+            ? perform(
+                requestId,
+                route(request, requestId, principal, routes.match(request.path, basePath)),
+              )
+            : Effect.succeed(Result.fail(refusal))
+        const { report } = decision
+        return Effect.map(performed, (outcome) => ({ address, keyId, report, outcome }))
+      })
+    })
+  }
 
   /** Answers a request as it is decided. */
   const answer = (request: ApiRequest.ApiRequest, decision: typeof decide) =>
@@ -242,7 +257,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
       const start = onResponse === undefined ? 0n : clock.monotonicTimeNanosUnsafe()
       const path = request.originalPath ?? request.path
       const subject = { requestId: requestIdOf(request), method: request.method, path }
-      return Effect.flatMap(decision(request, subject.requestId), (decided) => {
+      return Effect.flatMap(decision(request, subject.requestId, clock), (decided) => {
         const { address, keyId, outcome, report } = decided
         const response = Envelope.respond(subject, report, outcome)
         if (onResponse === undefined) return Effect.succeed(response)

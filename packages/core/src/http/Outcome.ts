@@ -39,7 +39,4 @@ export const settle = <A>(
   requestId: string,
   step: Effect.Effect<A, ApiError>,
 ): Effect.Effect<Outcome<A>> =>
-  Effect.matchCauseEffect(step, {
-    onSuccess: (value) => Effect.succeed(Result.succeed(value)),
-    onFailure: (cause) => report(faults, requestId, cause),
-  })
+  Effect.catchCause(Effect.map(step, Result.succeed), (cause) => report(faults, requestId, cause))

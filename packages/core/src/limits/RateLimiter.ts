@@ -1,7 +1,6 @@
 /** The service that limits requests: by token buckets, and by suspending keys. */
 
 import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -104,7 +103,7 @@ export class RateLimiter extends Context.Service<
      * Returns the refusal of an address that is known to be refused now, whoever sends the request.
      * Asks no store, and counts nothing.
      */
-    readonly refusalOf: (address: string) => Effect.Effect<Decision.Decision | undefined>
+    readonly refusalOf: (address: string, now: Moment.Moment) => Decision.Decision | undefined
 
     /** The ids of the keys that this process has suspended, at most 10,000. */
     readonly suspended: Effect.Effect<ReadonlyArray<ApiKeyId>>
@@ -189,10 +188,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   return RateLimiter.of({
     take: perAddress === false ? takeWithoutAddress : take,
 
-    refusalOf: (address) =>
-      Effect.withFiberSucceed((fiber) =>
-        decider.ofAddress(address, Moment.read(fiber.getRef(Clock.Clock))),
-      ),
+    refusalOf: decider.ofAddress,
 
     suspended: Effect.map(Moment.now, ({ tick }) => suspensions.suspended(toMicros(tick))),
   })

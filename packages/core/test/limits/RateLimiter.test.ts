@@ -287,13 +287,13 @@ describe("refusals", () => {
       Effect.gen(function* () {
         const { refusalOf } = yield* RateLimiter
         yield* repeat(19, take(addressOnly))
-        expect(yield* refusalOf(addressOnly.address)).toBeUndefined()
+        expect(refusalOf(addressOnly.address, yield* Moment.now)).toBeUndefined()
         yield* take(addressOnly)
-        expect(yield* refusalOf(addressOnly.address)).toEqual(yield* take(addressOnly))
-        expect(yield* refusalOf("203.0.113.8")).toBeUndefined()
+        expect(refusalOf(addressOnly.address, yield* Moment.now)).toEqual(yield* take(addressOnly))
+        expect(refusalOf("203.0.113.8", yield* Moment.now)).toBeUndefined()
         expect(seen).toHaveLength(20)
         yield* TestClock.adjust("1 minute")
-        expect(yield* refusalOf(addressOnly.address)).toBeUndefined()
+        expect(refusalOf(addressOnly.address, yield* Moment.now)).toBeUndefined()
       }),
     ),
   )
