@@ -64,17 +64,25 @@ const makeClient = (url: string) => {
   return { call, close: () => agent.destroy() }
 }
 
-/** The changes that the audit trail has. */
-const recorded = (): Promise<ReadonlyArray<string>> =>
-  PgClient.PgClient.use((sql) =>
-    sql.unsafe<{ readonly user_id: string; readonly to_date: Date }>(
-      "SELECT user_id, to_date FROM tenure.audit WHERE action = 'extended'",
-    ),
-  ).pipe(
-    Effect.map((rows) => rows.map((row) => `${row.user_id} ${row.to_date.toISOString()}`)),
-    Effect.map((changes) => changes.toSorted()),
+/** Runs a statement on the database. */
+const query = <Row extends object>(statement: string): Promise<ReadonlyArray<Row>> =>
+  PgClient.PgClient.use((sql) => sql.unsafe<Row>(statement)).pipe(
     Effect.provide(PgClient.layer({ url: Redacted.make(database.url), maxConnections: 1 })),
     Effect.runPromise,
+  )
+
+/** The changes that the audit trail has. */
+const recorded = async (): Promise<ReadonlyArray<string>> => {
+  const rows = await query<{ readonly user_id: string; readonly to_date: Date }>(
+    "SELECT user_id, to_date FROM tenure.audit WHERE action = 'extended'",
+  )
+  return rows.map((row) => `${row.user_id} ${row.to_date.toISOString()}`).toSorted()
+}
+
+/** Migrates as a later version would whose tables this one can use. */
+const migrateFurther = () =>
+  query(
+    "INSERT INTO tenure.migrations (version, is_breaking) SELECT max(version) + 1, false FROM tenure.migrations",
   )
 
 /** The change that a notification tells of. */
@@ -134,6 +142,7 @@ describe("servers that are replaced in turn", () => {
     const over = new AbortController()
     const load = extendUntil(over.signal, clients)
     for (let round = 0; round < rounds; round++) {
+      await migrateFurther()
       one = await replace(one)
       other = await replace(other)
     }

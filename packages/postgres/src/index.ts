@@ -89,7 +89,7 @@ const quoted = (schema: string): string => `"${schema}"`
  * Creates the tables, or brings them up to date. Several processes may call it at the same time.
  *
  * Returns the numbers of the migrations that it applied. Fails with `SchemaMismatch` if a newer version
- * of Tenure has migrated the tables, with `SqlError` if a statement fails, and with `InvalidInput` if
+ * of Tenure has changed the tables so that this one cannot use them, with `SqlError` if a statement fails, and with `InvalidInput` if
  * the name of the schema is invalid.
  *
  * @example

@@ -55,15 +55,30 @@ describe("migrations", () => {
     }).pipe(Effect.provide(clientLayer())),
   )
 
-  it.live.each([true, false])("fail if the tables have a newer version (migrate: %s)", (migrates) =>
+  const newer = all.length + 1
+  const applyNewer = (isBreaking: boolean) =>
+    Effect.andThen(
+      migrate({ schema }),
+      execute(
+        `INSERT INTO ${schema}.migrations (version, is_breaking) VALUES (${newer}, ${isBreaking})`,
+      ),
+    )
+
+  it.live.each([true, false])("fail if a newer one is breaking (migrate: %s)", (migrates) =>
     Effect.gen(function* () {
-      yield* migrate({ schema })
-      const newer = all.length + 1
-      yield* execute(`INSERT INTO ${schema}.migrations (version) VALUES (${newer})`)
+      yield* applyNewer(true)
       expect(yield* buildFailure({ migrate: migrates })).toMatchObject({
         _tag: "SchemaMismatch",
         message: expect.stringContaining(`version ${newer}`),
       })
+    }).pipe(Effect.provide(clientLayer())),
+  )
+
+  it.live.each([true, false])("leave newer ones alone that are not (migrate: %s)", (migrates) =>
+    Effect.gen(function* () {
+      yield* applyNewer(false)
+      yield* Effect.provide(Effect.void, Layer.fresh(layer({ schema, migrate: migrates })))
+      expect(yield* appliedVersions).toEqual([...all, newer])
     }).pipe(Effect.provide(clientLayer())),
   )
 

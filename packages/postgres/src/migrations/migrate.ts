@@ -27,23 +27,29 @@ const schemaExists = (sql: SqlClient, schema: string) =>
 const tableExists = (sql: SqlClient, schema: string) =>
   holds(sql, "SELECT to_regclass($1) IS NOT NULL AS holds", [`${schema}.migrations`])
 
-/** Returns the number of the last applied migration, or 0. */
+/** The version of the tables. */
+interface Version {
+  /** The number of the last applied migration, or 0. */
+  readonly applied: number
+  /** The number of the last one that earlier versions of Tenure cannot live with, or 0. */
+  readonly breaking: number
+}
+
+const none: Version = { applied: 0, breaking: 0 }
+
+/** Reads the version. Fails with `SchemaMismatch` if this version of Tenure cannot use the tables. */
 const readVersion = Effect.fnUntraced(function* (sql: SqlClient, schema: string) {
   if (!(yield* tableExists(sql, schema))) return 0
-  const rows = yield* sql.unsafe<{ readonly version: number | null }>(
-    `SELECT max(version) AS version FROM ${schema}.migrations`,
-  )
-  return rows[0]?.version ?? 0
+  const [{ applied, breaking } = none] = yield* sql.unsafe<Version>(`
+    SELECT coalesce(max(version), 0) AS applied,
+           coalesce(max(version) FILTER (WHERE is_breaking), 0) AS breaking
+    FROM ${schema}.migrations
+  `)
+  if (breaking <= newest) return applied
+  return yield* new SchemaMismatch({
+    message: `The schema ${schema} is at version ${applied}, but this version of Tenure supports versions up to ${newest}. Upgrade Tenure.`,
+  })
 })
-
-const refuseNewer = (schema: string, version: number): Effect.Effect<void, SchemaMismatch> =>
-  version <= newest
-    ? Effect.void
-    : Effect.fail(
-        new SchemaMismatch({
-          message: `The schema ${schema} is at version ${version}, but this version of Tenure supports versions up to ${newest}. Upgrade Tenure.`,
-        }),
-      )
 
 /** Waits until no other process migrates, and keeps others out until the transaction ends. */
 const lock = Effect.fnUntraced(function* (sql: SqlClient) {
@@ -57,8 +63,9 @@ const createMigrationsTable = Effect.fnUntraced(function* (sql: SqlClient, schem
   if (!(yield* schemaExists(sql, schema))) yield* sql.unsafe(`CREATE SCHEMA ${schema}`)
   yield* sql.unsafe(`
     CREATE TABLE IF NOT EXISTS ${schema}.migrations (
-      version    integer PRIMARY KEY,
-      applied_at timestamptz NOT NULL DEFAULT now()
+      version     integer PRIMARY KEY,
+      is_breaking boolean NOT NULL,
+      applied_at  timestamptz NOT NULL DEFAULT now()
     )
   `)
 })
@@ -67,20 +74,26 @@ const createMigrationsTable = Effect.fnUntraced(function* (sql: SqlClient, schem
 interface Pending {
   readonly version: number
   readonly statements: ReadonlyArray<string>
+  readonly isBreaking: boolean
 }
 
 const pendingAfter = (version: number, schema: string): ReadonlyArray<Pending> =>
-  migrations
-    .slice(version)
-    .map((migration, index) => ({ version: version + index + 1, statements: migration(schema) }))
+  migrations.slice(version).map(({ isBreaking, statements }, index) => ({
+    version: version + index + 1,
+    statements: statements(schema),
+    isBreaking,
+  }))
 
 const apply = Effect.fnUntraced(function* (
   sql: SqlClient,
   schema: string,
-  { statements, version }: Pending,
+  { isBreaking, statements, version }: Pending,
 ) {
   for (const statement of statements) yield* sql.unsafe(statement)
-  yield* sql.unsafe(`INSERT INTO ${schema}.migrations (version) VALUES ($1)`, [version])
+  yield* sql.unsafe(`INSERT INTO ${schema}.migrations (version, is_breaking) VALUES ($1, $2)`, [
+    version,
+    isBreaking,
+  ])
 })
 
 /**
@@ -100,7 +113,6 @@ export const migrate = (
       yield* lock(sql)
       yield* createMigrationsTable(sql, schema)
       const version = yield* readVersion(sql, schema)
-      yield* refuseNewer(schema, version)
       const pending = pendingAfter(version, schema)
       for (const migration of pending) yield* apply(sql, schema, migration)
       return pending.map((migration) => migration.version)
@@ -111,7 +123,6 @@ export const migrate = (
 /** Fails with `SchemaMismatch` if the tables of a schema are not up to date. */
 export const check = Effect.fnUntraced(function* (client: PgClient, schema: string) {
   const version = yield* readVersion(client.withoutTransforms(), schema)
-  yield* refuseNewer(schema, version)
   if (version < newest) {
     return yield* new SchemaMismatch({
       message: `The schema ${schema} is at version ${version}, but this version of Tenure needs version ${newest}. Run tenure-migrate.`,
