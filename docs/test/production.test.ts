@@ -1,0 +1,154 @@
+/** The SQL of the page for production, on real tables. */
+
+import { readFileSync } from "node:fs"
+import { PgClient } from "@effect/sql-pg"
+import * as Tenure from "@tenure/core/Tenure"
+import { migrate, postgres } from "@tenure/postgres"
+import { type PostgresServer, startPostgres } from "@tenure/testing/PostgresServer"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { root } from "./examples.ts"
+import { freshDatabase } from "./programs.ts"
+
+const projectId = "p1"
+const userId = "1001"
+const endDate = "2099-01-01T00:00:00.000Z"
+
+/** The statements of a section of the page. */
+const statementsOf = (heading: string): ReadonlyArray<string> => {
+  const page = readFileSync(`${root}/docs/production.md`, "utf8")
+  const [, rest = ""] = page.split(`\n## ${heading}\n`)
+  const [section = ""] = rest.split("\n## ")
+  return [...section.matchAll(/^```sql\n(.*?)^```$/gms)].map(([, statement = ""]) => statement)
+}
+
+let server: PostgresServer
+beforeAll(async () => {
+  server = await startPostgres({ settings: { fsync: "off", wal_level: "logical" } })
+})
+afterAll(() => server.stop())
+
+const on = <A, E>(url: string, work: Effect.Effect<A, E, PgClient.PgClient>): Promise<A> =>
+  work.pipe(
+    Effect.provide(PgClient.layer({ url: Redacted.make(url), maxConnections: 1 })),
+    Effect.runPromise,
+  )
+
+const query = (url: string, statement: string): Promise<ReadonlyArray<object>> =>
+  on(
+    url,
+    PgClient.PgClient.use((sql) => sql.unsafe<object>(statement)),
+  )
+
+/** Starts Tenure on a database. */
+const start = (url: string) => Tenure.make({ stores: postgres({ url }) })
+
+type Started = Awaited<ReturnType<typeof start>>
+
+/** Makes a project, a membership, a webhook and a key. */
+const fill = async ({ apiKeys, memberships, webhooks }: Started) => {
+  await memberships.createProject(projectId)
+  await memberships.grant({ projectId, userId, endDate })
+  await webhooks.create({ projectId, url: "https://receiver.invalid/" })
+  await apiKeys.issue({ projects: [projectId], expiresAt: endDate })
+}
+
+describe("an alert", () => {
+  // What makes the query return rows, in the order of the page.
+  const causes = [
+    `INSERT INTO tenure.deliveries (event_id, webhook_id, state, due_at)
+     SELECT gen_random_uuid(), id, 'later', now() - interval '2 minutes' FROM tenure.webhooks`,
+    "DELETE FROM tenure.dispatchers",
+    "UPDATE tenure.webhooks SET failing_since = now() - interval '2 hours'",
+    `INSERT INTO tenure.deliveries (event_id, webhook_id, state, due_at)
+     SELECT gen_random_uuid(), id, 'failed', now() FROM tenure.webhooks`,
+    "INSERT INTO tenure.buckets SELECT 'key:k', 1e6 * (extract(epoch FROM now()) + 3600)",
+    "UPDATE tenure.api_keys SET expires_at = now() + interval '1 day'",
+    `DO $$ BEGIN
+       EXECUTE 'DROP TABLE tenure.events' || to_char((now() AT TIME ZONE 'UTC')::date + 1, '_YYYYMMDD');
+     END $$`,
+  ]
+
+  it("is silent while all is well, and returns rows when something is wrong", async () => {
+    const url = await freshDatabase(server.url, "alerting")
+    const tenure = await start(url)
+    const [grants = "", ...alerts] = statementsOf("Alerts")
+    for (const statement of grants.split(";\n")) await query(url, statement)
+    const monitor = new URL(url)
+    monitor.username = "tenure_monitor"
+    monitor.password = "change me"
+    const rowsOf = (alert: string) => query(monitor.href, alert)
+
+    await fill(tenure)
+    await expect.poll(() => query(url, "SELECT FROM tenure.dispatchers")).toHaveLength(1)
+    for (const alert of alerts) expect(await rowsOf(alert), alert).toEqual([])
+    await tenure.close()
+
+    const ofTransactions = alerts.length - 1
+    for (const [index, alert] of alerts.slice(0, ofTransactions).entries()) {
+      await query(url, causes[index] ?? "")
+      expect(await rowsOf(alert), alert).toHaveLength(1)
+    }
+    // Every transaction counts as one that has been open for long, its own too.
+    const impatient = alerts[ofTransactions]?.replace("'1 minute'", "'-1 minute'")
+    expect(await rowsOf(impatient ?? "")).toHaveLength(1)
+  })
+})
+
+describe("a move by logical replication", () => {
+  it("keeps everything, and goes on where the old server has stopped", async () => {
+    const old = await freshDatabase(server.url, "old")
+    const moved = await freshDatabase(server.url, "moved")
+    const [publish = "", subscribe = "", readSequences = ""] = statementsOf(
+      "Moving to another server by logical replication",
+    )
+    const before = await start(old)
+    await fill(before)
+    // Without pg_dump: the tables of a new database, and no row.
+    await on(moved, migrate())
+    await query(moved, "DELETE FROM tenure.migrations")
+
+    await query(old, publish)
+    // Within one server, the slot has to be there before.
+    await query(old, "SELECT FROM pg_create_logical_replication_slot('tenure', 'pgoutput')")
+    const { port } = new URL(server.url)
+    const source = `host=127.0.0.1 port=${port} user=tenure password=tenure dbname=old`
+    const connected = subscribe.replace(/'.*'/, `'${source}'`)
+    await query(moved, `${connected} WITH (create_slot = false)`)
+    const behind = "SELECT FROM pg_subscription_rel WHERE srsubstate <> 'r'"
+    await expect.poll(() => query(moved, behind)).toEqual([])
+    // Changes that are not copied at the beginning, but replicated.
+    await before.memberships.extend({ projectId, userId, endDate: "2099-02-01T00:00:00.000Z" })
+    await before.apiKeys.issue({ projects: [projectId] })
+    const history = await before.memberships.history({ projectId, userId })
+    await before.close()
+
+    const sizes =
+      "SELECT (SELECT count(*) FROM tenure.audit) + (SELECT count(*) FROM tenure.api_keys) AS n"
+    const size = await query(old, sizes)
+    await expect.poll(() => query(moved, sizes)).toEqual(size)
+    for (const statement of [
+      "ALTER SUBSCRIPTION tenure DISABLE",
+      "ALTER SUBSCRIPTION tenure SET (slot_name = NONE)",
+      "DROP SUBSCRIPTION tenure",
+    ]) {
+      await query(moved, statement)
+    }
+    await expect
+      .poll(() =>
+        query(old, "SELECT FROM pg_drop_replication_slot('tenure')").then(() => true, String),
+      )
+      .toBe(true)
+    for (const row of await query(old, readSequences)) await query(moved, Object(row).format)
+
+    const after = await start(moved)
+    expect(await after.memberships.history({ projectId, userId })).toEqual(history)
+    await after.memberships.extend({ projectId, userId, endDate: "2099-03-01T00:00:00.000Z" })
+    await after.webhooks.create({ projectId, url: "https://receiver.invalid/2" })
+    await after.apiKeys.issue({ projects: [projectId] })
+    const [newest] = await after.memberships.history({ projectId, userId })
+    expect(newest).toMatchObject({ to: Date.parse("2099-03-01T00:00:00.000Z") })
+    await after.close()
+  })
+})
