@@ -30,7 +30,8 @@ const empty = Layer.effectDiscard(
   Effect.flatMap(
     PgClient.PgClient,
     (sql) => sql`
-      TRUNCATE accounts, subscription_changes, tenure.projects, tenure.api_keys, tenure.audit CASCADE
+      TRUNCATE accounts, subscription_changes, tenure.projects, tenure.webhooks, tenure.deliveries,
+               tenure.api_keys, tenure.audit CASCADE
     `,
   ),
 )

@@ -96,8 +96,9 @@ export const fill = async (
 ): Promise<void> => {
   await tenure.memberships.createProject(projectId)
   await sql(
-    `INSERT INTO ${into}.memberships (project_id, user_id, end_date, seq)
-     SELECT $1, n::text, now(), 0 FROM generate_series(1, $2::int) n`,
+    `INSERT INTO ${into}.memberships (project_number, user_id, end_date, seq)
+     SELECT number, n::text, now(), 0
+     FROM ${into}.projects, generate_series(1, $2::int) n WHERE id = $1`,
     [projectId, size],
   )
   await sql(`UPDATE ${into}.projects SET members = $2::bigint WHERE id = $1`, [

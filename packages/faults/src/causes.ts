@@ -124,6 +124,9 @@ export const causes: Readonly<Record<KindName, Cause>> = {
     (link) => link.change({ bytesPerSecond: Infinity }),
   ),
   projectLocked: locking("SELECT 1 FROM tenure.projects WHERE id = $1 FOR UPDATE"),
-  membersLocked: locking("SELECT 1 FROM tenure.memberships WHERE project_id = $1 FOR UPDATE"),
+  membersLocked: locking(
+    `SELECT 1 FROM tenure.memberships m JOIN tenure.projects p ON p.number = m.project_number
+     WHERE p.id = $1 FOR UPDATE OF m`,
+  ),
   tableLocked: locking("LOCK TABLE tenure.memberships IN ACCESS EXCLUSIVE MODE"),
 }

@@ -49,18 +49,22 @@ export const readState = async ({ query }: Session): Promise<State> => {
     `SELECT project_id, user_id, ${millis("end_date")} FROM tenure.memberships_current`,
   )
   const audit = await query<Audit>(
-    `SELECT project_id, user_id, action, ${millis("from_date")}, ${millis("to_date")}, request_id
-     FROM tenure.audit WHERE subject IS NULL ORDER BY seq, id`,
+    `SELECT p.id AS project_id, user_id, action, ${millis("from_date")}, ${millis("to_date")}, request_id
+     FROM tenure.audit a JOIN tenure.projects p ON p.number = a.project_number
+     WHERE subject IS NULL ORDER BY seq, a.id`,
   )
-  const events = await query<Event>("SELECT id, project_id, type, body FROM tenure.events")
+  const events = await query<Event>(
+    `SELECT e.id, p.id AS project_id, type, body
+     FROM tenure.events e JOIN tenure.projects p ON p.number = e.project_number`,
+  )
   const deliveries = await query<Delivery>(
     `SELECT event_id, webhook_id, state, claims AS attempts FROM tenure.deliveries
      UNION ALL
      SELECT event_id, webhook_id, state, claims FROM tenure.ended_deliveries`,
   )
   const webhooks = await query<Webhook>(
-    `SELECT id, project_id, url, secret, disabled_at IS NOT NULL AS is_disabled
-     FROM tenure.webhooks`,
+    `SELECT w.id, p.id AS project_id, url, secret, disabled_at IS NOT NULL AS is_disabled
+     FROM tenure.webhooks w JOIN tenure.projects p ON p.number = w.project_number`,
   )
   return {
     memberships: memberships.map((row) => ({

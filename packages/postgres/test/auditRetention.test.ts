@@ -165,8 +165,9 @@ describe("the history", () => {
       yield* continueIn(0)
       // An extension that had read the project before the bulk extension.
       yield* sql(
-        `INSERT INTO ${schema}.audit (project_id, seq, user_id, action, to_date, at)
-         VALUES ($1::text, 0, '1001', 'extended', 'epoch'::timestamptz + interval '2 ms', now())`,
+        `INSERT INTO ${schema}.audit (project_number, seq, user_id, action, to_date, at)
+         SELECT number, 0, '1001', 'extended', 'epoch'::timestamptz + interval '2 ms', now()
+         FROM ${schema}.projects WHERE id = $1::text`,
         [p1],
       )
       yield* extendTo(4)

@@ -27,12 +27,15 @@ const extend = (projectId = p1, userId = u1) =>
 const find = (projectId = p1, userId = u1) =>
   Effect.flatMap(MembershipStore, (store) => store.find(projectId, userId))
 
+const membersOfP1 = `SELECT 1 FROM ${schema}.memberships
+  WHERE project_number = (SELECT number FROM ${schema}.projects WHERE id = 'p1')`
+
 describe("an extension of a locked membership", () => {
   onStores(
     "does not hold up other extensions, and succeeds when the lock is released",
     Effect.gen(function* () {
       const waiting = yield* holding(
-        `SELECT 1 FROM ${schema}.memberships WHERE project_id = 'p1' AND user_id = '1001' FOR UPDATE`,
+        `${membersOfP1} AND user_id = '1001' FOR UPDATE`,
         Effect.gen(function* () {
           const locked = yield* Effect.forEach([1, 2, 3], () => Effect.forkDetach(extend()))
           yield* Effect.all([extend(p1, u2), extend(p2, u1), extend(p2, u2)], {
@@ -64,7 +67,7 @@ describe("an extension of a locked membership", () => {
           AND clock_timestamp() - query_start > interval '300 milliseconds'
       `
       const extension = yield* holding(
-        `SELECT 1 FROM ${schema}.memberships WHERE project_id = 'p1' AND user_id = '1001' FOR UPDATE`,
+        `${membersOfP1} AND user_id = '1001' FOR UPDATE`,
         Effect.gen(function* () {
           const waiting = yield* Effect.forkDetach(extend())
           yield* Effect.repeat(waits, { until: (rows) => rows.length > 0 })
@@ -82,7 +85,7 @@ describe("an extension of a locked membership", () => {
   )
 })
 
-const lockedMembers = `SELECT 1 FROM ${schema}.memberships WHERE project_id = 'p1' FOR UPDATE`
+const lockedMembers = `${membersOfP1} FOR UPDATE`
 const lockedProject = `SELECT 1 FROM ${schema}.projects WHERE id = 'p1' FOR UPDATE`
 
 describe("a project that somebody has locked", () => {
@@ -211,9 +214,9 @@ const addFailing = (count: number) =>
   Effect.gen(function* () {
     const sql = yield* PgClient.PgClient
     yield* sql.unsafe(`
-      INSERT INTO ${schema}.webhooks (id, project_id, url, secret, created_at, failures)
-      SELECT gen_random_uuid(), 'p1', 'http://127.0.0.1:1', 'whsec_', now(), 1
-      FROM generate_series(1, ${count})`)
+      INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at, failures)
+      SELECT gen_random_uuid(), number, 'http://127.0.0.1:1', 'whsec_', now(), 1
+      FROM ${schema}.projects, generate_series(1, ${count}) WHERE projects.id = 'p1'`)
     yield* (yield* Outbox).publish(Fixture.event(p1))
   })
 

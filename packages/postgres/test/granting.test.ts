@@ -80,7 +80,9 @@ describe("grants at the same time", () => {
   onStores(
     "do not wait with one whose project or membership is locked",
     Effect.gen(function* () {
-      const lockedMember = `SELECT 1 FROM ${schema}.memberships WHERE project_id = 'p2' AND user_id = '1001' FOR UPDATE`
+      const lockedMember = `
+        SELECT 1 FROM ${schema}.memberships m JOIN ${schema}.projects p ON p.number = m.project_number
+        WHERE p.id = 'p2' AND user_id = '1001' FOR UPDATE OF m`
       const waiting = yield* holding(
         `WITH project AS MATERIALIZED (${lockedProject}), member AS MATERIALIZED (${lockedMember})
          SELECT (SELECT count(*) FROM project), (SELECT count(*) FROM member)`,

@@ -60,15 +60,17 @@ const store = Effect.fnUntraced(function* (
   const client = yield* PgClient.PgClient
   yield* client.unsafe(`INSERT INTO ${schema}.projects (id) VALUES ($1)`, [projectId])
   yield* client.unsafe(
-    `INSERT INTO ${schema}.audit (project_id, user_id, seq, action, from_date, to_date, at)
-     SELECT $1, user_id, seq, action, date '2030-01-01' + from_date, date '2030-01-01' + to_date, now()
+    `INSERT INTO ${schema}.audit (project_number, user_id, seq, action, from_date, to_date, at)
+     SELECT number, user_id, seq, action, date '2030-01-01' + from_date, date '2030-01-01' + to_date, now()
      FROM jsonb_to_recordset($2::jsonb)
-     AS r (user_id text, seq bigint, action text, from_date integer, to_date integer)`,
+     AS r (user_id text, seq bigint, action text, from_date integer, to_date integer), ${schema}.projects
+     WHERE projects.id = $1`,
     [projectId, JSON.stringify(rows.slice(forgotten))],
   )
   if (!isMember) return
   yield* client.unsafe(
-    `INSERT INTO ${schema}.memberships (project_id, user_id, end_date, seq) VALUES ($1, $2, now(), 0)`,
+    `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq)
+     SELECT number, $2, now(), 0 FROM ${schema}.projects WHERE id = $1`,
     [projectId, userId],
   )
 })

@@ -110,7 +110,7 @@ describe("the tables", () => {
   it.live.each([
     [
       "an action",
-      "INSERT INTO audit (project_id, seq, action, at) VALUES ('p1', 0, 'erased', now())",
+      "INSERT INTO audit (project_number, seq, action, at) VALUES (1, 0, 'forgotten', now())",
     ],
     [
       "a state",

@@ -34,10 +34,10 @@ const filled = Layer.effectDiscard(
     yield* Effect.provide(migrate({ schema }), clientLayer())
     yield* execute(
       `INSERT INTO ${schema}.projects (id) VALUES ('p1')`,
-      `INSERT INTO ${schema}.webhooks (id, project_id, url, secret, created_at)
-       VALUES ('${webhookId}', 'p1', 'https://receiver.example', 'whsec_', now())`,
-      `INSERT INTO ${schema}.events (id, project_id, type, at, body)
-       SELECT ${eventOf("n")}, 'p1', 'test', now(), '{}' FROM generate_series(1, 20000) n`,
+      `INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at)
+       VALUES ('${webhookId}', 1, 'https://receiver.example', 'whsec_', now())`,
+      `INSERT INTO ${schema}.events (id, project_number, type, at, body)
+       SELECT ${eventOf("n")}, 1, 'test', now(), '{}' FROM generate_series(1, 20000) n`,
       `INSERT INTO ${schema}.deliveries (event_id, webhook_id, state, due_at)
        SELECT ${eventOf("n")}, '${webhookId}', CASE n % 2 WHEN 0 THEN 'failed' ELSE 'ready' END, now()
        FROM generate_series(1, 6) n`,
@@ -50,22 +50,22 @@ const filled = Layer.effectDiscard(
       `SELECT ${schema}.create_audit_part(day),
               setval('${schema}.audit_ids', ${schema}.first_audit_id(day))
        FROM (SELECT '2020-01-01'::date + n AS day FROM generate_series(0, 29) n) days`,
-      `INSERT INTO ${schema}.audit (id, project_id, seq, user_id, action, at)
-       SELECT ${schema}.first_audit_id('2020-01-01'::date + n / 1000) + n, 'p1', 0,
+      `INSERT INTO ${schema}.audit (id, project_number, seq, user_id, action, at)
+       SELECT ${schema}.first_audit_id('2020-01-01'::date + n / 1000) + n, 1, 0,
               (n % 500)::text, 'extended', now()
        FROM generate_series(0, 29999) n`,
       // Many changes of one member, between many bulk extensions.
       `INSERT INTO ${schema}.projects (id) VALUES ('p2')`,
-      `INSERT INTO ${schema}.audit (id, project_id, seq, user_id, action, from_date, to_date, at)
-       SELECT ${schema}.first_audit_id('2020-01-30') + 100000 + n, 'p2', n / 2,
+      `INSERT INTO ${schema}.audit (id, project_number, seq, user_id, action, from_date, to_date, at)
+       SELECT ${schema}.first_audit_id('2020-01-30') + 100000 + n, 2, n / 2,
               CASE WHEN n % 20 < 9 THEN '7' END,
               CASE WHEN n % 20 < 9 THEN 'extended' ELSE 'bulk_extended' END,
               now(), now(), now()
        FROM generate_series(0, 59999) n`,
       // Another one was a member for some of the time.
-      `INSERT INTO ${schema}.audit (id, project_id, seq, user_id, action, to_date, at)
-       VALUES (${schema}.first_audit_id('2020-01-30') + 115000, 'p2', 7501, '8', 'granted', now(), now()),
-              (${schema}.first_audit_id('2020-01-30') + 150000, 'p2', 25001, '8', 'ended', NULL, now())`,
+      `INSERT INTO ${schema}.audit (id, project_number, seq, user_id, action, to_date, at)
+       VALUES (${schema}.first_audit_id('2020-01-30') + 115000, 2, 7501, '8', 'granted', now(), now()),
+              (${schema}.first_audit_id('2020-01-30') + 150000, 2, 25001, '8', 'ended', NULL, now())`,
       `VACUUM ANALYZE ${schema}.audit`,
       `VACUUM ANALYZE ${schema}.ended_deliveries`,
       `VACUUM ANALYZE ${schema}.deliveries`,

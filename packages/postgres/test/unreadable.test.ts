@@ -43,11 +43,11 @@ const eventId = "00000000-0000-4000-8000-000000000001"
 /** Adds an event with its deliveries, as a large publication would. */
 const insertEvent = (project: string, body: string) =>
   run(
-    `INSERT INTO ${schema}.events (id, project_id, type, at, body)
-     VALUES ('${eventId}', '${project}', 'test', now(), ${body})`,
+    `INSERT INTO ${schema}.events (id, project_number, type, at, body)
+     SELECT '${eventId}', number, 'test', now(), ${body} FROM ${schema}.projects WHERE id = '${project}'`,
     `INSERT INTO ${schema}.deliveries (event_id, webhook_id, due_at)
-     SELECT '${eventId}', id, now() - interval '1 minute' FROM ${schema}.webhooks
-     WHERE project_id = '${project}'`,
+     SELECT '${eventId}', w.id, now() - interval '1 minute' FROM ${schema}.webhooks w
+     JOIN ${schema}.projects p ON p.number = w.project_number WHERE p.id = '${project}'`,
   )
 
 describe("an event that is too long for a message of the protocol", () => {
@@ -72,8 +72,9 @@ describe("a project whose id Tenure would not accept", () => {
   it("stops no delivery of another", async () => {
     await run(
       `INSERT INTO ${schema}.projects (id) VALUES ('not an id')`,
-      `INSERT INTO ${schema}.webhooks (id, project_id, url, secret, created_at)
-       VALUES (gen_random_uuid(), 'not an id', '${otherUrl}', 'whsec_', now())`,
+      `INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at)
+       SELECT gen_random_uuid(), number, '${otherUrl}', 'whsec_', now()
+       FROM ${schema}.projects WHERE id = 'not an id'`,
     )
     await insertEvent("not an id", "'{}'")
     await addWebhook(url)

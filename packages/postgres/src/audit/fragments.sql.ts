@@ -4,12 +4,12 @@ import type { OtherAction } from "@tenure/core/Membership"
 import type { Occasion } from "@tenure/core/Origin"
 import { instant, text } from "../connection/parameters.ts"
 
-/** The project of what belongs to none. */
-export const noProject = ""
+/** The number of the project of what belongs to none. */
+export const noProject = 0
 
 /**
  * The common table expression `audited`, which adds an audit row for each row of `source`. That has the
- * columns `project_id` and `subject`.
+ * columns `project_number` and `subject`.
  *
  * @param first - the number of the first of the three parameters, which `occasionParams` returns
  * @param action - what happened, as an expression in SQL
@@ -21,8 +21,9 @@ export const recording = (
   action: `'${OtherAction}'` | `CASE ${string} END`,
 ): string => `
   audited AS (
-    INSERT INTO ${schema}.audit (project_id, seq, subject, action, at, request_id, key_id)
-    SELECT s.project_id, coalesce((SELECT p.bulk_seq FROM ${schema}.projects p WHERE p.id = s.project_id), 0),
+    INSERT INTO ${schema}.audit (project_number, seq, subject, action, at, request_id, key_id)
+    SELECT s.project_number,
+           coalesce((SELECT p.bulk_seq FROM ${schema}.projects p WHERE p.number = s.project_number), 0),
            s.subject, ${action}, $${first}::timestamptz, $${first + 1}::text, $${first + 2}::text
     FROM ${source} s
   )`

@@ -29,14 +29,14 @@ export const addKey = (schema: string, once: OncePart): string => `
     RETURNING k.*
   ),
   opened AS (
-    INSERT INTO ${schema}.api_key_projects (key_id, project_id)
-    SELECT k.id, p.id FROM key k, unnest($9::text[]) AS p (id)
-    WHERE k.role = $3::text AND k.revoked_at IS NULL
+    INSERT INTO ${schema}.api_key_projects (key_id, project_number)
+    SELECT k.id, p.number FROM key k, ${schema}.projects p
+    WHERE p.id = ANY ($9::text[]) AND k.role = $3::text AND k.revoked_at IS NULL
     ON CONFLICT DO NOTHING
     RETURNING key_id
   ),
   changed AS (
-    SELECT '${noProject}' AS project_id, k.id AS subject FROM key k
+    SELECT ${noProject} AS project_number, k.id AS subject FROM key k
     -- What was there before the statement tells whether the key opens all projects only now.
     LEFT JOIN ${schema}.api_keys b ON b.id = k.id
     WHERE b.id IS NULL OR k.opens_all AND NOT b.opens_all OR EXISTS (SELECT FROM opened)

@@ -12,7 +12,7 @@ export const countMemberships = (schema: string): string => `
   CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE ${effectiveDate} < $2::timestamptz) AS earlier,
            count(*) FILTER (WHERE ${effectiveDate} > $2::timestamptz) AS later
-    FROM ${schema}.memberships m WHERE m.project_id = p.id
+    FROM ${schema}.memberships m WHERE m.project_number = p.number
   ) c
   WHERE p.id = $1::text
 `

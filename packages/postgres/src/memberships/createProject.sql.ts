@@ -9,7 +9,7 @@ export const createProject = (schema: string, once: OncePart): string => `
   WITH asked AS MATERIALIZED (SELECT $1::text AS id WHERE true ${once.condition}),
   created AS (
     INSERT INTO ${schema}.projects (id) SELECT id FROM asked ON CONFLICT DO NOTHING
-    RETURNING '${noProject}' AS project_id, id AS subject
+    RETURNING ${noProject} AS project_number, id AS subject
   ),${recording(schema, "created", 2, "'project_created'")}${once.keeping("asked")}
   SELECT FROM asked
 `

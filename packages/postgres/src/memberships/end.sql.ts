@@ -8,14 +8,14 @@ export const end = (schema: string, once: OncePart): string => `
   ${lockedProject(schema)},
   ended AS (
     DELETE FROM ${schema}.memberships m USING project p
-    WHERE m.project_id = p.id AND m.user_id = $2 ${once.condition}
-    RETURNING p.bulk_seq AS seq, ${effectiveDate} AS from_date
+    WHERE m.project_number = p.number AND m.user_id = $2 ${once.condition}
+    RETURNING p.number AS project_number, p.bulk_seq AS seq, ${effectiveDate} AS from_date
   ),
   counted AS (
     UPDATE ${schema}.projects SET members = members - 1
     WHERE id = $1 AND EXISTS (SELECT FROM ended)
   ),
-  changed AS (SELECT a.*, e.seq, e.from_date FROM asked a, ended e),
+  changed AS (SELECT a.*, e.project_number, e.seq, e.from_date FROM asked a, ended e),
   ${auditing(schema, "changed", "ended")},${publishing(schema, "changed")}${once.keeping("changed")}
   SELECT (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `

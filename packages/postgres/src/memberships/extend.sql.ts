@@ -24,15 +24,23 @@ import {
  */
 export const extend = (schema: string, once: OncePart): string => `
   WITH ${askedOfEach({ types: ", $11::timestamptz[]", columns: ", expected_date" })},
+  placed AS MATERIALIZED (
+    SELECT a.*, p.number AS project_number, p.bulk_seq, p.bulk_end_date
+    FROM asked a
+    JOIN ${schema}.projects p ON p.id = a.project_id ${once.condition}
+    -- All statements lock memberships in the same order, which avoids deadlocks.
+    ORDER BY p.id, a.user_id COLLATE "C"
+  ),
   found AS (
     UPDATE ${schema}.memberships m
-    SET end_date = CASE WHEN ${effectiveDate} <> a.expected_date THEN ${effectiveDate} ELSE a.to_date END,
+    SET end_date = CASE WHEN ${effectiveDate} <> p.expected_date THEN ${effectiveDate} ELSE p.to_date END,
         seq = greatest(m.seq, p.bulk_seq),
         previous_end_date = ${effectiveDate}
-    FROM asked a
-    JOIN ${schema}.projects p ON p.id = a.project_id
-    WHERE m.project_id = a.project_id AND m.user_id = a.user_id ${once.condition}
-    RETURNING a.*, m.seq, m.previous_end_date AS from_date
+    -- Both columns come from one table, so that the index finds each membership, whatever is known of
+    -- how many a project has.
+    FROM placed p
+    WHERE m.project_number = p.project_number AND m.user_id = p.user_id
+    RETURNING p.*, m.seq, m.previous_end_date AS from_date
   ),
   changed AS (SELECT * FROM found WHERE (from_date <> expected_date) IS NOT TRUE),
   ${auditing(schema, "changed", "extended")},${publishing(schema, "changed")}${once.keeping("changed")}

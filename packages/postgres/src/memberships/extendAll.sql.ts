@@ -12,10 +12,11 @@ export const extendAll = (schema: string, once: OncePart): string => `
     UPDATE ${schema}.projects
     SET bulk_end_date = $3, last_bulk_end_date = $3, bulk_seq = bulk_seq + 1
     WHERE id = $1 ${once.condition}
-    RETURNING members, bulk_seq
+    RETURNING number, members, bulk_seq
   ),
   changed AS (
-    SELECT a.*, p.bulk_seq AS seq, NULL::timestamptz AS from_date, p.members AS total
+    SELECT a.*, p.number AS project_number, p.bulk_seq AS seq, NULL::timestamptz AS from_date,
+           p.members AS total
     FROM asked a, project p
   ),
   ${auditing(schema, "changed", "bulk_extended")},${publishing(schema, "changed")}${once.keeping("changed", "total::text")}

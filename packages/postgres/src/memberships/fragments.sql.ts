@@ -47,8 +47,6 @@ export const askedOfEach = (further = { types: "", columns: "" }): string => `
     WITH ORDINALITY
     AS a (project_id, user_id, to_date, at, request_id, key_id, event_id, event_type, body, reason
           ${further.columns}, n)
-    -- All statements lock memberships in the same order, which avoids deadlocks.
-    ORDER BY project_id COLLATE "C", user_id COLLATE "C"
   )`
 
 /** The parameters of many changes of one membership each. */
@@ -79,7 +77,7 @@ export interface EachRow extends ChangeRow {
  */
 export const lockedProject = (schema: string, condition = ""): string => `
   project AS MATERIALIZED (
-    SELECT id, bulk_seq, bulk_end_date FROM ${schema}.projects WHERE id = $1 ${condition}
+    SELECT id, number, bulk_seq, bulk_end_date FROM ${schema}.projects WHERE id = $1 ${condition}
     FOR NO KEY UPDATE
   )`
 
@@ -93,36 +91,36 @@ export const effectiveDate =
  */
 export const granting = (schema: string): string => `
   granted AS (
-    INSERT INTO ${schema}.memberships AS m (project_id, user_id, end_date, seq)
-    SELECT p.id, a.user_id, a.to_date, p.bulk_seq
+    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, seq)
+    SELECT p.number, a.user_id, a.to_date, p.bulk_seq
     FROM asked a
     JOIN project p ON p.id = a.project_id
     ORDER BY p.id, a.user_id COLLATE "C"
-    ON CONFLICT (project_id, user_id) DO UPDATE
+    ON CONFLICT (project_number, user_id) DO UPDATE
     SET end_date = excluded.end_date,
         seq = excluded.seq,
         previous_end_date =
           CASE WHEN m.seq >= excluded.seq THEN m.end_date
-          ELSE (SELECT bulk_end_date FROM project WHERE id = m.project_id) END
-    RETURNING m.project_id, user_id, (xmax = 0) AS is_new, seq, previous_end_date AS from_date,
+          ELSE (SELECT bulk_end_date FROM project WHERE number = m.project_number) END
+    RETURNING m.project_number, user_id, (xmax = 0) AS is_new, seq, previous_end_date AS from_date,
               end_date AS to_date
   ),
   counted AS (
     UPDATE ${schema}.projects p SET members = p.members + new.members
-    FROM (SELECT project_id, count(*) AS members FROM granted WHERE is_new GROUP BY project_id) new
-    WHERE p.id = new.project_id
+    FROM (SELECT project_number, count(*) AS members FROM granted WHERE is_new GROUP BY project_number) new
+    WHERE p.number = new.project_number
   )`
 
 /**
  * The common table expression `audited`, which adds an audit row for each row of `source`. That has
- * the columns `project_id`, `user_id`, `seq`, `from_date`, `to_date`, `at`, `request_id`, `key_id`,
+ * the columns `project_number`, `user_id`, `seq`, `from_date`, `to_date`, `at`, `request_id`, `key_id`,
  * `reason` and `n`, which gives the order.
  */
 export const auditing = (schema: string, source: string, action: Action): string => `
   audited AS (
     INSERT INTO ${schema}.audit
-      (project_id, user_id, seq, action, from_date, to_date, at, request_id, key_id, reason)
-    SELECT project_id, user_id, seq, '${action}', from_date, to_date, at, request_id, key_id, reason
+      (project_number, user_id, seq, action, from_date, to_date, at, request_id, key_id, reason)
+    SELECT project_number, user_id, seq, '${action}', from_date, to_date, at, request_id, key_id, reason
     FROM ${source}
     ORDER BY n
   )`

@@ -9,16 +9,17 @@ import { askedOfEach, auditing, granting } from "./fragments.sql.ts"
 export const grant = (schema: string, once: OncePart): string => `
   WITH ${askedOfEach()},
   project AS MATERIALIZED (
-    SELECT id, bulk_seq, bulk_end_date FROM ${schema}.projects WHERE id = ANY ($1) ${once.condition}
+    SELECT id, number, bulk_seq, bulk_end_date FROM ${schema}.projects WHERE id = ANY ($1) ${once.condition}
     -- All statements lock projects in the same order, too, and before memberships.
     ORDER BY id
     FOR NO KEY UPDATE
   ),
   ${granting(schema)},
   changed AS (
-    SELECT a.*, g.seq, g.from_date
+    SELECT a.*, g.project_number, g.seq, g.from_date
     FROM asked a
-    JOIN granted g ON g.project_id = a.project_id AND g.user_id = a.user_id
+    JOIN project p ON p.id = a.project_id
+    JOIN granted g ON g.project_number = p.number AND g.user_id = a.user_id
   ),
   ${auditing(schema, "changed", "granted")},${publishing(schema, "changed")}${once.keeping("changed")}
   SELECT n::integer, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed

@@ -32,7 +32,7 @@ const newestFirst = (row: string): string => `${row}.seq DESC, ${row}.id DESC`
 
 // Whether a row of the project is of all memberships. The index of these rows has the same conditions.
 const isBulk = (row: string): string =>
-  `${row}.project_id = p.id AND ${row}.user_id IS NULL AND ${row}.subject IS NULL`
+  `${row}.project_number = p.number AND ${row}.user_id IS NULL AND ${row}.subject IS NULL`
 
 const auditRows = (schema: string, rows: string): string => `
   SELECT ${columns(schema)}
@@ -51,7 +51,7 @@ export const projectHistory = (schema: string): string =>
     schema,
     `
     SELECT * FROM ${schema}.audit a
-    WHERE a.project_id = p.id AND ${placeOf("a")} < ${cursorIn("$3", "$4")}
+    WHERE a.project_number = p.number AND ${placeOf("a")} < ${cursorIn("$3", "$4")}
     ORDER BY ${newestFirst("a")} LIMIT $2::integer`,
   )
 
@@ -70,10 +70,10 @@ const spans = (schema: string): string => `
     SELECT c.seq, c.id, NULL, coalesce(
       (
         SELECT n.from_date IS NOT NULL FROM ${schema}.audit n
-        WHERE n.project_id = p.id AND n.user_id = $5::text AND ${placeOf("n")} >= ${placeOf("c")}
+        WHERE n.project_number = p.number AND n.user_id = $5::text AND ${placeOf("n")} >= ${placeOf("c")}
         ORDER BY n.seq, n.id LIMIT 1
       ),
-      EXISTS (SELECT FROM ${schema}.memberships m WHERE m.project_id = p.id AND m.user_id = $5::text)
+      EXISTS (SELECT FROM ${schema}.memberships m WHERE m.project_number = p.number AND m.user_id = $5::text)
     )
     FROM (VALUES ${cursorIn("$3", "$4")}) c (seq, id)
   ) e
@@ -126,12 +126,12 @@ export const userHistory = (schema: string): string =>
     `
     WITH own AS MATERIALIZED (
       SELECT ${columnsOf("o")} FROM ${schema}.audit o
-      WHERE o.project_id = p.id AND o.user_id = $5::text AND ${placeOf("o")} < ${cursorIn("$3", "$4")}
+      WHERE o.project_number = p.number AND o.user_id = $5::text AND ${placeOf("o")} < ${cursorIn("$3", "$4")}
       ORDER BY ${newestFirst("o")} LIMIT $2::integer
     ),
     bulk AS MATERIALIZED (
       SELECT EXISTS (
-        SELECT FROM ${schema}.audit b WHERE b.project_id = p.id AND b.action = 'bulk_lengthened'
+        SELECT FROM ${schema}.audit b WHERE b.project_number = p.number AND b.action = 'bulk_lengthened'
       ) AS may_not_apply
     )
     SELECT * FROM (
@@ -152,7 +152,7 @@ export const userHistory = (schema: string): string =>
 /** Returns the audit rows of what belongs to no project: the newest `$1` older than `$2` and `$3`. */
 export const otherHistory = (schema: string): string => `
   SELECT ${columns(schema)} FROM ${schema}.audit a
-  WHERE a.project_id = '${noProject}' AND ${placeOf("a")} < ${cursorIn("$2", "$3")}
+  WHERE a.project_number = ${noProject} AND ${placeOf("a")} < ${cursorIn("$2", "$3")}
   ORDER BY ${newestFirst("a")}
   LIMIT $1::integer
 `

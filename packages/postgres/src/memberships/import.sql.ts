@@ -17,13 +17,13 @@ export const importAll = (schema: string, once: OncePart): string => `
   ${granting(schema)},
   -- Not joined with what was asked: a plan made for few rows would compare each with each.
   changed AS (
-    SELECT project_id, user_id, seq, from_date, to_date, $4::timestamptz AS at,
+    SELECT project_number, user_id, seq, from_date, to_date, $4::timestamptz AS at,
            $5::text AS request_id, $6::text AS key_id, $10::text AS reason, user_id AS n
     FROM granted
   ),
   ${auditing(schema, "changed", "imported")},
   happened AS (
-    SELECT id AS project_id, $7::uuid AS event_id, $8::text AS event_type, $4::timestamptz AS at,
+    SELECT number AS project_number, $7::uuid AS event_id, $8::text AS event_type, $4::timestamptz AS at,
            $9::text AS body, 1 AS n
     FROM project
   ),${publishing(schema, "happened")}${once.keeping("project")}

@@ -9,6 +9,9 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   `
   CREATE TABLE ${schema}.projects (
     id            text COLLATE "C" PRIMARY KEY,
+    -- What all other tables have in place of the id: a project that is created again after it was deleted
+    -- has another number, and nothing of the earlier one.
+    number        bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
     -- The number of memberships and webhooks of the project.
     members       bigint NOT NULL DEFAULT 0,
     webhooks      integer NOT NULL DEFAULT 0,
@@ -21,22 +24,22 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   `,
   `
   CREATE TABLE ${schema}.memberships (
-    project_id        text COLLATE "C" NOT NULL REFERENCES ${schema}.projects,
+    project_number    bigint NOT NULL,
     user_id           text COLLATE "C" NOT NULL,
     end_date          timestamptz NOT NULL,
     -- The bulk_seq of the project when end_date was set.
     seq               bigint NOT NULL,
     -- The end date before the last change, for the statement that records the change.
     previous_end_date timestamptz,
-    PRIMARY KEY (project_id, user_id)
+    PRIMARY KEY (project_number, user_id)
   ) WITH (fillfactor = 60)
   `,
   `
   CREATE VIEW ${schema}.memberships_current AS
-  SELECT m.project_id, m.user_id,
+  SELECT p.id AS project_id, m.user_id,
          CASE WHEN m.seq >= p.bulk_seq THEN m.end_date ELSE p.bulk_end_date END AS end_date
   FROM ${schema}.memberships m
-  JOIN ${schema}.projects p ON p.id = m.project_id
+  JOIN ${schema}.projects p ON p.number = m.project_number
   `,
   ...createAudit(schema),
   `
@@ -56,16 +59,16 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   `,
   `
   CREATE TABLE ${schema}.api_key_projects (
-    key_id     text NOT NULL REFERENCES ${schema}.api_keys,
-    project_id text COLLATE "C" NOT NULL REFERENCES ${schema}.projects,
-    PRIMARY KEY (key_id, project_id)
+    key_id         text NOT NULL REFERENCES ${schema}.api_keys,
+    project_number bigint NOT NULL,
+    PRIMARY KEY (key_id, project_number)
   )
   `,
   `
   CREATE TABLE ${schema}.webhooks (
     id          uuid PRIMARY KEY,
     position    bigint GENERATED ALWAYS AS IDENTITY,
-    project_id  text COLLATE "C" NOT NULL REFERENCES ${schema}.projects,
+    project_number bigint NOT NULL,
     url         text NOT NULL,
     secret      text NOT NULL,
     -- The secret before the last rotation, which also signs until the time given.
@@ -88,14 +91,14 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   `,
   `CREATE INDEX webhooks_held ON ${schema}.webhooks (held_until) WHERE held_until IS NOT NULL`,
   `CREATE INDEX webhooks_disabled ON ${schema}.webhooks (id) WHERE disabled_at IS NOT NULL`,
-  `CREATE INDEX webhooks_of_project ON ${schema}.webhooks (project_id, position)`,
+  `CREATE INDEX webhooks_of_project ON ${schema}.webhooks (project_number, position)`,
   `
   CREATE TABLE ${schema}.events (
-    id         uuid PRIMARY KEY,
-    project_id text COLLATE "C" NOT NULL,
-    type       text NOT NULL,
-    at         timestamptz NOT NULL,
-    body       text NOT NULL
+    id             uuid PRIMARY KEY,
+    project_number bigint NOT NULL,
+    type           text NOT NULL,
+    at             timestamptz NOT NULL,
+    body           text NOT NULL
   ) PARTITION BY RANGE (id)
   `,
   `CREATE TABLE ${schema}.events_default PARTITION OF ${schema}.events DEFAULT`,

@@ -14,8 +14,8 @@ export const createAudit = (schema: string): ReadonlyArray<string> => [
   `
   CREATE TABLE ${schema}.audit (
     id         bigint NOT NULL DEFAULT nextval('${schema}.audit_ids'),
-    -- Empty for what belongs to no project.
-    project_id text COLLATE "C" NOT NULL,
+    -- 0 for what belongs to no project.
+    project_number bigint NOT NULL,
     -- The seq of what was changed. It puts an extension that a bulk extension overrode before that,
     -- whichever of them was recorded first.
     seq        bigint NOT NULL,
@@ -34,17 +34,17 @@ export const createAudit = (schema: string): ReadonlyArray<string> => [
     request_id text,
     key_id     text,
     reason     text,
-    PRIMARY KEY (project_id, seq, id)
+    PRIMARY KEY (project_number, seq, id)
   ) PARTITION BY RANGE (id)
   `,
-  `CREATE INDEX audit_of_user ON ${schema}.audit (project_id, user_id, seq, id)`,
+  `CREATE INDEX audit_of_user ON ${schema}.audit (project_number, user_id, seq, id)`,
   `
-  CREATE INDEX audit_of_all_users ON ${schema}.audit (project_id, seq, id)
+  CREATE INDEX audit_of_all_users ON ${schema}.audit (project_number, seq, id)
   WHERE user_id IS NULL AND subject IS NULL
   `,
   // Finds out that there are none.
   `
-  CREATE INDEX audit_of_shorter ON ${schema}.audit (project_id, seq, id)
+  CREATE INDEX audit_of_shorter ON ${schema}.audit (project_number, seq, id)
   WHERE action = 'bulk_lengthened'
   `,
   createFirstAuditId(schema),

@@ -138,7 +138,7 @@ export const createClaim = (schema: string): string => `
       SELECT m.*, w.held_until, w.failures > 0 AS is_failing,
              w.id IS NOT NULL AND w.disabled_at IS NULL AS is_open, ${concurrency} AS concurrency,
              -- What was claimed ahead does not count.
-             sum(least(m.attempts, ${concurrency})) OVER (PARTITION BY w.project_id)::bigint
+             sum(least(m.attempts, ${concurrency})) OVER (PARTITION BY w.project_number)::bigint
                AS of_project
       FROM met m LEFT JOIN ${schema}.webhooks w ON w.id = m.id
     ), weighed AS (
@@ -201,7 +201,7 @@ export const createClaim = (schema: string): string => `
     IF lane_ids IS NOT NULL THEN
       RETURN QUERY
       WITH lane AS MATERIALIZED (
-        SELECT w.id, w.project_id, w.failures > 0 AS is_failing, l.attempts, l.of_project, l.ahead,
+        SELECT w.id, w.project_number, w.failures > 0 AS is_failing, l.attempts, l.of_project, l.ahead,
                ${concurrency} AS concurrency, random() AS chance
         FROM unnest(lane_ids, lane_attempts, lane_of_project, lane_ahead)
           l (id, attempts, of_project, ahead)
@@ -209,7 +209,7 @@ export const createClaim = (schema: string): string => `
       ), candidates AS MATERIALIZED (
         SELECT r.event_id, l.id, l.is_failing, l.chance, l.concurrency, l.ahead, l.attempts + r.n AS nth,
                r.n <= l.room AS fits, l.of_project + count(*) FILTER (WHERE r.n <= l.room) OVER (
-                 PARTITION BY l.project_id ORDER BY l.attempts + r.n, l.chance
+                 PARTITION BY l.project_number ORDER BY l.attempts + r.n, l.chance
                  ROWS UNBOUNDED PRECEDING
                ) AS turn
         FROM (
@@ -250,7 +250,7 @@ export const createClaim = (schema: string): string => `
         WHERE ${isPicked} AND d.event_id = p.event_id AND d.webhook_id = p.id
         RETURNING d.event_id, d.webhook_id, d.claims, d.lease, p.concurrency, p.place
       )
-      SELECT c.event_id, t.body, w.project_id, c.webhook_id, t.url, t.secrets, t.signing_key,
+      SELECT c.event_id, t.body, p.id, c.webhook_id, t.url, t.secrets, t.signing_key,
              w.failures, w.failing_since, c.claims, c.lease, c.concurrency, next,
              least(wait, lease_millis),
              CASE WHEN c.place = 1 THEN
@@ -258,6 +258,7 @@ export const createClaim = (schema: string): string => `
              END
       FROM claimed c
       JOIN ${schema}.webhooks w ON w.id = c.webhook_id
+      JOIN ${schema}.projects p ON p.number = w.project_number
       LEFT JOIN LATERAL (
         SELECT e.body, w.url, w.signing_key,
                CASE WHEN w.previous_until > now THEN ARRAY[w.secret, w.previous_secret]

@@ -22,7 +22,7 @@ export const createExtendShorter = (schema: string): string => `
     -- All statements lock memberships in the same order, which avoids deadlocks.
     shorter AS MATERIALIZED (
       SELECT m.user_id FROM ${schema}.memberships m, project p
-      WHERE m.project_id = p.id AND ${effectiveDate} < $3
+      WHERE m.project_number = p.number AND ${effectiveDate} < $3
       ORDER BY m.user_id
       FOR UPDATE OF m
     ),
@@ -32,11 +32,11 @@ export const createExtendShorter = (schema: string): string => `
           seq = greatest(m.seq, p.bulk_seq),
           previous_end_date = ${effectiveDate}
       FROM project p, shorter s
-      WHERE m.project_id = p.id AND m.user_id = s.user_id
+      WHERE m.project_number = p.number AND m.user_id = s.user_id
       RETURNING m.user_id
     ),
     changed AS (
-      SELECT a.*, p.bulk_seq AS seq, NULL::timestamptz AS from_date,
+      SELECT a.*, p.number AS project_number, p.bulk_seq AS seq, NULL::timestamptz AS from_date,
              (SELECT count(*) FROM extended) AS total
       FROM asked a, project p
     ),

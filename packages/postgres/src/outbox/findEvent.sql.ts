@@ -2,6 +2,7 @@ import { type Event, EventType } from "@tenure/core/Event"
 import type { Delivery, PublishedEvent } from "@tenure/core/Outbox"
 import { WebhookId } from "@tenure/core/Webhook"
 import { type Integer, millisOf } from "../connection/results.ts"
+import { isInProject } from "../projects.sql.ts"
 
 /**
  * Returns one row with the event `$2` and its deliveries, if it belongs to the project `$1`. They are one
@@ -27,7 +28,7 @@ export const findEvent = (schema: string): string => `
     ) d
   )::text AS deliveries
   FROM ${schema}.events e
-  WHERE e.id = $2::uuid AND e.project_id = $1::text
+  WHERE e.id = $2::uuid AND ${isInProject(schema)}
 `
 
 /** A row of `findEvent`. */

@@ -2,6 +2,7 @@ import { EventId, EventType } from "@tenure/core/Event"
 import type { Attempt, Delivery } from "@tenure/core/Outbox"
 import type { WebhookId } from "@tenure/core/Webhook"
 import { type Integer, jsonOf, millisOf } from "../connection/results.ts"
+import { isInProject } from "../projects.sql.ts"
 
 type Table = "deliveries" | "ended_deliveries"
 
@@ -48,7 +49,7 @@ export const listDeliveries = (schema: string): string => `
   )
   SELECT n.event_id, e.type, ${millisOf("n.due_at")} AS due_at, ${jsonOf("n.attempts")} AS attempts, n.state
   FROM newest n
-  JOIN ${schema}.events e ON e.id = n.event_id AND e.project_id = $1::text
+  JOIN ${schema}.events e ON e.id = n.event_id AND ${isInProject(schema)}
   ORDER BY n.position DESC
 `
 

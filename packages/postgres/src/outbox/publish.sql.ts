@@ -9,7 +9,7 @@ import { publishing } from "./fragments.sql.ts"
  */
 export const publish = (schema: string, once: OncePart): string => `
   WITH found AS MATERIALIZED (
-    SELECT a.*
+    SELECT a.*, p.number AS project_number
     FROM unnest($1::text[], $2::uuid[], $3::text[], $4::timestamptz[], $5::text[])
     WITH ORDINALITY AS a (project_id, event_id, event_type, at, body, n)
     JOIN ${schema}.projects p ON p.id = a.project_id ${once.condition}

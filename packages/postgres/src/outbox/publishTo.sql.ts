@@ -2,6 +2,7 @@ import type { Event } from "@tenure/core/Event"
 import type { WebhookId } from "@tenure/core/Webhook"
 import { instant, text, uuid } from "../connection/parameters.ts"
 import type { OncePart } from "../idempotency/fragments.sql.ts"
+import { isInProject } from "../projects.sql.ts"
 
 /**
  * Stores an event and its delivery to one webhook, unless the webhook is disabled. Returns one row,
@@ -9,16 +10,15 @@ import type { OncePart } from "../idempotency/fragments.sql.ts"
  */
 export const publishTo = (schema: string, once: OncePart): string => `
   WITH asked AS (
-    SELECT $1::text AS project_id, $2::uuid AS event_id, $3::text AS event_type,
-           $4::timestamptz AS at, $5::text AS body
+    SELECT $2::uuid AS event_id, $3::text AS event_type, $4::timestamptz AS at, $5::text AS body
   ),
   webhook AS (
-    SELECT id, disabled_at IS NOT NULL AS is_disabled FROM ${schema}.webhooks
-    WHERE id = $6::uuid AND project_id = $1 ${once.condition}
+    SELECT id, project_number, disabled_at IS NOT NULL AS is_disabled FROM ${schema}.webhooks
+    WHERE id = $6::uuid AND ${isInProject(schema)} ${once.condition}
   ),
   published AS (
-    INSERT INTO ${schema}.events (id, project_id, type, at, body)
-    SELECT a.event_id, a.project_id, a.event_type, a.at, a.body
+    INSERT INTO ${schema}.events (id, project_number, type, at, body)
+    SELECT a.event_id, w.project_number, a.event_type, a.at, a.body
     FROM asked a, webhook w WHERE NOT w.is_disabled
   ),
   delivered AS (

@@ -1,5 +1,6 @@
 import type { Replay } from "@tenure/core/Outbox"
 import type { OncePart } from "../idempotency/fragments.sql.ts"
+import { isInProject } from "../projects.sql.ts"
 
 // Which open or failed deliveries `d` of events `e` are started again: each condition has an index.
 const conditions: Readonly<Record<Replay["_tag"], string>> = {
@@ -39,7 +40,7 @@ const restarted: Readonly<Record<Replay["_tag"], string>> = {
 export const replay = (schema: string, which: Replay["_tag"], once: OncePart): string => `
   WITH webhook AS (
     SELECT id, disabled_at IS NOT NULL AS is_disabled FROM ${schema}.webhooks
-    WHERE id = $2::uuid AND project_id = $1::text ${once.condition}
+    WHERE id = $2::uuid AND ${isInProject(schema)} ${once.condition}
   ),${which === "One" ? returning(schema) : ""}
   replayed AS (
     UPDATE ${schema}.deliveries d

@@ -11,7 +11,7 @@ const holds = `d.event_id = a.delivered_id AND d.webhook_id = a.webhook_id
 const { least, most } = Concurrency.range
 
 const settledColumns = `n, webhook_id, outcome, hold_millis, event_id, event_type, at, body,
-      project_id, disabled_at`
+      project_number, disabled_at`
 
 /**
  * Records attempts, and what happens to their deliveries and webhooks. Each array has one element for
@@ -38,7 +38,7 @@ export const settle = (schema: string): string => `
     -- A deleted webhook has no deliveries to settle.
     JOIN ${schema}.webhooks w ON w.id = a.webhook_id
     WHERE a.outcome = 'delivered' AND ${holds}
-    RETURNING a.*, w.project_id, w.disabled_at, d.position, d.claims, d.attempts
+    RETURNING a.*, w.project_number, w.disabled_at, d.position, d.claims, d.attempts
   ),
   kept AS (
     INSERT INTO ${schema}.ended_deliveries
@@ -62,7 +62,7 @@ export const settle = (schema: string): string => `
     FROM asked a
     JOIN ${schema}.webhooks w ON w.id = a.webhook_id
     WHERE a.outcome <> 'delivered' AND ${holds}
-    RETURNING a.*, w.project_id, w.disabled_at
+    RETURNING a.*, w.project_number, w.disabled_at
   ),
   settled AS (
     SELECT ${settledColumns} FROM ended UNION ALL SELECT ${settledColumns} FROM changed
@@ -101,9 +101,9 @@ export const settle = (schema: string): string => `
     ORDER BY webhook_id, n
   ),
   audited AS (
-    INSERT INTO ${schema}.audit (project_id, seq, subject, action, at)
-    SELECT a.project_id, p.bulk_seq, a.webhook_id::text, 'webhook_disabled', a.at
-    FROM announced a JOIN ${schema}.projects p ON p.id = a.project_id
+    INSERT INTO ${schema}.audit (project_number, seq, subject, action, at)
+    SELECT a.project_number, p.bulk_seq, a.webhook_id::text, 'webhook_disabled', a.at
+    FROM announced a JOIN ${schema}.projects p ON p.number = a.project_number
   ),${publishing(schema, "announced", "w.id <> s.webhook_id")}
   SELECT n::integer, n IN (SELECT n FROM announced) AS has_disabled,
          (SELECT count(*) FROM delivered)::integer AS deliveries

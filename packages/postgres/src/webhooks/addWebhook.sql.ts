@@ -12,12 +12,12 @@ export const addWebhook = (schema: string, once: OncePart): string => `
   WITH counted AS (
     UPDATE ${schema}.projects SET webhooks = webhooks + 1
     WHERE id = $2::text AND webhooks < $6::integer ${once.condition}
-    RETURNING id
+    RETURNING number
   ),
   added AS (
-    INSERT INTO ${schema}.webhooks (id, project_id, url, secret, created_at, event_types)
-    SELECT $1::uuid, id, $3::text, $4::text, $5::timestamptz, $7::text[] FROM counted
-    RETURNING project_id, id::text AS subject
+    INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at, event_types)
+    SELECT $1::uuid, number, $3::text, $4::text, $5::timestamptz, $7::text[] FROM counted
+    RETURNING project_number, id::text AS subject
   ),${recording(schema, "added", 8, "'webhook_created'")}${once.keeping("added", "subject")}
   SELECT EXISTS (SELECT FROM added) AS added,
          EXISTS (SELECT FROM ${schema}.projects WHERE id = $2::text) AS project_exists

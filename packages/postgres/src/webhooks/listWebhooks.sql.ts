@@ -7,7 +7,7 @@ import { webhookColumns, type WebhookRow } from "./fragments.sql.ts"
 export const listWebhooks = (schema: string): string => `
   SELECT ${webhookColumns}
   FROM ${schema}.projects p
-  LEFT JOIN ${schema}.webhooks w ON w.project_id = p.id
+  LEFT JOIN ${schema}.webhooks w ON w.project_number = p.number
   WHERE p.id = $1::text
   ORDER BY w.position
 `

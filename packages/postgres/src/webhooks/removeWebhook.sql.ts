@@ -1,5 +1,6 @@
 import { recording } from "../audit/fragments.sql.ts"
 import type { OncePart } from "../idempotency/fragments.sql.ts"
+import { isInProject } from "../projects.sql.ts"
 
 /**
  * Removes a webhook, and sends its id on the channel `$3`. This cancels its deliveries, because a
@@ -7,8 +8,8 @@ import type { OncePart } from "../idempotency/fragments.sql.ts"
  */
 export const removeWebhook = (schema: string, once: OncePart): string => `
   WITH removed AS (
-    DELETE FROM ${schema}.webhooks WHERE id = $2::uuid AND project_id = $1::text ${once.condition}
-    RETURNING id, project_id, id::text AS subject
+    DELETE FROM ${schema}.webhooks WHERE id = $2::uuid AND ${isInProject(schema)} ${once.condition}
+    RETURNING id, project_number, id::text AS subject
   ),
   counted AS (
     UPDATE ${schema}.projects SET webhooks = webhooks - 1

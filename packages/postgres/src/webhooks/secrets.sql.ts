@@ -3,8 +3,10 @@ import { text, uuid } from "../connection/parameters.ts"
 
 /** Returns the secrets of the next `$2` webhooks after the id `$1`, of all projects. */
 export const listSecrets = (schema: string): string => `
-  SELECT id, project_id, secret, previous_secret, signing_key FROM ${schema}.webhooks
-  WHERE id > $1::uuid ORDER BY id LIMIT $2::integer
+  SELECT w.id, p.id AS project_id, w.secret, w.previous_secret, w.signing_key
+  FROM ${schema}.webhooks w
+  JOIN ${schema}.projects p ON p.number = w.project_number
+  WHERE w.id > $1::uuid ORDER BY w.id LIMIT $2::integer
 `
 
 /** A row of `listSecrets`. */
