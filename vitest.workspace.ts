@@ -51,6 +51,7 @@ export default defineConfig({
       project("packages/node-http"),
       project("packages/openapi"),
       project("packages/postgres"),
+      project("packages/tenure"),
       project("packages/testing"),
       project("examples/custom-store"),
       project("examples/effect-app"),

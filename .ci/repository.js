@@ -2,7 +2,9 @@
 
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { root } from "./folders.js"
+import { fileURLToPath } from "node:url"
+
+export const root = fileURLToPath(new URL("..", import.meta.url))
 
 const read = (path) => readFileSync(join(root, path), "utf8")
 

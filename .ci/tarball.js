@@ -1,0 +1,42 @@
+/**
+ * Packs the package `tenure` with all packages of the repository in it, so that a program can install
+ * Tenure from one file. Writes `tenure-VERSION.tgz` into the folder that is the argument.
+ */
+
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join, resolve } from "node:path"
+import { packAll, run } from "./folders.js"
+
+/** Unpacks a tarball into a new folder, and returns its manifest. */
+const unpack = (tarball, folder) => {
+  mkdirSync(folder, { recursive: true })
+  run(folder, "tar", "-xzf", tarball, "--strip-components=1")
+  return JSON.parse(readFileSync(join(folder, "package.json"), "utf8"))
+}
+
+/** Adds the packages of the repository on which an unpacked package depends. */
+const bundle = (folder, manifest, tarballs) => {
+  const names = Object.keys(manifest.dependencies).filter((name) => name in tarballs)
+  const bundled = names.map((name) => unpack(tarballs[name], join(folder, "node_modules", name)))
+  // Some package managers look for bundled dependencies in the registry, and none of them installs
+  // what these depend on.
+  const dependencies = Object.assign({}, ...[...bundled, manifest].map((one) => one.dependencies))
+  for (const name of names) delete dependencies[name]
+  const complete = { ...manifest, dependencies, bundleDependencies: names }
+  writeFileSync(join(folder, "package.json"), JSON.stringify(complete))
+}
+
+const destination = resolve(process.argv[2] ?? ".")
+const temporary = mkdtempSync(join(tmpdir(), "tarball-"))
+try {
+  const tarballs = packAll(temporary)
+  const folder = join(temporary, "package")
+  const manifest = unpack(tarballs.tenure, folder)
+  bundle(folder, manifest, tarballs)
+  mkdirSync(destination, { recursive: true })
+  const file = join(destination, `tenure-${manifest.version}.tgz`)
+  run(temporary, "tar", "-czf", file, "package")
+} finally {
+  rmSync(temporary, { recursive: true })
+}
