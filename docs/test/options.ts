@@ -29,15 +29,15 @@ export interface Section {
 
 const sections: ReadonlyArray<Section> = [
   {
-    title: "`Tenure.make` of `@tenure/core`",
+    title: "`Tenure.make` of `tenure`",
     sources: "core/src/**/!(HttpRoutes|Flush).ts",
     options: makeOptions,
     note: "`Tenure.layer`, for Effect hosts, takes the same but `stores` and `logger`.",
   },
   { title: "`flush` of a Tenure", sources: "core/src/webhooks/Flush.ts", options: flush },
-  { title: "`memory` of `@tenure/memory`", sources: "memory/src/**/*.ts", options: memory },
+  { title: "`memory` of `tenure/memory`", sources: "memory/src/**/*.ts", options: memory },
   {
-    title: "`postgres` of `@tenure/postgres`",
+    title: "`postgres` of `tenure/postgres`",
     sources: "postgres/src/**/*.ts",
     options: connectionOptions,
     note: `\`layer\`, for hosts with a client of their own, takes ${Object.keys(postgres.fields)
@@ -45,45 +45,45 @@ const sections: ReadonlyArray<Section> = [
       .join(", ")}.`,
   },
   {
-    title: "`embedded` of `@tenure/embedded`",
+    title: "`embedded` of `tenure/embedded`",
     sources: "{embedded,postgres}/src/**/*.ts",
     options: embedded,
     note: "`client`, for Effect hosts, takes `path` and `durable`.",
   },
   {
-    title: "`membershipMiddleware` of `@tenure/express`",
+    title: "`membershipMiddleware` of `tenure/express`",
     sources: "express/src/**/*.ts",
     options: express,
   },
   {
-    title: "`membershipPlugin` of `@tenure/fastify`",
+    title: "`membershipPlugin` of `tenure/fastify`",
     sources: "fastify/src/**/*.ts",
     options: fastify,
     note: "Besides `tenure`, and the options of `register`.",
   },
-  { title: "`fetchHandler` of `@tenure/fetch`", sources: "fetch/src/**/*.ts", options: fetch },
+  { title: "`fetchHandler` of `tenure/fetch`", sources: "fetch/src/**/*.ts", options: fetch },
   {
-    title: "`toNodeHandler` of `@tenure/node-http`",
+    title: "`toNodeHandler` of `tenure/node`",
     sources: "node-http/src/**/*.ts",
     options: handlerOptions(),
   },
   {
-    title: "`serve` of `@tenure/node-http`",
+    title: "`serve` of `tenure/node`",
     sources: "node-http/src/**/*.ts",
     options: serverOptions,
   },
   {
-    title: "`orderRequests` of `@tenure/node-http`",
+    title: "`orderRequests` of `tenure/node`",
     sources: "node-http/src/**/*.ts",
     options: orderOptions,
   },
   {
-    title: "`verifyWebhook` of `@tenure/node-http`",
+    title: "`verifyWebhook` of `tenure/node`",
     sources: "node-http/src/**/*.ts",
     options: verifyOptions,
   },
   {
-    title: "`HttpRoutes.layer` of `@tenure/core`",
+    title: "`HttpRoutes.layer` of `tenure`",
     sources: "core/src/http/HttpRoutes.ts",
     options: routes(),
   },

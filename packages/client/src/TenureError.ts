@@ -62,7 +62,7 @@ export class TenureError<Of extends Code = Code> extends Error {
  * @param code - only errors with this code; their `problems` have its fields
  * @example
  * ```ts
- * import { createClient, isTenureError } from "@tenure/client"
+ * import { createClient, isTenureError } from "tenure/client"
  *
  * const client = createClient({ baseUrl: "http://127.0.0.1:3000", token: "a token" })
  * const member = { project_id: "p1", user_id: "1001" }

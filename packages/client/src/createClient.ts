@@ -129,7 +129,7 @@ const makeList =
  * @throws TypeError if an option is invalid. Its message does not contain the token.
  * @example
  * ```ts
- * import { createClient } from "@tenure/client"
+ * import { createClient } from "tenure/client"
  *
  * const client = createClient({ baseUrl: "http://127.0.0.1:3000", token: "a token" })
  * const { data } = await client.memberships.extend({

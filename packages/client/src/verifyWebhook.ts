@@ -138,7 +138,7 @@ const isEvent = <Event extends object>(body: object): body is Event =>
  *   wrong, also if there is no secret: a variable that is not set never makes a receiver trust a request.
  * @example
  * ```ts
- * import { verifyWebhook } from "@tenure/client"
+ * import { verifyWebhook } from "tenure/client"
  *
  * declare const request: Request
  * declare const secret: string

@@ -90,7 +90,7 @@ const parts = Setting.struct({
   ),
   /**
    * Sends the notifications. By default, the `fetch` of the runtime does. On Node, pass `nodeTransport`
-   * of `@tenure/node-http`, which checks the addresses that it connects to.
+   * of `tenure/node`, which checks the addresses that it connects to.
    */
   transport: Setting.withDefault(transport, WebhookTransport.layerFetch),
 })
@@ -121,11 +121,11 @@ export const options = Setting.struct({
  *
  * @example
  * ```ts
- * import { Memberships } from "@tenure/core/Memberships"
- * import * as Tenure from "@tenure/core/Tenure"
- * import { memory } from "@tenure/memory"
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
+ * import { Tenure } from "tenure"
+ * import { Memberships } from "tenure/Memberships"
+ * import { memory } from "tenure/memory"
  *
  * const TenureLive = Tenure.layer({ basePath: "/api" }).pipe(Layer.provide(memory()))
  *
@@ -214,8 +214,8 @@ export interface Promises extends Mountable {
    *   `StoreUnavailable` if the store does not answer
    * @example
    * ```ts
-   * import * as Tenure from "@tenure/core/Tenure"
-   * import { memory } from "@tenure/memory"
+   * import { Tenure } from "tenure"
+   * import { memory } from "tenure/memory"
    *
    * const tenure = await Tenure.make({ stores: memory(), webhooks: { dispatch: false } })
    * const left = await tenure.flush({ timeout: "5 seconds" })
@@ -235,9 +235,9 @@ export interface Promises extends Mountable {
  *
  * @example
  * ```ts
- * import * as Tenure from "@tenure/core/Tenure"
- * import { HttpRouter, HttpServerResponse } from "effect/http"
  * import * as Effect from "effect/Effect"
+ * import { HttpRouter, HttpServerResponse } from "effect/http"
+ * import { Tenure } from "tenure"
  *
  * const readiness = HttpRouter.add(
  *   "GET",
@@ -390,7 +390,7 @@ const combine = (stores: StoreLayers): Layer.Layer<Stores, unknown> => {
 /** The options of `make`, as a host passes them. */
 export interface MakeOptions<Provided = never> extends Options {
   /**
-   * The store, for example `memory()` of `@tenure/memory`, or an array in which a later store replaces
+   * The store, for example `memory()` of `tenure/memory`, or an array in which a later store replaces
    * ports of an earlier one.
    */
   readonly stores: StoreLayers<Provided>
@@ -420,8 +420,8 @@ export const makeOptions = Setting.struct({
  *   valid, if an option is invalid, and with the error of a store that cannot be opened.
  * @example
  * ```ts
- * import * as Tenure from "@tenure/core/Tenure"
- * import { memory } from "@tenure/memory"
+ * import { Tenure } from "tenure"
+ * import { memory } from "tenure/memory"
  *
  * const tenure = await Tenure.make({ stores: memory() })
  * await tenure.memberships.createProject("p1")

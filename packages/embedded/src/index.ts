@@ -75,10 +75,10 @@ const openSessions = Effect.fnUntraced(function* ({
  *
  * @example
  * ```ts
- * import * as Tenure from "@tenure/core/Tenure"
- * import { client } from "@tenure/embedded"
- * import { layer } from "@tenure/postgres"
  * import * as Layer from "effect/Layer"
+ * import { Tenure } from "tenure"
+ * import { client } from "tenure/embedded"
+ * import { layer } from "tenure/postgres"
  *
  * const Client = client({ path: "./data" })
  * export const TenureLive = Tenure.layer().pipe(Layer.provide(layer()), Layer.provideMerge(Client))
@@ -119,8 +119,8 @@ type Failure =
  *
  * @example
  * ```ts
- * import * as Tenure from "@tenure/core/Tenure"
- * import { embedded } from "@tenure/embedded"
+ * import { Tenure } from "tenure"
+ * import { embedded } from "tenure/embedded"
  *
  * const tenure = await Tenure.make({ stores: embedded({ path: "./data" }) })
  * ```

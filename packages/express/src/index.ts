@@ -72,11 +72,11 @@ const answering = (tenure: Mountable, given: Options) => {
  *
  * @example
  * ```ts
- * import * as Tenure from "@tenure/core/Tenure"
- * import { membershipMiddleware } from "@tenure/express"
- * import { memory } from "@tenure/memory"
- * import { nodeTransport } from "@tenure/node-http"
  * import express from "express"
+ * import { Tenure } from "tenure"
+ * import { membershipMiddleware } from "tenure/express"
+ * import { memory } from "tenure/memory"
+ * import { nodeTransport } from "tenure/node"
  *
  * const tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })
  * const app = express()
@@ -104,10 +104,10 @@ export const membershipMiddleware = (tenure: Mountable, given: Options = {}): Re
  *
  * @example
  * ```ts
- * import * as Tenure from "@tenure/core/Tenure"
- * import { membershipErrors, membershipMiddleware } from "@tenure/express"
- * import { memory } from "@tenure/memory"
  * import express from "express"
+ * import { Tenure } from "tenure"
+ * import { membershipErrors, membershipMiddleware } from "tenure/express"
+ * import { memory } from "tenure/memory"
  *
  * const tenure = await Tenure.make({ stores: memory() })
  * const app = express()

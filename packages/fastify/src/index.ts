@@ -67,11 +67,11 @@ const tailOf = (path: string, pattern: string): string =>
  *
  * @example
  * ```ts
- * import * as Tenure from "@tenure/core/Tenure"
- * import { membershipPlugin } from "@tenure/fastify"
- * import { memory } from "@tenure/memory"
- * import { nodeTransport } from "@tenure/node-http"
  * import fastify from "fastify"
+ * import { Tenure } from "tenure"
+ * import { membershipPlugin } from "tenure/fastify"
+ * import { memory } from "tenure/memory"
+ * import { nodeTransport } from "tenure/node"
  *
  * const tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })
  * const app = fastify()

@@ -98,9 +98,9 @@ const bodyOf = (
  *
  * @example
  * ```ts
- * import * as Tenure from "@tenure/core/Tenure"
- * import { fetchHandler } from "@tenure/fetch"
- * import { memory } from "@tenure/memory"
+ * import { Tenure } from "tenure"
+ * import { fetchHandler } from "tenure/fetch"
+ * import { memory } from "tenure/memory"
  *
  * const tenure = await Tenure.make({ stores: memory() })
  * const api = fetchHandler(tenure)

@@ -48,8 +48,8 @@ export interface Options extends Setting.Input<typeof options> {}
  *
  * @example
  * ```ts
- * import * as Tenure from "@tenure/core/Tenure"
- * import { memory } from "@tenure/memory"
+ * import { Tenure } from "tenure"
+ * import { memory } from "tenure/memory"
  *
  * const tenure = await Tenure.make({ stores: memory() })
  * ```

@@ -40,9 +40,9 @@ export interface HandlerOptions<Request extends NodeRequest = NodeRequest> exten
  * @example
  * ```ts
  * import { createServer } from "node:http"
- * import * as Tenure from "@tenure/core/Tenure"
- * import { memory } from "@tenure/memory"
- * import { toNodeHandler } from "@tenure/node-http"
+ * import { Tenure } from "tenure"
+ * import { memory } from "tenure/memory"
+ * import { toNodeHandler } from "tenure/node"
  *
  * const tenure = await Tenure.make({ stores: memory() })
  * createServer(toNodeHandler(tenure)).listen(3000, "127.0.0.1")

@@ -150,8 +150,8 @@ export interface OrderOptions extends Setting.Input<typeof orderOptions> {}
  * @example
  * ```ts
  * import { serve } from "@hono/node-server"
- * import { orderRequests } from "@tenure/node-http"
  * import { Hono } from "hono"
+ * import { orderRequests } from "tenure/node"
  *
  * orderRequests(serve({ fetch: new Hono().fetch }))
  * ```

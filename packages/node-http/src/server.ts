@@ -112,9 +112,9 @@ const makeServer = (settings: Setting.Output<typeof serverOptions>): Http.Server
  *   `listen`, such as `EADDRINUSE`.
  * @example
  * ```ts
- * import * as Tenure from "@tenure/core/Tenure"
- * import { memory } from "@tenure/memory"
- * import { nodeTransport, serve } from "@tenure/node-http"
+ * import { Tenure } from "tenure"
+ * import { memory } from "tenure/memory"
+ * import { nodeTransport, serve } from "tenure/node"
  *
  * const tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })
  * const server = await serve(tenure, { port: 3000 })

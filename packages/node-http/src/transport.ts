@@ -104,9 +104,9 @@ const agents = Effect.acquireRelease(
  *
  * @example
  * ```ts
- * import * as Tenure from "@tenure/core/Tenure"
- * import { memory } from "@tenure/memory"
- * import { nodeTransport } from "@tenure/node-http"
+ * import { Tenure } from "tenure"
+ * import { memory } from "tenure/memory"
+ * import { nodeTransport } from "tenure/node"
  *
  * const tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })
  * ```

@@ -60,8 +60,8 @@ const rawBody = async (request: Request, limit: number): Promise<Buffer> => {
  * @example
  * ```ts
  * import { createServer } from "node:http"
- * import * as WebhookSignature from "@tenure/core/WebhookSignature"
- * import { verifyWebhook } from "@tenure/node-http"
+ * import { verifyWebhook } from "tenure/node"
+ * import * as WebhookSignature from "tenure/WebhookSignature"
  *
  * const secret = WebhookSignature.Secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
  * createServer(async (request, response) => {

@@ -23,10 +23,10 @@ export class Database extends Context.Service<
      * @example
      * ```ts
      * import { PgClient } from "@effect/sql-pg"
-     * import type { Event } from "@tenure/core/Event"
-     * import { Outbox } from "@tenure/core/Outbox"
-     * import { Database } from "@tenure/postgres"
      * import * as Effect from "effect/Effect"
+     * import type { Event } from "tenure/Event"
+     * import { Outbox } from "tenure/Outbox"
+     * import { Database } from "tenure/postgres"
      *
      * // Stores the row, the event and its deliveries, or none of them.
      * const pay = Effect.fn("pay")(function* (order: number, event: Event) {

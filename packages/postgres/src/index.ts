@@ -95,9 +95,9 @@ const quoted = (schema: string): string => `"${schema}"`
  * @example
  * ```ts
  * import { PgClient } from "@effect/sql-pg"
- * import { migrate } from "@tenure/postgres"
  * import * as Effect from "effect/Effect"
  * import * as Redacted from "effect/Redacted"
+ * import { migrate } from "tenure/postgres"
  *
  * const client = PgClient.layer({ url: Redacted.make("postgres://owner@localhost/app") })
  * const applied = await Effect.runPromise(Effect.provide(migrate(), client))
@@ -131,9 +131,9 @@ const rewriteOptions = Setting.struct({
  * @example
  * ```ts
  * import { PgClient } from "@effect/sql-pg"
- * import { rewriteSecrets } from "@tenure/postgres"
  * import * as Effect from "effect/Effect"
  * import * as Redacted from "effect/Redacted"
+ * import { rewriteSecrets } from "tenure/postgres"
  *
  * declare const keys: Record<string, Uint8Array>
  * const client = PgClient.layer({ url: Redacted.make("postgres://owner@localhost/app") })
@@ -166,10 +166,10 @@ type Failure = InvalidInput | DatabaseUnusable | Migrations.SchemaMismatch
  * @example
  * ```ts
  * import { PgClient } from "@effect/sql-pg"
- * import * as Tenure from "@tenure/core/Tenure"
- * import { layer } from "@tenure/postgres"
  * import * as Layer from "effect/Layer"
  * import * as Redacted from "effect/Redacted"
+ * import { Tenure } from "tenure"
+ * import { layer } from "tenure/postgres"
  *
  * const Client = PgClient.layer({ url: Redacted.make("postgres://localhost/app") })
  * export const TenureLive = Tenure.layer().pipe(Layer.provide(layer()), Layer.provideMerge(Client))
@@ -221,8 +221,8 @@ const onClient = (settings: Setting.Output<typeof options>) =>
  *
  * @example
  * ```ts
- * import * as Tenure from "@tenure/core/Tenure"
- * import { postgres } from "@tenure/postgres"
+ * import { Tenure } from "tenure"
+ * import { postgres } from "tenure/postgres"
  *
  * const tenure = await Tenure.make({ stores: postgres({ url: "postgres://localhost/app" }) })
  * ```

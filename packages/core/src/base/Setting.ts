@@ -230,7 +230,7 @@ export const andThen = <I, A, B>(
  *
  * @example
  * ```ts
- * import * as Setting from "@tenure/core/Setting"
+ * import * as Setting from "tenure/Setting"
  *
  * const options = Setting.struct({
  *   // A doc comment here shows where a host writes the option.

@@ -24,11 +24,11 @@ export { Authorization } from "./api/Authorization.ts"
  *
  * @example
  * ```ts
- * import * as Api from "@tenure/core/Api"
  * import * as Effect from "effect/Effect"
- * import * as FetchHttpClient from "effect/http/FetchHttpClient"
  * import * as HttpApiClient from "effect/http-api/HttpApiClient"
+ * import * as FetchHttpClient from "effect/http/FetchHttpClient"
  * import * as Redacted from "effect/Redacted"
+ * import * as Api from "tenure/Api"
  *
  * const program = Effect.gen(function* () {
  *   const client = yield* HttpApiClient.make(Api.Api, { baseUrl: "http://127.0.0.1:3000" })

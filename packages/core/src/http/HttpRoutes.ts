@@ -140,13 +140,13 @@ const make = Effect.fnUntraced(function* <R>(given: Options<R>) {
  *
  * @example
  * ```ts
+ * import { createServer } from "node:http"
  * import { NodeHttpServer } from "@effect/platform-node"
- * import * as HttpRoutes from "@tenure/core/HttpRoutes"
- * import * as Tenure from "@tenure/core/Tenure"
- * import { memory } from "@tenure/memory"
  * import { HttpRouter } from "effect/http"
  * import * as Layer from "effect/Layer"
- * import { createServer } from "node:http"
+ * import { Tenure } from "tenure"
+ * import * as HttpRoutes from "tenure/HttpRoutes"
+ * import { memory } from "tenure/memory"
  *
  * const app = HttpRouter.serve(HttpRoutes.layer()).pipe(
  *   // The server listens once Tenure is ready.

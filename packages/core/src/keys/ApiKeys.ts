@@ -100,8 +100,8 @@ export interface Page {
  *
  * @example
  * ```ts
- * import { ApiKeys } from "@tenure/core/ApiKeys"
  * import * as Effect from "effect/Effect"
+ * import { ApiKeys } from "tenure/ApiKeys"
  *
  * const rotate = Effect.fn("rotate")(function* (previous: string) {
  *   const keys = yield* ApiKeys

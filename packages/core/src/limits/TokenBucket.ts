@@ -30,8 +30,8 @@ export type Tat = Micros | undefined
  * @param options.capacity - tokens that a full bucket holds; `limit` by default
  * @example
  * ```ts
- * import * as TokenBucket from "@tenure/core/TokenBucket"
- * import { Micros, Millis } from "@tenure/core/Units"
+ * import * as TokenBucket from "tenure/TokenBucket"
+ * import { Micros, Millis } from "tenure/Units"
  *
  * const hundredAMinute = TokenBucket.policy({ limit: 100, window: Millis(60_000) })
  * const now = Micros(0)

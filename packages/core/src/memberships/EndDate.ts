@@ -50,7 +50,7 @@ const fromJson = (json: unknown): number | undefined => {
  * @returns the end date, or `undefined` if `json` is anything else
  * @example
  * ```ts
- * import * as EndDate from "@tenure/core/EndDate"
+ * import * as EndDate from "tenure/EndDate"
  *
  * EndDate.parse("2027-01-01T00:00:00.000Z") // 1798761600000
  * EndDate.parse(1798761600000) // 1798761600000
@@ -97,7 +97,7 @@ export const decode = (json: unknown): Result.Result<EndDate, InvalidEndDate> =>
  *
  * @example
  * ```ts
- * import * as EndDate from "@tenure/core/EndDate"
+ * import * as EndDate from "tenure/EndDate"
  *
  * EndDate.fromInput(new Date("2027-01-01")) // succeeds with 1798761600000
  * EndDate.fromInput(0) // succeeds with 0, which is 1970-01-01T00:00:00.000Z

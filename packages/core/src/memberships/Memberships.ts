@@ -100,8 +100,8 @@ type ChangeFailure = Failure | Once.Conflict
  *
  * @example
  * ```ts
- * import { Memberships } from "@tenure/core/Memberships"
  * import * as Effect from "effect/Effect"
+ * import { Memberships } from "tenure/Memberships"
  *
  * const renew = Effect.gen(function* () {
  *   const memberships = yield* Memberships

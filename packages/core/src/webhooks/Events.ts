@@ -145,8 +145,8 @@ const decodeEventId = (
  *
  * @example
  * ```ts
- * import { Events } from "@tenure/core/Events"
  * import * as Effect from "effect/Effect"
+ * import { Events } from "tenure/Events"
  *
  * const completed = Effect.flatMap(Events, (events) =>
  *   events.publish({ projectId: "p1", type: "payment.completed", data: { amount: 5 } }),

@@ -143,7 +143,7 @@ const v1 = (key: Uint8Array, signed: Uint8Array): string => Base64.encode(hmac(k
  *   message or the secret is invalid.
  * @example
  * ```ts
- * import * as WebhookSignature from "@tenure/core/WebhookSignature"
+ * import * as WebhookSignature from "tenure/WebhookSignature"
  *
  * const secret = WebhookSignature.Secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
  * WebhookSignature.sign({ id: "msg_1", timestamp: 1614265330, body: "{}" }, secret) // "v1,…"
@@ -343,7 +343,7 @@ const noMatch = failure("NoMatchingSignature", "no signature matches the given k
  * @returns the message, or a `VerificationError` with the reason
  * @example
  * ```ts
- * import * as WebhookSignature from "@tenure/core/WebhookSignature"
+ * import * as WebhookSignature from "tenure/WebhookSignature"
  *
  * declare const request: { headers: Record<string, string>; rawBody: Uint8Array }
  * const secret = WebhookSignature.Secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")

@@ -54,7 +54,7 @@ export const decodeText = (input: unknown): Result.Result<string, InvalidWebhook
  * @returns the URL as it was given, or `InvalidWebhookUrl`, whose message says what is wrong
  * @example
  * ```ts
- * import * as WebhookUrl from "@tenure/core/WebhookUrl"
+ * import * as WebhookUrl from "tenure/WebhookUrl"
  *
  * const rules = { requireHttps: true, sendsHttpToNames: false, permitsHost: () => true }
  * WebhookUrl.decode("https://example.com/hooks", rules) // succeeds

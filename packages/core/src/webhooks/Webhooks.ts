@@ -121,8 +121,8 @@ export interface DeliveriesPage extends WebhookIds {
  *
  * @example
  * ```ts
- * import { Webhooks } from "@tenure/core/Webhooks"
  * import * as Effect from "effect/Effect"
+ * import { Webhooks } from "tenure/Webhooks"
  *
  * const register = Effect.gen(function* () {
  *   const webhooks = yield* Webhooks

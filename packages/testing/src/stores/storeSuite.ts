@@ -22,10 +22,10 @@ const allPorts: ReadonlyArray<Port> = [
  *
  * @example
  * ```ts
- * import { memory } from "@tenure/memory"
- * import { storeSuite } from "@tenure/testing"
  * import * as Layer from "effect/Layer"
  * import { TestClock } from "effect/testing"
+ * import { memory } from "tenure/memory"
+ * import { storeSuite } from "tenure/testing"
  *
  * storeSuite("memory", {
  *   layer: Layer.merge(memory(), TestClock.layer()),

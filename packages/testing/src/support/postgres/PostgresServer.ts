@@ -91,7 +91,7 @@ const create = async (home: Home, settings: Readonly<Record<string, string>>) =>
  *
  * @example
  * ```ts
- * import { startPostgres } from "@tenure/testing/PostgresServer"
+ * import { startPostgres } from "tenure/testing/PostgresServer"
  *
  * const server = await startPostgres({ settings: { fsync: "off" } })
  * await server.stop()
