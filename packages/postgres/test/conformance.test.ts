@@ -1,9 +1,43 @@
+/** All ports on PostgreSQL, as a role that owns nothing. */
+
+import { migrate } from "@tenure/postgres"
 import { storeSuite } from "@tenure/testing"
 import * as Effect from "effect/Effect"
-import { beforeAll } from "vitest"
-import { execute, harnessOn } from "./harness.ts"
+import * as Redacted from "effect/Redacted"
+import { beforeAll, inject } from "vitest"
+import { documentedRoles } from "./documentedRoles.ts"
+import { clientLayer, execute, harnessOn } from "./harness.ts"
 
-// The database of `DATABASE_URL` may still have the schema of an earlier run.
-beforeAll(() => Effect.runPromise(execute("DROP SCHEMA IF EXISTS conformance CASCADE")))
+const schema = "conformance"
 
-storeSuite("postgres", harnessOn("conformance"))
+const urlOf = (role: string, password: string) => {
+  const url = new URL(inject("databaseUrl"))
+  url.username = role
+  url.password = password
+  return Redacted.make(url.href)
+}
+
+// The database of `DATABASE_URL` may still have what an earlier run has left.
+const drop = [
+  `DROP SCHEMA IF EXISTS ${schema} CASCADE`,
+  `DROP ROLE IF EXISTS ${schema}_app`,
+  `DROP ROLE IF EXISTS ${schema}_owner`,
+]
+
+beforeAll(() =>
+  Effect.gen(function* () {
+    const [create = [], restrict = []] = yield* Effect.promise(() => documentedRoles(schema))
+    yield* execute(...drop, ...create)
+    const owner = clientLayer({ url: urlOf(`${schema}_owner`, "change me") })
+    yield* Effect.provide(migrate({ schema }), owner)
+    yield* execute(...restrict)
+  }).pipe(Effect.runPromise),
+)
+
+storeSuite(
+  "postgres",
+  harnessOn(schema, {
+    stores: clientLayer({ url: urlOf(`${schema}_app`, "change me, too") }),
+    migrate: false,
+  }),
+)

@@ -20,6 +20,7 @@ describe("connections are encrypted", () => {
     "postgres://localhost.example/app",
     "postgres://127.0.0.1.example/app",
     "postgres:///app?host=db.example",
+    "postgres://user:with,comma@db.example/app,b",
     "postgres://localhost/app?host=db.example",
     "postgres://localhost/app?sslmode=require",
     "postgres://localhost/app?sslmode=verify-ca",
@@ -56,6 +57,9 @@ describe("a URL is refused, and not shown,", () => {
     ["postgres://user:1?hidden@host/app", /no other parameters/],
     ["postgres://user:hid/den@host/app", /valid URL/],
     ["postgres://user:hid#den@host/app", /valid URL/],
+    ["postgres://user:hidden@one:5432,other:5432/app", /one host/],
+    ["postgres://one,other/app?target_session_attrs=read-write", /one host/],
+    ["postgres:///app?host=one,other", /one host/],
     ["mysql://user:hidden@host/app", /PostgreSQL URL/],
     ["", /PostgreSQL URL/],
   ])("that is %s", (url, problem) => {

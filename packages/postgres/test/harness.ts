@@ -65,13 +65,22 @@ export const recordingTransport = () => {
   return { sent, transport }
 }
 
+/** The client of the stores, and whether they migrate. */
+interface As {
+  readonly stores: ReturnType<typeof clientLayer>
+  readonly migrate: boolean
+}
+
 /** Stores on a schema that only the tests of one file use. */
-export const harnessOn = (schema: string): StoreHarness<PgClient.PgClient> => {
+export const harnessOn = (
+  schema: string,
+  { migrate, stores }: As,
+): StoreHarness<PgClient.PgClient> => {
   const empty = Layer.effectDiscard(
     execute(...tables.map((table) => `DELETE FROM ${schema}.${table}`)),
   )
   return {
-    layer: Layer.provideMerge(empty, Layer.provideMerge(layer({ schema }), clientLayer())),
+    layer: Layer.provideMerge(empty, Layer.provideMerge(layer({ schema, migrate }), stores)),
     transaction: (work) => PgClient.PgClient.use((client) => client.withTransaction(work)),
     // Moving all stored times into the past has the same effect as time passing.
     advance: (millis) =>

@@ -1,6 +1,5 @@
 /** The roles of the documentation: one that owns the tables, and one that owns nothing. */
 
-import { readFile } from "node:fs/promises"
 import { PgClient } from "@effect/sql-pg"
 import type { Fault } from "@tenure/core/Faults"
 import * as Tenure from "@tenure/core/Tenure"
@@ -14,6 +13,7 @@ import { beginAudit } from "../src/audit/auditParts.sql.ts"
 import { createDays, dropDay } from "../src/outbox/days.sql.ts"
 import { forgetEvents } from "../src/outbox/forgetEvents.sql.ts"
 import { forgetFailed } from "../src/outbox/forgetFailed.sql.ts"
+import { documentedRoles } from "./documentedRoles.ts"
 
 const name = "tenure_roles"
 
@@ -42,15 +42,6 @@ const execute = (url: string, ...statements: ReadonlyArray<string>) =>
     ),
   )
 
-/** The statements of the page, by its blocks. */
-const documented = async (): Promise<ReadonlyArray<ReadonlyArray<string>>> => {
-  const page = await readFile(new URL("../../../docs/postgres.md", import.meta.url), "utf8")
-  const [, section = ""] = page.split("## A role that owns nothing\n")
-  return [...section.matchAll(/^```sql\n(.*?)^```$/gms)].map(([, block = ""]) =>
-    block.split(";\n").filter((statement) => statement.trim() !== ""),
-  )
-}
-
 const partsOfAudit = async () => {
   const parts = PgClient.PgClient.use((sql) =>
     sql.unsafe<{ readonly name: string }>("SELECT name FROM tenure.audit_parts"),
@@ -66,7 +57,7 @@ const drop = [
 
 beforeAll(async () => {
   await execute(inject("databaseUrl"), ...drop, `CREATE DATABASE ${name}`)
-  const [create = [], restrict = []] = await documented()
+  const [create = [], restrict = []] = await documentedRoles()
   await execute(urlOf(), ...create)
   expect(await on(owner, migrate())).not.toEqual([])
   await execute(owner, ...restrict)

@@ -57,7 +57,15 @@ const encryptionOf = (url: URL): Result.Result<boolean, string> => {
     : Result.succeed(false)
 }
 
+/** Whether a URL names several hosts, as libpq takes them. */
+const hasSeveralHosts = (given: string): boolean =>
+  /^[^:]+:\/\/([^/?#]*@)?[^/?#@]*,[^/?#@]*([/?#]|$)/.test(given) ||
+  /[?&]host=[^&]*(,|%2c)/i.test(given)
+
 const parse = (given: string): Result.Result<Terms, string> => {
+  if (hasSeveralHosts(given)) {
+    return Result.fail("must have one host: a name that leads to the primary")
+  }
   const url = URL.parse(given)
   if (url === null) return Result.fail("must be a valid URL: encode special characters")
   // Which one it is may be part of a password with a question mark.
