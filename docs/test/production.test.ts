@@ -1,13 +1,20 @@
 /** The SQL of the page for production, on real tables. */
 
-import { readFileSync } from "node:fs"
+import { execFile } from "node:child_process"
+import { globSync, readFileSync } from "node:fs"
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { basename, dirname, join } from "node:path"
+import { promisify } from "node:util"
 import { PgClient } from "@effect/sql-pg"
 import * as Tenure from "@tenure/core/Tenure"
+import { nodeTransport } from "@tenure/node-http"
 import { migrate, postgres } from "@tenure/postgres"
+import { startReceiver } from "@tenure/testing"
 import { type PostgresServer, startPostgres } from "@tenure/testing/PostgresServer"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { root } from "./examples.ts"
 import { freshDatabase } from "./programs.ts"
 
@@ -15,12 +22,13 @@ const projectId = "p1"
 const userId = "1001"
 const endDate = "2099-01-01T00:00:00.000Z"
 
-/** The statements of a section of the page. */
-const statementsOf = (heading: string): ReadonlyArray<string> => {
+/** The code of a section of the page, in a language. */
+const codeOf = (heading: string, language: "sql" | "sh"): ReadonlyArray<string> => {
   const page = readFileSync(`${root}/docs/production.md`, "utf8")
   const [, rest = ""] = page.split(`\n## ${heading}\n`)
   const [section = ""] = rest.split("\n## ")
-  return [...section.matchAll(/^```sql\n(.*?)^```$/gms)].map(([, statement = ""]) => statement)
+  const fence = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "gms")
+  return [...section.matchAll(fence)].map(([, code = ""]) => code)
 }
 
 let server: PostgresServer
@@ -42,7 +50,12 @@ const query = (url: string, statement: string): Promise<ReadonlyArray<object>> =
   )
 
 /** Starts Tenure on a database. */
-const start = (url: string) => Tenure.make({ stores: postgres({ url }) })
+const start = (url: string) =>
+  Tenure.make({
+    stores: postgres({ url }),
+    transport: nodeTransport,
+    webhooks: { allowedNetworks: ["127.0.0.0/8"] },
+  })
 
 type Started = Awaited<ReturnType<typeof start>>
 
@@ -53,6 +66,53 @@ const fill = async ({ apiKeys, memberships, webhooks }: Started) => {
   await webhooks.create({ projectId, url: "https://receiver.invalid/" })
   await apiKeys.issue({ projects: [projectId], expiresAt: endDate })
 }
+
+/** The newest PostgreSQL that Debian has installed, with all programs. */
+const installation = globSync("/usr/lib/postgresql/*/bin/{pg_dump,initdb}")
+  .map((program) => dirname(dirname(program)))
+  .toSorted((a, b) => Number(basename(b)) - Number(basename(a)))
+  .find((folder, index, all) => all[index + 1] === folder)
+
+describe("a backup", () => {
+  it.skipIf(installation === undefined)("is restored with what was to be delivered", async () => {
+    const installed = await startPostgres({ settings: { fsync: "off" }, installation })
+    onTestFinished(installed.stop)
+    const DATABASE_URL = await freshDatabase(installed.url, "saved")
+    const NEW_DATABASE_URL = await freshDatabase(installed.url, "restored")
+    let isHealthy = false
+    const receiver = await startReceiver((response) =>
+      response.writeHead(isHealthy ? 204 : 500).end(),
+    )
+    onTestFinished(receiver.close)
+
+    const before = await start(DATABASE_URL)
+    await fill(before)
+    await before.webhooks.create({ projectId, url: receiver.url })
+    await before.memberships.extend({ projectId, userId, endDate })
+    const history = await before.memberships.history({ projectId, userId })
+    await receiver.until(1)
+    await before.close()
+
+    const cwd = await mkdtemp(join(tmpdir(), "tenure-"))
+    onTestFinished(() => rm(cwd, { recursive: true }))
+    const [script = ""] = codeOf("Backup and restore", "sh")
+    const env = {
+      PATH: `${installation}/bin:${process.env["PATH"]}`,
+      DATABASE_URL,
+      NEW_DATABASE_URL,
+    }
+    await promisify(execFile)("sh", ["-ec", script], { cwd, env })
+
+    isHealthy = true
+    const after = await start(NEW_DATABASE_URL)
+    onTestFinished(after.close)
+    expect(await after.memberships.history({ projectId, userId })).toEqual(history)
+    const ids = () => receiver.received.map(({ headers }) => headers["webhook-id"])
+    await expect.poll(() => ids().slice(1)).toContain(ids()[0])
+    await after.memberships.extend({ projectId, userId, endDate: "2099-02-01T00:00:00.000Z" })
+    await after.apiKeys.issue({ projects: [projectId] })
+  })
+})
 
 describe("an alert", () => {
   // What makes the query return rows, in the order of the page.
@@ -73,7 +133,7 @@ describe("an alert", () => {
   it("is silent while all is well, and returns rows when something is wrong", async () => {
     const url = await freshDatabase(server.url, "alerting")
     const tenure = await start(url)
-    const [grants = "", ...alerts] = statementsOf("Alerts")
+    const [grants = "", ...alerts] = codeOf("Alerts", "sql")
     for (const statement of grants.split(";\n")) await query(url, statement)
     const monitor = new URL(url)
     monitor.username = "tenure_monitor"
@@ -100,8 +160,9 @@ describe("a move by logical replication", () => {
   it("keeps everything, and goes on where the old server has stopped", async () => {
     const old = await freshDatabase(server.url, "old")
     const moved = await freshDatabase(server.url, "moved")
-    const [publish = "", subscribe = "", readSequences = ""] = statementsOf(
+    const [publish = "", subscribe = "", readSequences = ""] = codeOf(
       "Moving to another server by logical replication",
+      "sql",
     )
     const before = await start(old)
     await fill(before)

