@@ -13,7 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { beginAudit, dropAudit } from "../src/audit/auditParts.sql.ts"
 import { days } from "../src/connection/parameters.ts"
-import { forms } from "../src/idempotency/fragments.sql.ts"
+import { formsOfEach } from "../src/idempotency/fragments.sql.ts"
 import { extend, extendParams } from "../src/memberships/extend.sql.ts"
 import { clientLayer, execute, sql } from "./harness.ts"
 
@@ -129,7 +129,7 @@ describe("a part of the audit trail", () => {
       )
       // A statement of the store would be cancelled and repeated when it meets the lock.
       const extension = { ...Fixture.change(p1), userId, endDate: EndDate(1) }
-      const waiting = sql(forms(name, extend, 11).always, extendParams([extension]))
+      const waiting = sql(formsOfEach(name, extend, 11).always, extendParams([extension]))
       const extended = yield* Deferred.make<unknown, unknown>()
       yield* client.withTransaction(
         Effect.gen(function* () {

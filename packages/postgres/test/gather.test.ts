@@ -19,7 +19,7 @@ const gated = Effect.fnUntraced(function* (options: { maxBatch?: number; maxInFl
         if (items.includes(4)) return yield* Effect.fail("unavailable")
         return items.map((item) => item * 10)
       }),
-    keyOf: (item) => String(item % 100),
+    keysOf: (item) => [String(item % 100)],
     isOwn: (error) => error === "locked",
     maxBatch: options.maxBatch ?? 100,
     maxInFlight: options.maxInFlight ?? 1,
@@ -172,7 +172,7 @@ describe("items", () => {
             }),
           findSound: (items) => Effect.succeed(items.map((item) => item !== 7)),
           runAlone: (item) => Effect.as(locked.await, item),
-          keyOf: String,
+          keysOf: (item) => [String(item)],
           isOwn: (error) => error === "locked",
           maxBatch: 100,
           maxInFlight: 1,

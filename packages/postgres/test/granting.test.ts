@@ -4,6 +4,7 @@ import { PgClient } from "@effect/sql-pg"
 import { describe, expect } from "@effect/vitest"
 import { type AuditRow, UserId } from "@tenure/core/Membership"
 import { MembershipStore } from "@tenure/core/MembershipStore"
+import { isReplayed } from "@tenure/core/Once"
 import { ProjectId } from "@tenure/core/Project"
 import { layer } from "@tenure/postgres"
 import { Fixture } from "@tenure/testing"
@@ -47,6 +48,27 @@ describe("grants at the same time", () => {
       yield* Effect.all(grants, { concurrency: "unbounded" })
       expect(yield* countOf(p1)).toBe(2 + 25)
       expect(yield* countOf(p2)).toBe(2 + 25)
+      const wrote = sql.unsafe(
+        `SELECT DISTINCT xmin::text FROM ${schema}.audit WHERE user_id > '5'`,
+      )
+      expect((yield* wrote).length).toBeLessThan(20)
+    }),
+  )
+
+  onStores(
+    "share statements with idempotency keys, too, and each is made once",
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const store = yield* MembershipStore
+      const keyed = Array.from({ length: 100 }, (_, index) => ({
+        userId: user(index),
+        endDate: in2028,
+        once: { ...Fixture.once(), key: String(index) },
+      }))
+      const grants = [...keyed, ...keyed].map((one) => store.grant({ ...change(p1), ...one }))
+      const results = yield* Effect.all(grants, { concurrency: "unbounded" })
+      expect(results.filter(isReplayed)).toHaveLength(100)
+      expect(yield* countOf(p1)).toBe(2 + 100)
       const wrote = sql.unsafe(
         `SELECT DISTINCT xmin::text FROM ${schema}.audit WHERE user_id > '5'`,
       )

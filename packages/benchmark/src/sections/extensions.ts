@@ -65,12 +65,21 @@ const measureSingle = async (
   const members = settings.pick(100_000, 1000)
   await fill(database, tenure, "p1", members)
   await createTables(database, members)
-  const extendOne = () =>
-    tenure.memberships.extend({ projectId: "p1", userId: String(anyOf(members)), endDate })
+  const extendOne = (idempotencyKey?: string) =>
+    tenure.memberships.extend({
+      projectId: "p1",
+      userId: String(anyOf(members)),
+      endDate,
+      idempotencyKey,
+    })
+  const extending: Contestant = {
+    name: "Tenure",
+    run: (seconds) => loops(clients, seconds, () => extendOne()),
+  }
   const yard = { members, withPgbench: await isInstalled() }
   const scores = await compare(
     {
-      tenure: { name: "Tenure", run: (seconds) => loops(clients, seconds, extendOne) },
+      tenure: extending,
       peers: [
         yardstick(database, yard, "the same three writes", [update, audit, event]),
         yardstick(database, yard, "one UPDATE", [update]),
@@ -79,7 +88,24 @@ const measureSingle = async (
     settings,
   )
   for (const name of Object.keys(tables)) await database.sql(`DROP TABLE ${name}`)
-  return { rows: rowsOf("extension: membership, audit row, event", "rate", scores) }
+  const keyed = await compare(
+    {
+      tenure: {
+        name: "with a key",
+        run: (seconds) => loops(clients, seconds, () => extendOne(crypto.randomUUID())),
+      },
+      peers: [{ ...extending, name: "without a key" }],
+    },
+    settings,
+  )
+  return {
+    rows: [
+      ...rowsOf("extension: membership, audit row, event", "rate", scores),
+      ...rowsOf("extension with an idempotency key", "rate", keyed, {
+        "without a key": { of: "ratio", atLeast: 0.6 },
+      }),
+    ],
+  }
 }
 
 /** Compares bulk extensions of a small project and of a large one. */

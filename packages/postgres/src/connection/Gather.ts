@@ -9,8 +9,8 @@ const mostWaiting = 10_000
 
 /** How items are gathered into batches. */
 export interface Options<Item, Value, E> extends Batch.Options<Item, Value, E> {
-  /** Items with the same key run in order and never share a batch. By default, any can share one. */
-  readonly keyOf?: (item: Item) => string
+  /** Items with a key in common run in order and never share a batch. By default, any can share one. */
+  readonly keysOf?: (item: Item) => ReadonlyArray<string>
   /** The maximum number of items in a batch. */
   readonly maxBatch: number
   /** The maximum number of batches in flight. */
@@ -22,16 +22,18 @@ export interface Options<Item, Value, E> extends Batch.Options<Item, Value, E> {
 /** Removes and returns the longest run of items at the front of the queue that can share a batch. */
 const takeBatch = <Item, Value, E>(
   queue: Array<Batch.Waiting<Item, Value, E>>,
-  { keyOf, maxBatch }: Options<Item, Value, E>,
+  { keysOf, maxBatch }: Options<Item, Value, E>,
 ): ReadonlyArray<Batch.Waiting<Item, Value, E>> => {
-  if (keyOf === undefined) return queue.splice(0, maxBatch)
-  const keys = new Set<string>()
+  if (keysOf === undefined) return queue.splice(0, maxBatch)
+  const taken = new Set<string>()
+  let count = 0
   for (const { item } of queue) {
-    const key = keyOf(item)
-    if (keys.size === maxBatch || keys.has(key)) break
-    keys.add(key)
+    const keys = keysOf(item)
+    if (count === maxBatch || keys.some((key) => taken.has(key))) break
+    for (const key of keys) taken.add(key)
+    count++
   }
-  return queue.splice(0, keys.size)
+  return queue.splice(0, count)
 }
 
 /**

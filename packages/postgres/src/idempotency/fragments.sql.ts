@@ -1,7 +1,7 @@
 /** What the statements share that make a change with an idempotency key once. */
 
 import type { Once } from "@tenure/core/Once"
-import { text } from "../connection/parameters.ts"
+import { text, texts } from "../connection/parameters.ts"
 
 /** The parts of a statement that differ if its change has an idempotency key. */
 export interface OncePart {
@@ -61,6 +61,53 @@ export const forms = (
   once: statement(schema, partOf(schema, params + 1)),
 })
 
+/** The parts of a statement of many changes that differ if each change has an idempotency key. */
+export interface OnceEachPart {
+  /** The types of further parameters, each with one element for each change. */
+  readonly types: string
+  /** The columns that these are in the rows `a` of what is asked. */
+  readonly columns: string
+  /** The condition on what is asked. */
+  readonly condition: string
+  /** A common table expression, after others, which stores the keys of the rows of `source`. */
+  readonly keeping: (source: string) => string
+}
+
+/**
+ * The parts of a statement of many changes with different idempotency keys. It makes those whose key is
+ * unknown, and is repeated if another statement stores one of the keys at the same time.
+ *
+ * @param first - the number of the first of the statement's parameters for the keys
+ */
+const eachPartOf = (schema: string, first: number): OnceEachPart => ({
+  types: [0, 1, 2, 3].map((n) => `, $${first + n}::text[]`).join(""),
+  columns: ", owner, key, fingerprint, answer",
+  condition: `WHERE NOT EXISTS (
+      SELECT FROM ${schema}.answers k WHERE k.owner = a.owner AND k.key = a.key
+    )`,
+  // In the same order in all statements, which avoids deadlocks.
+  keeping: (source) => `,
+  kept AS (
+    INSERT INTO ${schema}.answers (owner, key, fingerprint, answer)
+    SELECT owner, key, fingerprint, coalesce(answer, '') FROM ${source}
+    ORDER BY owner COLLATE "C", key COLLATE "C"
+  )`,
+})
+
+/**
+ * Makes the forms of a statement of many changes.
+ *
+ * @param params - how many parameters both forms have
+ */
+export const formsOfEach = (
+  schema: string,
+  statement: (schema: string, once: OnceEachPart) => string,
+  params: number,
+): Forms => ({
+  always: statement(schema, { types: "", columns: "", condition: "", keeping: () => "" }),
+  once: statement(schema, eachPartOf(schema, params + 1)),
+})
+
 const onceParams = ({ answer, fingerprint, key, owner }: Once) => [
   text(owner),
   text(key),
@@ -77,3 +124,24 @@ export const formOf = (
   once === undefined
     ? [statement.always, params]
     : [statement.once, [...params, ...onceParams(once)]]
+
+/** The same for many changes, of which all have an idempotency key or none has. */
+export const formOfEach = (
+  statement: Forms,
+  params: ReadonlyArray<unknown>,
+  changes: ReadonlyArray<{ readonly once?: Once | undefined }>,
+): readonly [statement: string, params: ReadonlyArray<unknown>] => {
+  const onces = changes.flatMap(({ once }) => once ?? [])
+  return onces.length === 0
+    ? [statement.always, params]
+    : [
+        statement.once,
+        [
+          ...params,
+          texts(onces.map(({ owner }) => owner)),
+          texts(onces.map(({ key }) => key)),
+          texts(onces.map(({ fingerprint }) => fingerprint)),
+          texts(onces.map(({ answer }) => answer)),
+        ],
+      ]
+}

@@ -1,7 +1,7 @@
 import type { Extension } from "@tenure/core/MembershipStore"
 import { instants } from "../connection/parameters.ts"
 import { type Integer, millisOf } from "../connection/results.ts"
-import type { OncePart } from "../idempotency/fragments.sql.ts"
+import type { OnceEachPart } from "../idempotency/fragments.sql.ts"
 import { publishing } from "../outbox/fragments.sql.ts"
 import {
   askedOfEach,
@@ -22,12 +22,12 @@ import {
  * A membership that has another date than is expected is set to the date that it has. So it is locked,
  * and its date is the current one even if other transactions have changed it since the statement began.
  */
-export const extend = (schema: string, once: OncePart): string => `
-  WITH ${askedOfEach({ types: ", $11::timestamptz[]", columns: ", expected_date" })},
+export const extend = (schema: string, once: OnceEachPart): string => `
+  WITH ${askedOfEach(once, { types: ", $11::timestamptz[]", columns: ", expected_date" })},
   placed AS MATERIALIZED (
     SELECT a.*, p.number AS project_number, p.bulk_seq, p.bulk_end_date
     FROM asked a
-    JOIN ${schema}.projects p ON p.id = a.project_id ${once.condition}
+    JOIN ${schema}.projects p ON p.id = a.project_id
     -- All statements lock memberships in the same order, which avoids deadlocks.
     ORDER BY p.id, a.user_id COLLATE "C"
   ),

@@ -4,6 +4,7 @@ import type { EndDate } from "@tenure/core/EndDate"
 import type { Action, UserId } from "@tenure/core/Membership"
 import type { Change, Grant } from "@tenure/core/MembershipStore"
 import { instant, instants, text, texts, uuid, uuids } from "../connection/parameters.ts"
+import type { OnceEachPart } from "../idempotency/fragments.sql.ts"
 
 /**
  * The common table expression `asked`: one row of the parameters that every change has. `$2` is NULL
@@ -38,15 +39,17 @@ export const changeParams = (
  * The common table expression `asked` for many changes of one membership each: one row for each. The
  * parameters are arrays with one element for each change.
  *
+ * @param once - the parts of the statement for idempotency keys
  * @param further - parameters that only some changes have, and the names of their columns
  */
-export const askedOfEach = (further = { types: "", columns: "" }): string => `
+export const askedOfEach = (once: OnceEachPart, further = { types: "", columns: "" }): string => `
   asked AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[],
-                         $5::text[], $6::text[], $7::uuid[], $8::text[], $9::text[], $10::text[]${further.types})
+                         $5::text[], $6::text[], $7::uuid[], $8::text[], $9::text[], $10::text[]${further.types}${once.types})
     WITH ORDINALITY
     AS a (project_id, user_id, to_date, at, request_id, key_id, event_id, event_type, body, reason
-          ${further.columns}, n)
+          ${further.columns}${once.columns}, n)
+    ${once.condition}
   )`
 
 /** The parameters of many changes of one membership each. */

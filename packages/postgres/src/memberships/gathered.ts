@@ -14,7 +14,10 @@ import type { EachRow } from "./fragments.sql.ts"
 export interface Options<Change, Row> {
   /** Whose statements they are, outside of the host's transactions. */
   readonly owner: string
-  /** Runs the statement of many changes, of which one alone may have an idempotency key. Returns a row for each that found what it changes. */
+  /**
+   * Runs the statement of many changes, of which all have an idempotency key or none has. Returns a row for
+   * each that found what it changes and whose key was unknown.
+   */
   readonly run: (
     changes: ReadonlyArray<Change>,
     manner: Manner,
@@ -26,12 +29,16 @@ export interface Options<Change, Row> {
 const waitedForLock = ({ cause }: StoreUnavailable): boolean =>
   isSqlError(cause) && isLockTimeout(cause)
 
-const memberKey = ({ projectId, userId }: Grant): string => `${userId} ${projectId}`
+/** The member of a change, and its idempotency key. */
+const keysOf = ({ once, projectId, userId }: Grant): ReadonlyArray<string> => {
+  const member = `${userId} ${projectId}`
+  return once === undefined ? [member] : [member, ` ${once.owner} ${once.key}`]
+}
 
 /**
  * Makes a function that makes a change, in one statement with others that arrive meanwhile. It returns
  * the row of the change, or `null` if there is not what the change needs. In a transaction of the host,
- * the change is made there. One with an idempotency key has a statement of its own.
+ * the change is made there. Changes with idempotency keys share statements with each other.
  */
 export const make = Effect.fnUntraced(function* <Change extends Grant, Row extends EachRow>(
   executor: Executor,
@@ -43,7 +50,7 @@ export const make = Effect.fnUntraced(function* <Change extends Grant, Row exten
   const changeOne = (change: Change) =>
     Effect.map(run([change], { owner: change.projectId }), ([row = null]) => row)
 
-  const gather = yield* Gather.make({
+  const makeGather = Gather.make({
     run: (changes: ReadonlyArray<Change>) =>
       Effect.map(run(changes, together), (rows) => Gather.rowsOf(changes, rows)),
     runAlone: changeOne,
@@ -52,15 +59,19 @@ export const make = Effect.fnUntraced(function* <Change extends Grant, Row exten
         executor.executeApart<EachRow>(findUnlocked, findUnlockedParams(changes), together),
         (rows) => Gather.isAmong(changes, rows),
       ),
-    keyOf: memberKey,
+    keysOf,
     isOwn: waitedForLock,
     maxBatch: 256,
     maxInFlight: 2,
     crowded: new StoreUnavailable({ cause: "crowded" }),
   })
 
+  const gather = yield* makeGather
+  const gatherOnce = yield* makeGather
+
   return (change: Change): Effect.Effect<Row | null, StoreUnavailable> =>
-    Effect.flatMap(executor.isInTransaction, (isJoined) =>
-      isJoined || change.once !== undefined ? changeOne(change) : gather(change),
-    )
+    Effect.flatMap(executor.isInTransaction, (isJoined) => {
+      if (isJoined) return changeOne(change)
+      return change.once === undefined ? gather(change) : gatherOnce(change)
+    })
 })

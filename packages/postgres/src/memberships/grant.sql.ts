@@ -1,4 +1,4 @@
-import type { OncePart } from "../idempotency/fragments.sql.ts"
+import type { OnceEachPart } from "../idempotency/fragments.sql.ts"
 import { publishing } from "../outbox/fragments.sql.ts"
 import { askedOfEach, auditing, granting } from "./fragments.sql.ts"
 
@@ -6,10 +6,10 @@ import { askedOfEach, auditing, granting } from "./fragments.sql.ts"
  * Creates memberships, or sets the end dates of those that exist. Returns the positions, from 1, of the
  * memberships whose project exists, and the number of deliveries.
  */
-export const grant = (schema: string, once: OncePart): string => `
-  WITH ${askedOfEach()},
+export const grant = (schema: string, once: OnceEachPart): string => `
+  WITH ${askedOfEach(once)},
   project AS MATERIALIZED (
-    SELECT id, number, bulk_seq, bulk_end_date FROM ${schema}.projects WHERE id = ANY ($1) ${once.condition}
+    SELECT id, number, bulk_seq, bulk_end_date FROM ${schema}.projects WHERE id = ANY ($1)
     -- All statements lock projects in the same order, too, and before memberships.
     ORDER BY id
     FOR NO KEY UPDATE

@@ -11,7 +11,7 @@ import type {
   Import,
   MembershipStore,
 } from "@tenure/core/MembershipStore"
-import { IdempotencyMismatch, type Once } from "@tenure/core/Once"
+import { IdempotencyMismatch } from "@tenure/core/Once"
 import type { Occasion } from "@tenure/core/Origin"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
@@ -20,7 +20,7 @@ import { type Executor, type Manner, readsOf } from "../connection/Executor.ts"
 import { flag, instant, integer, text, texts } from "../connection/parameters.ts"
 import type { Integer } from "../connection/results.ts"
 import type { Answers } from "../idempotency/Answers.ts"
-import { formOf, type Forms, forms } from "../idempotency/fragments.sql.ts"
+import { formOf, formOfEach, forms, formsOfEach } from "../idempotency/fragments.sql.ts"
 import type { Notifications } from "../outbox/Notifications.ts"
 import { countMemberships, type CountsRow } from "./countMemberships.sql.ts"
 import { createProject, createProjectParams } from "./createProject.sql.ts"
@@ -70,9 +70,9 @@ export const make = Effect.fnUntraced(function* (
     projectHistory: projectHistory(schema),
     userHistory: userHistory(schema),
     otherHistory: otherHistory(schema),
-    grant: forms(schema, grant, 10),
+    grant: formsOfEach(schema, grant, 10),
     import: forms(schema, importAll, 10),
-    extend: forms(schema, extend, 11),
+    extend: formsOfEach(schema, extend, 11),
     findGrantable: findGrantable(schema),
     findUnlocked: findUnlocked(schema),
     count: countMemberships(schema),
@@ -85,12 +85,10 @@ export const make = Effect.fnUntraced(function* (
 
   /** Runs a statement that changes memberships, and notifies dispatchers of new deliveries. */
   const change = Effect.fnUntraced(function* <Row extends ChangeRow>(
-    statement: Forms,
-    params: ReadonlyArray<unknown>,
+    form: ReturnType<typeof formOf>,
     manner: Manner,
-    once: Once | undefined,
   ) {
-    const rows = yield* executor.execute<Row>(...formOf(statement, params, once), manner)
+    const rows = yield* executor.execute<Row>(...form, manner)
     if (rows.some(({ deliveries }) => deliveries > 0)) {
       yield* executor.afterCommit(notifications.notify)
     }
@@ -107,14 +105,14 @@ export const make = Effect.fnUntraced(function* (
     owner: "grants",
     findUnlocked: sql.findGrantable,
     run: (grants: ReadonlyArray<Grant>, manner) =>
-      change<EachRow>(sql.grant, paramsOfEach(grants), manner, grants[0]?.once),
+      change<EachRow>(formOfEach(sql.grant, paramsOfEach(grants), grants), manner),
   })
 
   const extendOne = yield* Gathered.make(executor, {
     owner: "extensions",
     findUnlocked: sql.findUnlocked,
     run: (extensions: ReadonlyArray<Extension>, manner) =>
-      change<ExtendedRow>(sql.extend, extendParams(extensions), manner, extensions[0]?.once),
+      change<ExtendedRow>(formOfEach(sql.extend, extendParams(extensions), extensions), manner),
   })
 
   /** Makes a change once if it has an idempotency key. */
@@ -152,8 +150,8 @@ export const make = Effect.fnUntraced(function* (
 
     import: Effect.fnUntraced(function* (imported: Import) {
       const { projectId } = imported
-      const manner = { owner: projectId, isLong: true }
-      const rows = yield* change(sql.import, importParams(imported), manner, imported.once)
+      const form = formOf(sql.import, importParams(imported), imported.once)
+      const rows = yield* change(form, { owner: projectId, isLong: true })
       if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
     }, once),
 
@@ -169,11 +167,10 @@ export const make = Effect.fnUntraced(function* (
 
     extendAll: Effect.fnUntraced(function* (extension: BulkExtension) {
       const { endDate, mode, projectId } = extension
+      const params = changeParams(extension, undefined, endDate)
       const [row] = yield* change<ChangeRow & { readonly total: Integer }>(
-        sql.extendAll[mode],
-        changeParams(extension, undefined, endDate),
+        formOf(sql.extendAll[mode], params, extension.once),
         { owner: projectId, isLong: mode === "neverShorten" },
-        extension.once,
       )
       return row === undefined ? yield* new ProjectNotFound({ projectId }) : Number(row.total)
     }, once),
@@ -190,8 +187,8 @@ export const make = Effect.fnUntraced(function* (
 
     end: Effect.fnUntraced(function* (ending: Ending) {
       const { projectId, userId } = ending
-      const params = changeParams(ending, userId, undefined)
-      const rows = yield* change(sql.end, params, { owner: projectId }, ending.once)
+      const form = formOf(sql.end, changeParams(ending, userId, undefined), ending.once)
+      const rows = yield* change(form, { owner: projectId })
       if (rows.length === 0) return yield* new MembershipNotFound({ projectId, userId })
     }, once),
 

@@ -70,7 +70,7 @@ export const make = Effect.fnUntraced(function* (
 
   const publishGathered = yield* Gather.make({
     run: (events: ReadonlyArray<Event>) => publishMany(events),
-    keyOf: (event: Event) => event.id,
+    keysOf: (event: Event) => [event.id],
     isOwn: () => false,
     maxBatch: 256,
     maxInFlight: 2,
@@ -80,7 +80,7 @@ export const make = Effect.fnUntraced(function* (
   const settleGathered = yield* Gather.make({
     run: settleMany,
     isOwn: () => false,
-    keyOf: (one: Settling) => `${one.claim.event.id} ${one.claim.webhook.webhookId}`,
+    keysOf: (one: Settling) => [`${one.claim.event.id} ${one.claim.webhook.webhookId}`],
     maxBatch: 256,
     maxInFlight: 2,
     crowded: new StoreUnavailable({ cause: "crowded" }),
