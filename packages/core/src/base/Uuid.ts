@@ -14,7 +14,8 @@ const prefixOf = memoizeLast((now: number): string => {
  * @param now - milliseconds since the epoch
  */
 export const v7 = (crypto: { readonly randomUUID: () => string }, now: number): string =>
-  prefixOf(now) + crypto.randomUUID().slice(15)
+  // Joined into one text. A sum would keep its parts, for as long as whoever stores the id.
+  [prefixOf(now), crypto.randomUUID().slice(15)].join("")
 
 const pattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 

@@ -93,8 +93,10 @@ export const make = ({
   projectId,
   type,
 }: Omit<Event, "body"> & { readonly data: unknown }): Event => {
-  const json = JSON.stringify(data)
-  if (json === undefined) throw new TypeError(`JSON cannot represent the type ${typeof data}`)
-  const body = `{"type":"${type}","timestamp":"${timestampOf(at)}","data":${json}}`
+  const body = JSON.stringify({ type, timestamp: timestampOf(at), data })
+  // Neither a type nor a timestamp contains a quotation mark.
+  if (!body.includes('"data":')) {
+    throw new TypeError(`JSON cannot represent the type ${typeof data}`)
+  }
   return { id, projectId, type, at, body }
 }
