@@ -31,6 +31,7 @@ const constants = Int32Array.of(
 const blockSize = 64
 
 // Calls are synchronous, so they can share these buffers.
+const sharedState = new Int32Array(8)
 const schedule = new Int32Array(64)
 const tail = new Uint8Array(2 * blockSize)
 const tailView = new DataView(tail.buffer)
@@ -92,7 +93,8 @@ const compress = (state: Int32Array, bytes: Uint8Array, offset: number): void =>
 
 /** Hashes `bytes` and the padding, from a state that has already hashed `before` bytes. */
 const finish = (from: Int32Array, bytes: Uint8Array, before: number): Uint8Array<ArrayBuffer> => {
-  const state = from.slice()
+  const state = sharedState
+  state.set(from)
   let offset = 0
   for (; offset + blockSize <= bytes.length; offset += blockSize) compress(state, bytes, offset)
   const rest = bytes.length - offset
@@ -117,13 +119,13 @@ export const sha256 = (bytes: Uint8Array): Uint8Array<ArrayBuffer> => finish(ini
 const padded = (key: Uint8Array, pad: number): Int32Array => {
   const block = new Uint8Array(blockSize)
   block.set(key.length > blockSize ? sha256(key) : key)
-  const state = initial.slice()
+  const keyed = initial.slice()
   compress(
-    state,
+    keyed,
     block.map((byte) => byte ^ pad),
     0,
   )
-  return state
+  return keyed
 }
 
 /** Returns the HMAC-SHA-256 of `message` with `key`: 32 bytes. */
