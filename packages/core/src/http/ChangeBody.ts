@@ -27,6 +27,9 @@ const read = <O>(
   setting: Setting.Setting<unknown, O>,
 ): Result.Result<O, InvalidInput> => setting.read(own(body, name), name)
 
+/** Reads the end date of an extension, in either of its two formats. */
+const extendOf = (body: JsonObject) => EndDate.decode(own(body, "extend"))
+
 const optional = {
   expectedEndDate: Setting.optional(endDate),
   noExpectedEndDate: Setting.optional(absent),
@@ -47,25 +50,23 @@ export const grant = (body: JsonObject) =>
 const names = ["expected_end_date", "dry_run", "reason"]
 
 /** What most extensions say besides the date. */
-const nothing = Result.succeed({
-  expectedEndDate: undefined,
-  dryRun: undefined,
-  reason: undefined,
-})
+const nothing = { expectedEndDate: undefined, dryRun: undefined, reason: undefined }
 
-/** What an extension of one membership may say besides the date. */
+/** What an extension of one membership says. */
 export const extension = (body: JsonObject) =>
   names.some((name) => Object.hasOwn(body, name))
     ? Result.all({
+        endDate: extendOf(body),
         expectedEndDate: read(body, "expected_end_date", optional.expectedEndDate),
         dryRun: read(body, "dry_run", optional.dryRun),
         reason: read(body, "reason", optional.reason),
       })
-    : nothing
+    : Result.map(extendOf(body), (date) => ({ endDate: date, ...nothing }))
 
-/** What an extension of all memberships may say besides the date. */
+/** What an extension of all memberships says. */
 export const bulkExtension = (body: JsonObject) =>
   Result.all({
+    endDate: extendOf(body),
     expectedEndDate: read(body, "expected_end_date", optional.noExpectedEndDate),
     dryRun: read(body, "dry_run", optional.dryRun),
     reason: read(body, "reason", optional.reason),

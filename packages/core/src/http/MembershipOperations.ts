@@ -3,7 +3,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { InvalidInput } from "../base/InvalidInput.ts"
-import { own } from "../base/Own.ts"
 import * as Setting from "../base/Setting.ts"
 import * as EndDate from "../memberships/EndDate.ts"
 import {
@@ -38,10 +37,6 @@ const membershipNotFound: Effect.Effect<never, ApiError> = Effect.fail({
 // The only argument that the operation has not checked.
 const invalidUserId = ({ problem }: InvalidInput): InvalidInput =>
   new InvalidInput({ field: "user_id", problem })
-
-/** Reads the end date in a body, in either of its two formats. */
-const endDateOf = (body: RequestBody.JsonObject) =>
-  Effect.fromResult(EndDate.decode(own(body, "extend")))
 
 const dryRunMessage = "This was a dry run: nothing was changed."
 
@@ -79,14 +74,10 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       const projectId = yield* projectOf(call)
       const userId = yield* idOf(call.params.user_id)
       const body = yield* bodyOf(call, maxBodyBytes)
-      const endDate = yield* endDateOf(body)
-      const { dryRun, expectedEndDate, reason } = yield* Effect.fromResult(
-        ChangeBody.extension(body),
-      )
-      const idempotencyKey = call.once
-      const { endDate: newEndDate } = yield* Effect.catchTag(
+      const extension = yield* Effect.fromResult(ChangeBody.extension(body))
+      const { endDate } = yield* Effect.catchTag(
         memberships.extend(
-          { projectId, userId, endDate, expectedEndDate, dryRun, reason, idempotencyKey },
+          { projectId, userId, ...extension, idempotencyKey: call.once },
           originOf(call),
         ),
         "InvalidInput",
@@ -95,24 +86,25 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       )
       return {
         total: 1,
-        message: dryRun === true ? dryRunMessage : "The membership was extended.",
-        data: { new_end_date: EndDate.format(newEndDate) },
+        message: extension.dryRun === true ? dryRunMessage : "The membership was extended.",
+        data: { new_end_date: EndDate.format(endDate) },
       }
     }),
 
     "memberships.extendAll": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
       const body = yield* bodyOf(call, maxBodyBytes)
-      const endDate = yield* endDateOf(body)
-      const options = yield* Effect.fromResult(ChangeBody.bulkExtension(body))
+      const extension = yield* Effect.fromResult(ChangeBody.bulkExtension(body))
       const bulk = yield* memberships.extendAll(
-        { projectId, endDate, ...options, idempotencyKey: call.once },
+        { projectId, ...extension, idempotencyKey: call.once },
         originOf(call),
       )
       return {
         total: bulk.total,
         message:
-          options.dryRun === true ? dryRunMessage : "All memberships of the project were extended.",
+          extension.dryRun === true
+            ? dryRunMessage
+            : "All memberships of the project were extended.",
         // JSON leaves out what is undefined.
         data: { new_end_date: EndDate.format(bulk.endDate), would_shorten: bulk.wouldShorten },
       }
