@@ -38,3 +38,18 @@ curl -X DELETE "${webhooks}/${firstWebhook}" ${authorization}
 curl '${url}/v2/api-keys' -H 'Authorization: Bearer ${adminToken}'
 `
 }
+
+/** Returns how to get an API key for the data of an earlier start. */
+export const anotherKey = (url: string, folder: string): string => {
+  const ofAdmin = `-H 'Authorization: Bearer TOKEN'`
+  const seed = { projects: [], api_keys: [{ token: "TOKEN", role: "admin" }] }
+  return `
+# Everything is in the folder ${folder}. Its API keys were printed when it was created.
+
+# Create another one, with the token of the admin
+curl -X POST '${url}/v2/api-keys' ${ofAdmin} ${json({ projects: ["demo"] })}
+
+# Give an admin a token that you choose, if you have none
+echo '${JSON.stringify(seed)}' > seed.json && SEED_FILE=seed.json npm start
+`
+}

@@ -1,6 +1,7 @@
 /** The bundled server. */
 
 import * as Tenure from "@tenure/core/Tenure"
+import { embedded } from "@tenure/embedded"
 import { memory } from "@tenure/memory"
 import { nodeTransport, serve, toNodeHandler } from "@tenure/node-http"
 import { postgres } from "@tenure/postgres"
@@ -10,7 +11,7 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Result from "effect/Result"
-import { curls } from "./curls.ts"
+import { anotherKey, curls } from "./curls.ts"
 import * as Health from "./health.ts"
 import * as Log from "./log.ts"
 import { printable } from "./printable.ts"
@@ -47,26 +48,36 @@ const tenureLayer = (settings: Settings) =>
   }).pipe(Layer.provideMerge(storesOf(settings)))
 
 const storesOf = (settings: Settings) => {
-  const { auditRetention, databaseUrl, deliveredRetention, failedRetention, listenUrl } = settings
-  const { maxConnections, migrate, schema } = settings
-  return databaseUrl === undefined
-    ? memory()
-    : postgres({
-        url: databaseUrl,
-        schema,
-        migrate,
-        deliveredRetention,
-        failedRetention,
-        auditRetention,
-        maxConnections,
-        listenUrl,
-      })
+  const { auditRetention, databaseUrl, deliveredRetention, failedRetention, schema } = settings
+  const ofDatabase = { schema, deliveredRetention, failedRetention, auditRetention }
+  switch (databaseUrl._tag) {
+    case "Memory":
+      return memory()
+    case "Folder":
+      return embedded({ path: databaseUrl.path, ...ofDatabase })
+    case "Server": {
+      const { listenUrl, maxConnections, migrate } = settings
+      return postgres({ url: databaseUrl.url, ...ofDatabase, migrate, maxConnections, listenUrl })
+    }
+  }
 }
 
-/** Creates what the server starts with. A database gets no demo, whose key would be valid there. */
-const seed = ({ databaseUrl, seedFile }: Settings) => {
-  if (seedFile !== undefined) return Seed.fromFile(seedFile)
-  return databaseUrl === undefined ? Seed.demo : Effect.void
+/** Creates what the server starts with. A server's database gets no demo, whose key would be valid there. */
+const seed = Effect.fnUntraced(function* ({ databaseUrl, seedFile }: Settings) {
+  if (seedFile !== undefined) yield* Seed.fromFile(seedFile)
+  else if (databaseUrl._tag !== "Server") return yield* Seed.demoOnce
+  return undefined
+})
+
+/** Says how to try the server, if its operator did not say what is in it. */
+const hintOf = (
+  { databaseUrl, seedFile }: Settings,
+  url: string,
+  demo: Seed.Demo | undefined,
+): string | undefined => {
+  if (demo !== undefined) return curls(url, demo, Date.now())
+  if (seedFile !== undefined || databaseUrl._tag !== "Folder") return undefined
+  return anotherKey(url, databaseUrl.path)
 }
 
 /** Listens until the scope closes, and then waits for the requests in flight. */
@@ -114,7 +125,8 @@ const server = (settings: Settings, started: Effect.Effect<void>) =>
     const { drain, url } = yield* listen(settings)
     yield* started
     Log.print(`Tenure listens on ${url}`)
-    if (demo !== undefined) Log.print(curls(url, demo, Date.now()))
+    const hint = hintOf(settings, url, demo)
+    if (hint !== undefined) Log.print(hint)
     yield* untilStopped(drain, settings)
   }).pipe(
     // Closes the server before Tenure, which its requests need.
@@ -122,6 +134,7 @@ const server = (settings: Settings, started: Effect.Effect<void>) =>
     Effect.provide(tenureLayer(settings)),
     Effect.catchTags({
       InvalidInput: (error) => Effect.fail(fromInvalidInput(error)),
+      FolderUnusable: (error) => Effect.fail(fromDatabase(error)),
       DatabaseUnusable: (error) => Effect.fail(fromDatabase(error)),
       SchemaMismatch: (error) => Effect.fail(fromDatabase(error)),
     }),

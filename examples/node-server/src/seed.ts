@@ -79,9 +79,9 @@ const apply = Effect.fnUntraced(function* (seed: typeof Seed.Type) {
 })
 
 /** Runs work as a whole or not at all, if there is a database: what is in memory ends with the process. */
-const atomically = Effect.fnUntraced(function* <R>(work: Effect.Effect<void, StartError, R>) {
+const atomically = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
   const database = yield* Effect.serviceOption(Database)
-  yield* Option.isSome(database) ? database.value.atomically(work) : work
+  return yield* Option.isSome(database) ? database.value.atomically(work) : work
 })
 
 /** Adds the name of the setting to an error in the seed file. */
@@ -113,7 +113,7 @@ export interface Demo {
 }
 
 /** Creates a project with three members, an API key for it, and one of an admin. */
-export const demo = Effect.gen(function* () {
+const demo = Effect.gen(function* () {
   const memberships = yield* Memberships
   const apiKeys = yield* ApiKeys
   const projectId = "demo"
@@ -124,4 +124,11 @@ export const demo = Effect.gen(function* () {
   const { token } = yield* apiKeys.issue({ projects: [projectId] })
   const { token: adminToken } = yield* apiKeys.issue({ projects: "all", role: "admin" })
   return { projectId, userId: "1001", token, adminToken } satisfies Demo
+})
+
+/** Creates the demo, unless there are projects or API keys. */
+export const demoOnce = Effect.gen(function* () {
+  const projects = yield* (yield* Memberships).listProjects({ limit: 1 })
+  const keys = yield* (yield* ApiKeys).list({ limit: 1 })
+  return projects.length + keys.length === 0 ? yield* atomically(demo) : undefined
 })

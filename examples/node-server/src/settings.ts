@@ -13,6 +13,7 @@ import * as Webhooks from "@tenure/core/Webhooks"
 import { serverOptions } from "@tenure/node-http"
 import { connectionOptions } from "@tenure/postgres"
 import * as Result from "effect/Result"
+import * as Place from "./Place.ts"
 import * as Variable from "./Variable.ts"
 
 /** The options that the server has beside those of the packages. */
@@ -20,10 +21,11 @@ export const options = Setting.struct({
   /** The port to listen on; 0 takes a free one. Default: `3000`. */
   port: Setting.withDefault(serverOptions.fields.port, 3000),
   /**
-   * The URL of a PostgreSQL database, such as `postgres://user:password@host:5432/database`. Without
-   * it, everything is kept in memory, and lost when the server stops.
+   * Where everything is kept: in a folder, as `file:./data`; in a PostgreSQL database, as
+   * `postgres://user:password@host:5432/database`; or nowhere but in memory, as `memory:`, until the
+   * server stops. Default: `"file:./data"`.
    */
-  databaseUrl: Setting.optional(connectionOptions.fields.url),
+  databaseUrl: Setting.withDefault(Place.setting, "file:./data"),
   /** A file with projects, memberships and API keys to create at the start. */
   seedFile: Setting.optional(Setting.text("the path of a file", (path) => path !== "")),
   /**
@@ -99,21 +101,28 @@ export const variables = {
 /** The values of all variables, or the defaults of their options. */
 export type Settings = Variable.Values<typeof variables>
 
-// They say nothing of a store in memory.
+const ofServer = [variables.listenUrl, variables.migrate, variables.maxConnections]
+
 const ofDatabase = [
-  variables.listenUrl,
   variables.schema,
-  variables.migrate,
-  variables.maxConnections,
   variables.deliveredRetention,
   variables.failedRetention,
   variables.auditRetention,
 ]
 
-/** Reads the settings from an environment. Errors name the variable. */
-export const read = (environment: Variable.Environment): Result.Result<Settings, InvalidInput> => {
-  const idle = ofDatabase.find(({ name }) => environment[name] !== undefined)
-  return environment[variables.databaseUrl.name] === undefined && idle !== undefined
-    ? Result.fail(new InvalidInput({ field: idle.name, problem: "needs DATABASE_URL" }))
-    : Variable.readAll(variables, environment)
+/** The variables that say nothing of a place, and what they need. */
+const idleIn = {
+  Memory: { idle: [...ofServer, ...ofDatabase], needs: "a database" },
+  Folder: { idle: ofServer, needs: "a database on a server" },
+  Server: { idle: [], needs: "" },
 }
+
+/** Reads the settings from an environment. Errors name the variable. */
+export const read = (environment: Variable.Environment): Result.Result<Settings, InvalidInput> =>
+  Result.flatMap(Variable.readAll(variables, environment), (settings) => {
+    const { idle, needs } = idleIn[settings.databaseUrl._tag]
+    const set = idle.find(({ name }) => environment[name] !== undefined)
+    if (set === undefined) return Result.succeed(settings)
+    const problem = `needs ${needs}: see ${variables.databaseUrl.name}`
+    return Result.fail(new InvalidInput({ field: set.name, problem }))
+  })

@@ -5,7 +5,6 @@
 
 import { execFile } from "node:child_process"
 import { mkdtemp, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
@@ -23,8 +22,9 @@ export default async (project: TestProject): Promise<(() => Promise<void>) | und
     project.provide("serverFile", given)
     return undefined
   }
-  const folder = await mkdtemp(join(tmpdir(), "tenure-"))
   const cwd = fileURLToPath(new URL("..", import.meta.url))
+  // Where it finds what is not in its file.
+  const folder = await mkdtemp(join(cwd, "node_modules", ".tenure-"))
   await promisify(execFile)("npm", ["run", "bundle", "--", `--outdir=${folder}`], { cwd })
   project.provide("serverFile", join(folder, "server.mjs"))
   return () => rm(folder, { recursive: true })

@@ -34,13 +34,18 @@ export interface Program {
 
 const running = new Set<Program>()
 
-/** Starts a program with the given environment alone. */
+/** Starts a program with the given environment alone, in memory unless that names a database. */
 export const start = (
   name: keyof typeof programs,
   environment: Readonly<Record<string, string>>,
 ): Program => {
   const child = spawn(process.execPath, programs[name], {
-    env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE, ...environment },
+    env: {
+      PATH: process.env["PATH"],
+      NODE_COMPILE_CACHE,
+      DATABASE_URL: "memory:",
+      ...environment,
+    },
     stdio: ["ignore", "pipe", "pipe"],
   })
   const lines: Array<string> = []

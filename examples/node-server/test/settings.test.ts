@@ -40,6 +40,7 @@ describe("a variable", () => {
     ["DRAIN_DELAY", "-1"],
     ["SHUTDOWN_TIMEOUT", "long"],
     ["DATABASE_URL", "hidden"],
+    ["DATABASE_URL", "file:"],
     ["DATABASE_URL", "mysql://user:hidden@host/database"],
     ["DATABASE_LISTEN_URL", "hidden"],
     ["DATABASE_SCHEMA", "a b"],
@@ -62,22 +63,40 @@ describe("a variable", () => {
   )
 
   it.each([
-    "SCHEMA",
-    "MIGRATE",
-    "MAX_CONNECTIONS",
-    "LISTEN_URL",
-    "DELIVERED_RETENTION",
-    "FAILED_RETENTION",
-    "AUDIT_RETENTION",
-  ])("of the database needs one: DATABASE_%s", (name) => {
-    expect(messageOf({ [`DATABASE_${name}`]: "1" })).toBe(`DATABASE_${name} needs DATABASE_URL`)
+    ["SCHEMA", "a"],
+    ["DELIVERED_RETENTION", "1"],
+    ["FAILED_RETENTION", "1"],
+    ["AUDIT_RETENTION", "1 day"],
+  ])("of the database needs one: DATABASE_%s", (name, value) => {
+    expect(messageOf({ DATABASE_URL: "memory:", [`DATABASE_${name}`]: value })).toBe(
+      `DATABASE_${name} needs a database: see DATABASE_URL`,
+    )
+    valuesOf({ DATABASE_URL: "file:a", [`DATABASE_${name}`]: value })
+  })
+
+  it.each([
+    ["MIGRATE", "true"],
+    ["MAX_CONNECTIONS", "5"],
+    ["LISTEN_URL", url],
+  ])("of connections to a server needs one: DATABASE_%s", (name, value) => {
+    expect(messageOf({ [`DATABASE_${name}`]: value })).toBe(
+      `DATABASE_${name} needs a database on a server: see DATABASE_URL`,
+    )
+  })
+
+  it.each([
+    ["memory:", { _tag: "Memory" }],
+    ["file:./data", { _tag: "Folder", path: "./data" }],
+    ["file:/var/lib/tenure", { _tag: "Folder", path: "/var/lib/tenure" }],
+  ])("says where everything is kept: %s", (given, place) => {
+    expect(valuesOf({ DATABASE_URL: given })).toMatchObject({ databaseUrl: place })
   })
 
   it("that is missing leaves an option at its default", () => {
     expect(valuesOf({ OTHER: "variables" })).toMatchObject({
       port: 3000,
       basePath: "",
-      databaseUrl: undefined,
+      databaseUrl: { _tag: "Folder", path: "./data" },
       migrate: true,
       bulk: "set",
       perKey: undefined,
@@ -114,7 +133,7 @@ describe("a variable", () => {
       port: 80,
       basePath: "/api",
       trustedProxies: ["10.0.0.0/8", "::1/128"],
-      databaseUrl: url,
+      databaseUrl: { _tag: "Server", url },
       schema: "members",
       migrate: false,
       maxConnections: 3,

@@ -2,8 +2,8 @@
 
 import fs from "node:fs"
 import { join } from "node:path"
-import { PGlite } from "@electric-sql/pglite"
-import { NodeFS } from "@electric-sql/pglite/nodefs"
+import type { PGlite } from "@electric-sql/pglite"
+import type { NodeFS } from "@electric-sql/pglite/nodefs"
 import * as Predicate from "effect/Predicate"
 import type { Database } from "./Sessions.ts"
 
@@ -24,26 +24,29 @@ const addSync = ({ NODEFS }: Pick<PGlite["Module"], "NODEFS">): void => {
   })
 }
 
-/** Files that wait for the disk when PostgreSQL tells them to. */
-class DurableFiles extends NodeFS {
-  override async init(...given: Parameters<NodeFS["init"]>): ReturnType<NodeFS["init"]> {
-    const { emscriptenOpts } = await super.init(...given)
+/** Makes files wait for the disk when PostgreSQL tells them to. */
+const durable = (files: NodeFS): NodeFS => {
+  const init = files.init.bind(files)
+  files.init = async (database, options) => {
+    const { emscriptenOpts } = await init(database, options)
     const preRun = [...(emscriptenOpts.preRun ?? []), addSync]
     return { emscriptenOpts: { ...emscriptenOpts, preRun } }
   }
+  return files
 }
 
 const withoutFsync = "-F"
 
 // A quarter of the default: the system caches the files, too.
-const parameters = [...PGlite.defaultStartParams, "-c", "shared_buffers=32MB"]
+const always = ["-c", "shared_buffers=32MB"]
 
-const durableParameters = [
-  ...parameters.filter((parameter) => parameter !== withoutFsync),
-  "-c",
-  // The other methods need operations that the files do not have, either.
-  "wal_sync_method=fsync",
-]
+// The other methods need operations that the files do not have, either.
+const whenDurable = ["-c", "wal_sync_method=fsync"]
+
+const parametersOf = (standard: ReadonlyArray<string>, isDurable: boolean): Array<string> =>
+  isDurable
+    ? [...standard.filter((one) => one !== withoutFsync), ...always, ...whenDurable]
+    : [...standard, ...always]
 
 const syncFile = (path: string): void => {
   const file = fs.openSync(path, "r")
@@ -59,8 +62,17 @@ const syncFolder = (path: string): void => {
     syncFile(join(path, entry))
 }
 
+/** Loads PostgreSQL, which whoever keeps data elsewhere does without. */
+const load = async () => {
+  const { PGlite } = await import("@electric-sql/pglite")
+  const { NodeFS } = await import("@electric-sql/pglite/nodefs")
+  return { PGlite, NodeFS }
+}
+
+type Loaded = Awaited<ReturnType<typeof load>>
+
 /** Creates a database: as a whole, or not at all. */
-const create = async (path: string): Promise<void> => {
+const create = async ({ NodeFS, PGlite }: Loaded, path: string): Promise<void> => {
   const unfinished = `${path}.new`
   fs.rmSync(unfinished, { recursive: true, force: true })
   const database = await PGlite.create({ fs: new NodeFS(unfinished) })
@@ -77,12 +89,14 @@ const create = async (path: string): Promise<void> => {
  */
 export const open = async (folder: string, isDurable: boolean): Promise<Engine> => {
   const path = join(folder, "database")
-  if (!fs.existsSync(path)) await create(path)
-  const database = await PGlite.create(
-    isDurable
-      ? { fs: new DurableFiles(path), startParams: durableParameters }
-      : { fs: new NodeFS(path), startParams: parameters },
-  )
+  const loaded = await load()
+  const { NodeFS, PGlite } = loaded
+  if (!fs.existsSync(path)) await create(loaded, path)
+  const files = new NodeFS(path)
+  const database = await PGlite.create({
+    fs: isDurable ? durable(files) : files,
+    startParams: parametersOf(PGlite.defaultStartParams, isDurable),
+  })
   return {
     run: (messages, answer) =>
       database.execProtocolRawStream(messages, { syncToFs: false, onRawData: answer }),

@@ -2,7 +2,6 @@
 
 import { mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { DatabaseSync } from "node:sqlite"
 import * as Data from "effect/Data"
 import * as Predicate from "effect/Predicate"
 
@@ -42,9 +41,11 @@ const holderOf = (path: string): string => {
 
 /**
  * Locks a folder, and creates it if there is none. The system releases the lock when the process ends,
- * in whatever way. Throws `FolderUnusable` if another one has it, and what the system says otherwise.
+ * in whatever way. Rejects with `FolderUnusable` if another one has it, and what the system says otherwise.
  */
-export const acquire = (given: string): Folder => {
+export const acquire = async (given: string): Promise<Folder> => {
+  // Other runtimes, and Node before version 24, do without it or print a warning.
+  const { DatabaseSync } = await import("node:sqlite")
   mkdirSync(given, { recursive: true, mode: 0o700 })
   const path = realpathSync(given)
   // Node itself locks no files. SQLite does, on every system, and in containers that share a volume.

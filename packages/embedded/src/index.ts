@@ -8,6 +8,7 @@ import * as Postgres from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { SqlClient } from "effect/sql/SqlClient"
+import * as Engine from "./Engine.ts"
 import * as Folder from "./Folder.ts"
 import * as Sessions from "./Sessions.ts"
 import * as Upkeep from "./Upkeep.ts"
@@ -51,15 +52,11 @@ const openSessions = Effect.fnUntraced(function* ({
 }: Setting.Output<typeof clientOptions>) {
   const unusable = (cause: unknown) => Folder.unusable(given, cause)
   const { path } = yield* Effect.acquireRelease(
-    Effect.try({ try: () => Folder.acquire(given), catch: unusable }),
+    Effect.tryPromise({ try: () => Folder.acquire(given), catch: unusable }),
     ({ release }) => Effect.sync(release),
   )
   const engine = yield* Effect.acquireRelease(
-    Effect.tryPromise({
-      // Whoever keeps data elsewhere does not load PostgreSQL.
-      try: async () => (await import("./Engine.ts")).open(path, durable),
-      catch: unusable,
-    }),
+    Effect.tryPromise({ try: () => Engine.open(path, durable), catch: unusable }),
     ({ close }) => Effect.promise(close),
   )
   return Sessions.make(engine)

@@ -9,20 +9,20 @@ import { temporaryFolder } from "./folders.ts"
 const opening = (path: string) => Tenure.make({ stores: embedded({ path }) })
 
 describe("a folder", () => {
-  it("is created, for its user alone", () => {
+  it("is created, for its user alone", async () => {
     const path = join(temporaryFolder(), "a", "b")
-    const folder = acquire(path)
+    const folder = await acquire(path)
     expect(folder.path).toBe(path)
     folder.release()
   })
 
   it("is refused to others while it is in use, with the process that has it", async () => {
     const path = temporaryFolder()
-    const folder = acquire(path)
+    const folder = await acquire(path)
     const message = `The folder ${path} is in use by process ${process.pid}. One process at a time can use it.`
     await expect(opening(path)).rejects.toMatchObject({ _tag: "FolderUnusable", message })
     folder.release()
-    acquire(path).release()
+    ;(await acquire(path)).release()
   })
 
   it("is refused if it cannot be used, with the reason", async () => {
@@ -43,7 +43,7 @@ describe("a folder", () => {
       message: expect.stringMatching(/cannot be used: ./),
     })
     // The next one finds it as it was, and not in use.
-    acquire(path).release()
+    ;(await acquire(path)).release()
   })
 
   it("needs a path", async () => {

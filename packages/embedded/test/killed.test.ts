@@ -21,7 +21,8 @@ const runUntil = async (path: string, most: number): Promise<ReadonlyArray<numbe
   const lines: Array<number> = []
   for await (const line of createInterface(child.stdout)) {
     lines.push(Number(line))
-    if (lines.length === 2) expect(() => acquire(path)).toThrow(`in use by process ${child.pid}.`)
+    if (lines.length === 2)
+      await expect(acquire(path)).rejects.toThrow(`in use by process ${child.pid}.`)
     if (lines.length === most) child.kill("SIGKILL")
   }
   expect(await exit).toEqual([null, "SIGKILL"])

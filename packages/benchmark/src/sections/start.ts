@@ -105,7 +105,7 @@ export const start: Section = {
     const onDatabase: Array<Started> = []
     for (let turn = 0; turn < settings.pick(15, 1); turn++) {
       imports.push(await importCore())
-      inMemory.push(await startServer({}))
+      inMemory.push(await startServer({ DATABASE_URL: "memory:" }))
       onDatabase.push(await startServer(database))
     }
     return {

@@ -1,0 +1,37 @@
+/** Where the server keeps everything. */
+
+import * as Setting from "@tenure/core/Setting"
+import { connectionOptions } from "@tenure/postgres"
+import * as Result from "effect/Result"
+
+/** Where everything is kept. */
+export type Place =
+  | { readonly _tag: "Memory" }
+  | { readonly _tag: "Folder"; readonly path: string }
+  | { readonly _tag: "Server"; readonly url: string }
+
+const { url } = connectionOptions.fields
+
+const expected = `"memory:", "file:" and the path of a folder, or ${url.expected}`
+
+// What is invalid may still have a password.
+const other = Setting.make<string, Place>(
+  expected,
+  () => undefined,
+  () => "another text",
+)
+
+const folder = /^file:(.+)$/
+
+/** A place, as a URL. */
+export const setting: Setting.Setting<string, Place> = {
+  expected,
+  read: (given, name) => {
+    if (given === "memory:") return Result.succeed({ _tag: "Memory" })
+    if (typeof given !== "string") return other.read(given, name)
+    const path = folder.exec(given)?.[1]
+    if (path !== undefined) return Result.succeed({ _tag: "Folder", path })
+    if (!/^postgres(ql)?:/.test(given)) return other.read(given, name)
+    return Result.map(url.read(given, name), (of) => ({ _tag: "Server", url: of }))
+  },
+}
