@@ -25,7 +25,7 @@ export const start = async (
   printed = /Bearer (tnr_[\w-]+)/,
 ): Promise<{ readonly token: string; readonly stop: () => void }> => {
   const program = spawn(process.execPath, argumentsOf(file), {
-    env: environment({ PORT: String(port) }),
+    env: environment({ PORT: String(port), DATABASE_URL: "memory:" }),
     stdio: ["ignore", "pipe", "inherit"],
   })
   const token = await new Promise<string>((resolve, reject) => {

@@ -14,8 +14,9 @@ export interface Engine extends Database {
 
 /** Gives the files of PGlite the operation that they lack: to wait until they are on the disk. */
 const addSync = ({ NODEFS }: Pick<PGlite["Module"], "NODEFS">): void => {
+  // Not a part of what PGlite promises.
   if (!Predicate.hasProperty(NODEFS, "stream_ops") || !Predicate.isObject(NODEFS.stream_ops))
-    throw new Error("This version of @electric-sql/pglite cannot be made durable")
+    throw new Error("this version of @electric-sql/pglite cannot be made durable")
   Object.assign(NODEFS.stream_ops, {
     fsync: ({ nfd }: { readonly nfd: number }): number => {
       fs.fsyncSync(nfd)
@@ -62,11 +63,19 @@ const syncFolder = (path: string): void => {
     syncFile(join(path, entry))
 }
 
+const isMissing = (fault: unknown): boolean =>
+  Predicate.hasProperty(fault, "code") && fault.code === "ERR_MODULE_NOT_FOUND"
+
 /** Loads PostgreSQL, which whoever keeps data elsewhere does without. */
 const load = async () => {
-  const { PGlite } = await import("@electric-sql/pglite")
-  const { NodeFS } = await import("@electric-sql/pglite/nodefs")
-  return { PGlite, NodeFS }
+  try {
+    const { PGlite } = await import("@electric-sql/pglite")
+    const { NodeFS } = await import("@electric-sql/pglite/nodefs")
+    return { PGlite, NodeFS }
+  } catch (cause) {
+    if (!isMissing(cause)) throw cause
+    throw new Error("@electric-sql/pglite is not installed here", { cause })
+  }
 }
 
 type Loaded = Awaited<ReturnType<typeof load>>
