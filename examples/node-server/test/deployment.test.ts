@@ -22,6 +22,28 @@ const stopSeconds = (environment: Readonly<Record<string, string>>): number => {
   return (drainDelay + shutdownTimeout) / 1000
 }
 
+describe("the Dockerfile", async () => {
+  const dockerfile = await contentOf("Dockerfile")
+
+  it("installs and runs with the versions of the repository", async () => {
+    const { packageManager } = JSON.parse(await contentOf("../../package.json"))
+    const { catalog } = parse(await contentOf("../../pnpm-workspace.yaml"))
+    expect(dockerfile).toContain(`npx --yes ${packageManager} install`)
+    const [major] = catalog.node.split(".")
+    const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, base = ""]) => base)
+    expect(bases).toEqual([
+      expect.stringMatching(`^node:${major}-`),
+      expect.stringMatching(`^gcr.io/distroless/nodejs${major}-\\w+:nonroot$`),
+    ])
+  })
+
+  it("sets variables that exist, and names the port that the server has by default", () => {
+    const set = [...dockerfile.matchAll(/^ENV (\w+)=/gm)].map(([, name = ""]) => name)
+    expect(set.filter((name) => !names.has(name))).toEqual(["NODE_ENV"])
+    expect(dockerfile).toContain(`\nEXPOSE ${Result.getOrThrow(read({})).port}\n`)
+  })
+})
+
 const unit = "tenure@.service"
 
 /** The lines of the unit that assign a name. */
