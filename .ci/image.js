@@ -22,7 +22,7 @@ import { dirname, join, matchesGlob } from "node:path"
 import { createInterface } from "node:readline"
 import { freePort } from "../packages/testing/src/support/freePort.ts"
 import { startPostgres } from "../packages/testing/src/support/postgres/PostgresServer.ts"
-import { root } from "./folders.js"
+import { root } from "./repository.js"
 
 const dockerfile = "examples/node-server/Dockerfile"
 
