@@ -101,8 +101,7 @@ const make = Effect.gen(function* () {
   const { createProject, findProject, history, listProjects, ping, recall } = yield* MembershipStore
 
   /** Runs statements in one transaction, or in the host's transaction if one is open. */
-  const inOneStep = <A, E, R>(work: Effect.Effect<A, E, R>) =>
-    database.run(sql.withTransaction(work))
+  const inOneStep = database.atomically
 
   /** Locks an account, so that only one change adds a subscription or sets all of them at a time. */
   const lockAccount = Effect.fnUntraced(function* (projectId: ProjectId) {

@@ -15,6 +15,7 @@ import * as HostLogger from "./base/HostLogger.ts"
 import type { InvalidInput } from "./base/InvalidInput.ts"
 import * as Setting from "./base/Setting.ts"
 import { StoreUnavailable } from "./base/StoreUnavailable.ts"
+import { type Connection, Transactions, TransactionsUnsupported } from "./base/Transactions.ts"
 import * as Draining from "./Draining.ts"
 import * as Hooks from "./events/Hooks.ts"
 import { Readiness } from "./health/Readiness.ts"
@@ -156,8 +157,20 @@ const compose = (settings: Setting.Output<typeof options>) => {
     Layer.provide(Encryption.layer(settings.webhooks)),
     Layer.provide(Hooks.layer(settings)),
     Layer.provide(Faults.layer(settings)),
+    Layer.provideMerge(transactions),
   )
 }
+
+/** Passes on the ability of the stores to work in transactions of the host, if they have it. */
+const transactions: Layer.Layer<never> = Layer.effectContext(
+  Effect.map(
+    Effect.serviceOption(Transactions),
+    Option.match({
+      onNone: () => Context.empty(),
+      onSome: (found) => Context.make(Transactions, found),
+    }),
+  ),
+)
 
 /** A service whose methods return promises. */
 export type Promised<Service> = {
@@ -168,11 +181,8 @@ export type Promised<Service> = {
     : never
 }
 
-/**
- * Tenure for hosts that do not use Effect. Promises reject with the errors that the comment of the
- * method names, each an `Error` with a `_tag`, such as `ProjectNotFound`.
- */
-export interface Promises extends Mountable {
+/** The services that hosts call, with promises. */
+export interface PromisedServices {
   /**
    * Grants, imports, extends, ends and finds memberships. Besides the errors that a method names, its promise
    * rejects with `InvalidInput` if an argument is invalid and with `StoreUnavailable` if the store does
@@ -196,6 +206,41 @@ export interface Promises extends Mountable {
    * `StoreUnavailable` if the store does not answer.
    */
   readonly events: Promised<Events.Events["Service"]>
+}
+
+/**
+ * Tenure for hosts that do not use Effect. Promises reject with the errors that the comment of the
+ * method names, each an `Error` with a `_tag`, such as `ProjectNotFound`.
+ */
+export interface Promises extends Mountable, PromisedServices {
+  /**
+   * Returns the services for the transaction that is open on a connection of the host. What they change,
+   * with its audit rows, events and deliveries, is committed or rolled back together with the host's
+   * own rows. Call it once in each transaction.
+   *
+   * Besides the errors that a method names, its promise rejects with `TransactionFailed` if a statement
+   * fails, after which the host has to roll back, and with `NoTransaction` if no transaction is open.
+   * After all other errors the transaction can go on. Throws `TransactionsUnsupported` if the stores
+   * cannot do this: those of `tenure/postgres` can.
+   *
+   * @param connection - a client of `pg`, or what a function of `tenure/postgres/within` returns
+   * @example
+   * ```ts
+   * import pg from "pg"
+   * import { Tenure } from "tenure"
+   * import { postgres } from "tenure/postgres"
+   *
+   * const url = "postgres://localhost/app"
+   * const tenure = await Tenure.make({ stores: postgres({ url }) })
+   * const client = await new pg.Pool({ connectionString: url }).connect()
+   * await client.query("BEGIN")
+   * await client.query("INSERT INTO payments (invoice) VALUES ('2026-117')")
+   * const { memberships } = tenure.within(client)
+   * await memberships.extend({ projectId: "p1", userId: "1001", endDate: new Date("2099-01-01") })
+   * await client.query("COMMIT")
+   * ```
+   */
+  readonly within: (connection: Connection) => PromisedServices
   /**
    * Tells whether requests can be answered: every store that they need answers and accepts changes.
    * Never rejects.
@@ -285,18 +330,17 @@ const responseOf: (exit: Exit.Exit<ApiResponse, unknown>) => ApiResponse = Exit.
   onFailure: () => defective,
 })
 
+type Run = <A, E>(effect: Effect.Effect<A, E>) => Promise<A>
+
 type Method = (...args: ReadonlyArray<never>) => Effect.Effect<unknown, unknown>
 
 /** Converts the methods of a service to methods that run its effects. */
-function promised<Service extends object>(
-  start: Draining.Start,
-  service: Service,
-): Promised<Service>
-function promised(start: Draining.Start, service: Readonly<Record<string, Method>>): object {
+function promised<Service extends object>(by: Run, service: Service): Promised<Service>
+function promised(by: Run, service: Readonly<Record<string, Method>>): object {
   return Object.fromEntries(
     Object.entries(service).map(([name, method]) => [
       name,
-      (...args: ReadonlyArray<never>) => run(start, method(...args)),
+      (...args: ReadonlyArray<never>) => by(method(...args)),
     ]),
   )
 }
@@ -307,17 +351,30 @@ const promisesBy = Effect.fnUntraced(function* (start: Draining.Start) {
   const readiness = yield* Readiness
   const status = yield* Status
   const dispatcher = yield* Dispatcher.Dispatcher
+  const memberships = yield* Memberships.Memberships
+  const webhooks = yield* Webhooks.Webhooks
+  const apiKeys = yield* ApiKeys.ApiKeys
+  const events = yield* Events.Events
+  const host = yield* Effect.serviceOption(Transactions)
   const answer: Mountable["answer"] = (request, deliver) =>
     start(
       handle(request),
       () => refuse(request),
       (exit) => deliver(responseOf(exit)),
     )
+  const servicesBy = (by: Run): PromisedServices => ({
+    memberships: promised(by, memberships),
+    webhooks: promised(by, webhooks),
+    apiKeys: promised(by, apiKeys),
+    events: promised(by, events),
+  })
   return {
-    memberships: promised(start, yield* Memberships.Memberships),
-    webhooks: promised(start, yield* Webhooks.Webhooks),
-    apiKeys: promised(start, yield* ApiKeys.ApiKeys),
-    events: promised(start, yield* Events.Events),
+    ...servicesBy((effect) => run(start, effect)),
+    within: (connection) => {
+      if (Option.isNone(host)) throw new TransactionsUnsupported()
+      const join = host.value.within(connection)
+      return servicesBy((effect) => run(start, join(effect)))
+    },
     answer,
     handle: (request) => new Promise((resolve) => answer(request, resolve)),
     owns,
@@ -330,6 +387,7 @@ const promisesBy = Effect.fnUntraced(function* (start: Draining.Start) {
     status: () => run(start, status.report),
   } satisfies Promises
 })
+
 /** Returns the services of an Effect host with promises, for example to mount them with an adapter. */
 export const promises: Effect.Effect<Promises, never, Services> = Effect.flatMap(
   Effect.context<Services>(),

@@ -6,6 +6,7 @@ import { RateLimitStore } from "@tenure/core/RateLimitStore"
 import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import type { Promises } from "@tenure/core/Tenure"
 import * as Tenure from "@tenure/core/Tenure"
+import { Transactions } from "@tenure/core/Transactions"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -441,5 +442,34 @@ describe("closing", () => {
     )
     await expect(Tenure.make({ stores: [memory(), failing] })).rejects.toBe("no database")
     expect(isReleased).toBe(true)
+  })
+})
+
+describe("within", () => {
+  const connection = { query: async () => ({ rows: [] }) }
+
+  it("throws if the stores cannot work in transactions of the host", async () => {
+    const made = await Tenure.make({ stores: memory() })
+    expect(() => made.within(connection)).toThrow("postgres() of @tenure/postgres can")
+    await made.close()
+  })
+
+  it("calls the services in the transaction of a store that can", async () => {
+    let calls = 0
+    const counting = Layer.succeed(Transactions, {
+      within: () => (work) =>
+        Effect.andThen(
+          Effect.sync(() => calls++),
+          work,
+        ),
+      afterCommit: (_eventId, effect) => effect,
+    })
+    const made = await Tenure.make({ stores: Layer.merge(memory(), counting) })
+    await made.within(connection).memberships.createProject("p1")
+    await made.memberships.findProject("p1")
+    expect(calls).toBe(1)
+    await made.close()
+    const late = made.within(connection).memberships.findProject("p1")
+    await expect(late).rejects.toThrow(StoreUnavailable)
   })
 })

@@ -10,6 +10,7 @@ import { Outbox } from "@tenure/core/Outbox"
 import { RateLimitStore } from "@tenure/core/RateLimitStore"
 import * as Setting from "@tenure/core/Setting"
 import type { Stores } from "@tenure/core/Tenure"
+import { Transactions } from "@tenure/core/Transactions"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -27,6 +28,7 @@ import * as Migrations from "./migrations/migrate.ts"
 import * as Notifications from "./outbox/Notifications.ts"
 import * as PostgresOutbox from "./outbox/outbox.ts"
 import * as Retention from "./outbox/Retention.ts"
+import * as HostTransactions from "./transactions/transactions.ts"
 import { type Rewritten, rewriteSecrets as rewriteAll } from "./webhooks/rewriteSecrets.ts"
 import * as Webhooks from "./webhooks/webhookStore.ts"
 
@@ -177,7 +179,7 @@ type Failure = InvalidInput | DatabaseUnusable | Migrations.SchemaMismatch
  */
 export const layer = (
   given: Options = {},
-): Layer.Layer<Stores | Database, Failure, PgClient.PgClient> =>
+): Layer.Layer<Stores | Database | Transactions, Failure, PgClient.PgClient> =>
   Layer.unwrap(Effect.map(Setting.read(options, given), onClient)).pipe(
     Layer.catchTag("SqlError", unusable),
   )
@@ -207,9 +209,10 @@ const onClient = (settings: Setting.Output<typeof options>) =>
         Context.add(ApiKeyStore, yield* ApiKeys.make(executor, answers)),
         Context.add(Outbox, yield* PostgresOutbox.make(executor, notifications, answers)),
         Context.add(RateLimitStore, yield* RateLimits.make(executor)),
+        Context.add(Transactions, yield* HostTransactions.make(client, executor)),
         Context.add(Database, {
           run: executor.run,
-          atomically: (work) => executor.run(client.withTransaction(work)),
+          atomically: executor.atomically,
         }),
       )
     }),
@@ -217,7 +220,8 @@ const onClient = (settings: Setting.Output<typeof options>) =>
 
 /**
  * Makes all stores, with their own connections to the database. Fails in the same way as `layer`. Its
- * type is that of `memory()`, but it provides `Database` too: `Effect.serviceOption(Database)` finds it.
+ * type is that of `memory()`, but it provides `Database` and `Transactions` too:
+ * `Effect.serviceOption(Database)` finds it.
  *
  * @example
  * ```ts

@@ -26,7 +26,9 @@ const silent = Layer.succeed(WebhookTransport, {
   send: () => Effect.never,
 })
 
-const host = Tenure.layer({ transport: silent }).pipe(
+const told: Array<unknown> = []
+
+const host = Tenure.layer({ transport: silent, onEvent: ({ id }) => void told.push(id) }).pipe(
   Layer.provideMerge(layer({ schema })),
   Layer.provideMerge(clientLayer()),
 )
@@ -152,7 +154,7 @@ describe("a transaction of the host", () => {
   )
 
   inHost(
-    "that overlaps one with its idempotency key fails, and is answered when it is repeated",
+    "that overlaps one with its idempotency key is answered when that is committed, and goes on",
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const isKept = yield* Deferred.make<void>()
@@ -161,15 +163,30 @@ describe("a transaction of the host", () => {
         yield* Deferred.succeed(isKept, undefined)
         yield* Effect.repeat(isAwaited, { until: (rows) => rows.length > 0 })
       })
-      const second = Effect.andThen(
-        Deferred.await(isKept),
-        Effect.flip(sql.withTransaction(extendOnce)),
-      )
-      const both = [sql.withTransaction(first), second] as const
-      const [, error] = yield* Effect.all(both, { concurrency: 2 })
-      expect(error).toMatchObject({ _tag: "IdempotencyInProgress" })
-      yield* sql.withTransaction(extendOnce)
+      const second = Effect.andThen(extendOnce, endDate)
+      const both = [
+        sql.withTransaction(first),
+        Effect.andThen(Deferred.await(isKept), sql.withTransaction(second)),
+      ] as const
+      expect(yield* Effect.all(both, { concurrency: 2 })).toEqual([undefined, Date.parse(late)])
       expect(yield* actions).toEqual(["extended", "granted"])
+    }),
+  )
+
+  inHost(
+    "tells of its events when it is committed, and not at all if it is rolled back",
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const { publish } = yield* Events
+      const publishOne = publish({ projectId, type: "payment.completed", data: {} })
+      const committing = Effect.gen(function* () {
+        const id = yield* publishOne
+        expect(told).not.toContain(id)
+        return id
+      })
+      expect(told).toContain(yield* sql.withTransaction(committing))
+      const failing = Effect.flatMap(publishOne, Effect.fail)
+      expect(told).not.toContain(yield* Effect.flip(sql.withTransaction(failing)))
     }),
   )
 

@@ -1,17 +1,19 @@
 /** Reports the events of this process to the host. */
 
 import * as Context from "effect/Context"
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Callback from "../base/Callback.ts"
 import * as Setting from "../base/Setting.ts"
+import { Transactions } from "../base/Transactions.ts"
 import type { Event } from "./Event.ts"
 
 /** The options for reporting events. */
 export const options = Setting.struct({
   /**
-   * Called with each event of this process as soon as it is stored. Errors that the function throws
-   * are logged and otherwise ignored.
+   * Called with each event of this process as soon as it is stored, and committed if the host has a
+   * transaction open. Errors that the function throws are logged and otherwise ignored.
    */
   onEvent: Setting.callback<(event: Event) => void>(),
 })
@@ -28,15 +30,31 @@ export interface Hooks {
   readonly event: (event: Event) => Effect.Effect<void>
 }
 
-const reporter = (onEvent: Settings["onEvent"]): Hooks => ({
-  event: (event) => Callback.call("onEvent", onEvent, event),
-})
+const silent: Hooks = { event: () => Effect.void }
+
+const reporter = (
+  onEvent: Callback.Callback<Event>,
+  transactions: Option.Option<Transactions["Service"]>,
+): Hooks => {
+  const call = (event: Event) => Callback.call("onEvent", onEvent, event)
+  return Option.match(transactions, {
+    onNone: () => ({ event: call }),
+    onSome: ({ afterCommit }) => ({ event: (event) => afterCommit(event.id, call(event)) }),
+  })
+}
 
 /** The reporter of events. By default, events are not reported. */
 export const Hooks = Context.Reference<Hooks>("@tenure/core/Hooks", {
-  defaultValue: () => reporter(undefined),
+  defaultValue: () => silent,
 })
 
 /** Reports events to `onEvent`. */
 export const layer = ({ onEvent }: Settings): Layer.Layer<never> =>
-  Layer.succeed(Hooks, reporter(onEvent))
+  onEvent === undefined
+    ? Layer.empty
+    : Layer.effect(
+        Hooks,
+        Effect.map(Effect.serviceOption(Transactions), (transactions) =>
+          reporter(onEvent, transactions),
+        ),
+      )

@@ -7,6 +7,8 @@ import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Database } from "../Database.ts"
+import { HostTransaction } from "../transactions/HostTransaction.ts"
+import { named } from "../transactions/plain.ts"
 import type { Connection } from "./Connection.ts"
 import * as Connections from "./Connections.ts"
 import * as Health from "./Health.ts"
@@ -55,8 +57,15 @@ export interface Executor {
   readonly run: Database["Service"]["run"]
   /** Whether the host has a transaction open. */
   readonly isInTransaction: Effect.Effect<boolean>
-  /** Runs an effect after the host's transaction commits, or immediately outside a transaction. */
+  /**
+   * Runs an effect after the host's transaction commits, or immediately outside a transaction. Not at
+   * all, if the host has opened the transaction with a library of its own.
+   */
   readonly afterCommit: (effect: Effect.Effect<void>) => Effect.Effect<void>
+  /** Runs work in one transaction, as `Database.atomically` does. */
+  readonly atomically: Database["Service"]["atomically"]
+  /** Runs work so that the host's open transaction, if there is one, can go on after the work fails. */
+  readonly recoverably: <A, E>(work: Effect.Effect<A, E>) => Effect.Effect<A, E | StoreUnavailable>
   /** Opens a connection that serves nothing else. */
   readonly connect: Effect.Effect<Connection, SqlError>
 }
@@ -140,11 +149,18 @@ export const make = Effect.fnUntraced(function* (
     }).pipe(Effect.catch(toUnavailable))
   }
 
-  /** Runs a statement in the caller's context, which holds the open transaction. */
+  /** Runs work on a connection of the client, in the caller's context, which may hold a transaction. */
+  const guard = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+    Effect.flatMap(Effect.context<R>(), (context) =>
+      health.guard(Effect.provideContext(work, context), longLimitMillis),
+    )
+
   const executeInTransaction = <Row extends object>(text: string, params: ReadonlyArray<unknown>) =>
-    Effect.flatMap(Effect.context(), (context) =>
-      health.guard(Effect.provideContext(sql.unsafe<Row>(text, params), context), longLimitMillis),
-    ).pipe(Effect.catchTag("SqlError", toUnavailable))
+    Effect.flatMap(HostTransaction, (transaction) => {
+      const statement = sql.unsafe<Row>(text, params)
+      // Other connections of the host have timeouts of their own.
+      return transaction === undefined ? guard(statement) : Effect.map(statement, named)
+    }).pipe(Effect.catchTag("SqlError", toUnavailable))
 
   const execute: Execute = <Row extends object>(
     text: string,
@@ -156,23 +172,35 @@ export const make = Effect.fnUntraced(function* (
     )
 
   const run: Executor["run"] = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
-    const provided = Effect.provideContext(work, yield* Effect.context<R>())
     // Inside an open transaction a lost race also undoes steps that cannot be repeated from here.
     const attempts = (yield* isInTransaction)
-      ? provided
-      : Effect.retry(provided, {
+      ? work
+      : Effect.retry(work, {
           ...retryLostRaces,
           while: (error) => isSqlError(error) && isLostRace(error),
         })
-    return yield* health.guard(
-      attempts.pipe(
-        Effect.catch(toFailure),
-        // If a connection breaks in a transaction, the rollback fails with a defect.
-        Effect.catchDefect(toUnavailable),
-      ),
-      longLimitMillis,
+    const checked = attempts.pipe(
+      Effect.catch(toFailure),
+      // If a connection breaks in a transaction, the rollback fails with a defect.
+      Effect.catchDefect(toUnavailable),
     )
+    return yield* (yield* HostTransaction) === undefined ? guard(checked) : checked
   })
+
+  const atomically: Executor["atomically"] = (work) =>
+    Effect.flatMap(HostTransaction, (transaction) =>
+      run(transaction === undefined ? client.withTransaction(work) : transaction.savepoint(work)),
+    )
+
+  const recoverably: Executor["recoverably"] = <A, E>(work: Effect.Effect<A, E>) =>
+    Effect.flatMap(isInTransaction, (isJoined): Effect.Effect<A, E | StoreUnavailable> =>
+      isJoined ? atomically(work) : work,
+    )
+
+  const afterCommit: Executor["afterCommit"] = (effect) =>
+    Effect.flatMap(HostTransaction, (transaction) =>
+      transaction === undefined ? client.afterCommit(effect) : Effect.void,
+    )
 
   const ping = Effect.flatMap(health.isReadOnly, (isReadOnly) =>
     isReadOnly
@@ -187,7 +215,9 @@ export const make = Effect.fnUntraced(function* (
     executeApart,
     run,
     isInTransaction,
-    afterCommit: client.afterCommit,
+    atomically,
+    recoverably,
+    afterCommit,
     connect: connections.open(brief, Patience.mostMillis),
   }
   return executor

@@ -1,13 +1,38 @@
 /** What an error from PostgreSQL means for the caller. */
 
 import * as Predicate from "effect/Predicate"
-import type { SqlError } from "effect/sql/SqlError"
+import {
+  DeadlockError,
+  LockTimeoutError,
+  SerializationError,
+  SqlError,
+  UniqueViolation,
+  UnknownError,
+} from "effect/sql/SqlError"
+
+const codeOf = (cause: unknown): string | undefined =>
+  Predicate.hasProperty(cause, "code") && typeof cause.code === "string" ? cause.code : undefined
 
 /** Returns the SQLSTATE of an error, or `undefined` if the server sent none. */
-const sqlStateOf = ({ reason }: SqlError): string | undefined =>
-  Predicate.hasProperty(reason.cause, "code") && typeof reason.cause.code === "string"
-    ? reason.cause.code
-    : undefined
+export const sqlStateOf = ({ reason }: SqlError): string | undefined => codeOf(reason.cause)
+
+const reasonOf = (cause: unknown) => {
+  switch (codeOf(cause)) {
+    case "23505":
+      return new UniqueViolation({ cause, constraint: "unknown" })
+    case "40001":
+      return new SerializationError({ cause })
+    case "40P01":
+      return new DeadlockError({ cause })
+    case "55P03":
+      return new LockTimeoutError({ cause })
+    default:
+      return new UnknownError({ cause })
+  }
+}
+
+/** Converts an error of the host's library. */
+export const fromHost = (cause: unknown): SqlError => new SqlError({ reason: reasonOf(cause) })
 
 // The SQLSTATE classes of errors caused by a statement or its parameters.
 const faultClasses = new Set(["0A", "21", "22", "23", "42"])
@@ -27,11 +52,13 @@ export const isLostRace = ({ reason }: SqlError): boolean =>
 export const isConflict = (error: SqlError): boolean =>
   isLostRace(error) || error.reason._tag === "UniqueViolation"
 
-/** Whether the statement inserted a row whose key another one in this table has. */
+/**
+ * Whether the statement inserted a row whose key another one in this table has. Some libraries of hosts
+ * do not tell the table.
+ */
 export const isTakenIn = ({ reason }: SqlError, table: string): boolean =>
   reason._tag === "UniqueViolation" &&
-  Predicate.hasProperty(reason.cause, "table") &&
-  reason.cause.table === table
+  (!Predicate.hasProperty(reason.cause, "table") || reason.cause.table === table)
 
 /** Whether the statement waited too long for a lock. */
 export const isLockTimeout = ({ reason }: SqlError): boolean => reason._tag === "LockTimeoutError"

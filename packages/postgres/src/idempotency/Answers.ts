@@ -36,7 +36,7 @@ export interface Answers {
 const hasWaited = (error: unknown): boolean =>
   error instanceof StoreUnavailable && isSqlError(error.cause) && isLockTimeout(error.cause)
 
-// In a transaction of the host, nothing but a repetition of all of it finds the answer.
+// Only in a transaction of the host: elsewhere, the statement that has lost the race is repeated.
 const wasOvertaken = (defect: unknown): boolean =>
   isSqlError(defect) && isTakenIn(defect, "answers")
 
@@ -60,15 +60,19 @@ export const make = (executor: Executor): Answers => {
     ): Effect.Effect<A | Replayed, E | Conflict | StoreUnavailable> => {
       if (once === undefined) return change
       const repeatable = Effect.catch(
-        change,
+        executor.recoverably(change),
         Effect.fnUntraced(function* (error: E | StoreUnavailable) {
           if (hasWaited(error)) return yield* new IdempotencyInProgress()
           if (error instanceof StoreUnavailable) return yield* Effect.fail(error)
           return (yield* find(once)) ?? (yield* Effect.fail(error))
         }),
       )
-      return Effect.catchDefect(repeatable, (defect): Effect.Effect<never, IdempotencyInProgress> =>
-        wasOvertaken(defect) ? Effect.fail(new IdempotencyInProgress()) : Effect.die(defect),
+      // The answer may be newer than what the transaction sees.
+      const overtaken = Effect.flatMap(find(once), (known) =>
+        known === undefined ? Effect.fail(new IdempotencyInProgress()) : Effect.succeed(known),
+      )
+      return Effect.catchDefect(repeatable, (defect) =>
+        wasOvertaken(defect) ? overtaken : Effect.die(defect),
       )
     },
   }

@@ -1,0 +1,295 @@
+/** `tenure.within`, with each library of hosts. */
+
+import type { Event } from "@tenure/core/Event"
+import * as Tenure from "@tenure/core/Tenure"
+import { postgres } from "@tenure/postgres"
+import * as Effect from "effect/Effect"
+import pg from "pg"
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from "vitest"
+import { execute } from "../harness.ts"
+import { libraries, type Library } from "./libraries.ts"
+
+const schema = "within_libraries"
+const early = Date.parse("2027-01-01T00:00:00.000Z")
+const late = Date.parse("2099-01-01T00:00:00.000Z")
+
+const told: Array<string> = []
+
+const start = () =>
+  Tenure.make({
+    stores: postgres({ url: inject("databaseUrl"), schema }),
+    webhooks: { dispatch: false },
+    onEvent: ({ id }: Event) => void told.push(id),
+  })
+
+let tenure: Awaited<ReturnType<typeof start>>
+let database: pg.Pool
+
+beforeAll(async () => {
+  await Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`))
+  tenure = await start()
+  database = new pg.Pool({ connectionString: inject("databaseUrl") })
+  await database.query(`CREATE TABLE ${schema}.payments (invoice text)`)
+})
+
+afterAll(async () => {
+  await tenure.close()
+  await database.end()
+})
+
+const counts = `
+  WITH event AS (SELECT e.id FROM ${schema}.events e JOIN ${schema}.projects p ON p.number = e.project_number
+                 WHERE p.id = $1)
+  SELECT (SELECT count(*)::integer FROM ${schema}.audit a
+          JOIN ${schema}.projects p ON p.number = a.project_number WHERE p.id = $1) AS changes,
+         (SELECT count(*)::integer FROM event) AS events,
+         (SELECT count(*)::integer FROM ${schema}.deliveries
+          WHERE event_id IN (SELECT id FROM event)) AS deliveries,
+         (SELECT count(*)::integer FROM ${schema}.payments WHERE invoice = $1) AS payments`
+
+const waitingForTransaction =
+  "SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid' AND mode = 'ShareLock'"
+
+/** Counts what is committed for a project. */
+const stored = async (projectId: string): Promise<unknown> =>
+  (await database.query(counts, [projectId])).rows[0]
+
+/** What is stored before the tests: the grant and the webhook. */
+const atFirst = { changes: 2, events: 1, deliveries: 0, payments: 0 }
+
+describe.each(Object.entries(libraries))("a transaction of %s", (name, connect) => {
+  let library: Library
+  let projectId: string
+  let idempotencyKey: string
+  let member: { readonly projectId: string; readonly userId: string }
+
+  beforeAll(async () => {
+    library = await connect(inject("databaseUrl"))
+  })
+  afterAll(() => library.close())
+
+  beforeEach(async () => {
+    idempotencyKey = crypto.randomUUID()
+    projectId = `${name} ${idempotencyKey}`
+    member = { projectId, userId: "1001" }
+    await tenure.memberships.createProject(projectId)
+    await tenure.memberships.grant({ ...member, endDate: early })
+    await tenure.webhooks.create({ projectId, url: "https://receiver.example/" })
+  })
+
+  const pay = () => `INSERT INTO ${schema}.payments VALUES ('${projectId}')`
+
+  const publication = () => ({ projectId, type: "payment.completed", data: { text: `"\\{$1}?` } })
+
+  const endDate = async () => (await tenure.memberships.find(member)).endDate
+
+  it("commits the host's own rows, the change, its audit row, its event and deliveries", async () => {
+    let id = ""
+    await library.transaction(async (connection, run) => {
+      await run(pay())
+      const { events, memberships } = tenure.within(connection)
+      await memberships.extend({ ...member, endDate: late, reason: "paid" })
+      id = await events.publish(publication())
+      expect((await memberships.find(member)).endDate).toBe(late)
+      expect(await endDate()).toBe(early)
+      expect(await stored(projectId)).toEqual(atFirst)
+      expect(told).not.toContain(id)
+    })
+    expect(await endDate()).toBe(late)
+    expect(await stored(projectId)).toEqual({ changes: 3, events: 3, deliveries: 2, payments: 1 })
+    expect((await tenure.events.find({ projectId, eventId: id })).body).toContain(`"\\"\\\\{$1}?"`)
+    await expect.poll(() => told).toContain(id)
+  })
+
+  it("leaves nothing if it is rolled back", async () => {
+    let id = ""
+    const payment = library.transaction(async (connection, run) => {
+      await run(pay())
+      const { events, memberships } = tenure.within(connection)
+      await memberships.extend({ ...member, endDate: late })
+      id = await events.publish(publication())
+      throw new Error("the host's own")
+    })
+    await expect(payment).rejects.toThrow("the host's own")
+    expect(await endDate()).toBe(early)
+    expect(await stored(projectId)).toEqual(atFirst)
+    // What is committed later is told later.
+    let last = ""
+    await library.transaction(async (connection) => {
+      last = await tenure.within(connection).events.publish(publication())
+    })
+    await expect.poll(() => told).toContain(last)
+    expect(told).not.toContain(id)
+  })
+
+  it("undoes what follows a savepoint, and tells nothing of it", async () => {
+    let [kept, undone] = ["", ""]
+    await library.transaction(async (connection, run) => {
+      const { events, memberships } = tenure.within(connection)
+      await run("SAVEPOINT own")
+      await memberships.extend({ ...member, endDate: late })
+      undone = await events.publish(publication())
+      await run("ROLLBACK TO SAVEPOINT own")
+      kept = await events.publish(publication())
+    })
+    expect(await endDate()).toBe(early)
+    await expect.poll(() => told).toContain(kept)
+    expect(told).not.toContain(undone)
+  })
+
+  it("goes on after errors that are the caller's", async () => {
+    await library.transaction(async (connection) => {
+      const { memberships } = tenure.within(connection)
+      const failures = [
+        { change: { ...member, userId: "404", endDate: late }, tag: "MembershipNotFound" },
+        { change: { ...member, endDate: late, expectedEndDate: late }, tag: "EndDateConflict" },
+        { change: { ...member, endDate: "soon" }, tag: "InvalidEndDate" },
+        {
+          change: { ...member, userId: "404", endDate: late, idempotencyKey },
+          tag: "MembershipNotFound",
+        },
+      ]
+      for (const { change, tag } of failures) {
+        await expect(memberships.extend(change)).rejects.toMatchObject({ _tag: tag })
+      }
+      await memberships.extend({ ...member, endDate: late })
+    })
+    expect(await endDate()).toBe(late)
+  })
+
+  it("makes and reads what all services make and read", async () => {
+    const own = `${projectId} 2`
+    const at = new Date("0000-05-06T07:08:09.010Z")
+    const page = { projectId: own }
+    let read: unknown
+    const readAll = async ({ apiKeys, events, memberships, webhooks }: Tenure.PromisedServices) => {
+      const history = await memberships.history(page)
+      const [webhook] = await webhooks.list(page)
+      const [delivery] = await webhooks.deliveries({ ...page, webhookId: webhook?.id ?? "" })
+      const keys = await apiKeys.list({ within: new Set([own]) })
+      return {
+        history,
+        webhook,
+        delivery,
+        keys,
+        found: await webhooks.find({ ...page, webhookId: webhook?.id ?? "" }),
+        event: await events.find({ ...page, eventId: delivery?.eventId ?? "" }),
+        list: await memberships.list({ ...page, state: "expired" }),
+        ofUser: await memberships.history({ ...page, userId: "1", limit: 1 }),
+        older: await memberships.history({ ...page, after: history[1]?.cursor }),
+        project: await memberships.findProject(own),
+        projects: await memberships.listProjects({ within: new Set([own, "other"]) }),
+      }
+    }
+    await library.transaction(async (connection) => {
+      const services = tenure.within(connection)
+      const { apiKeys, memberships, webhooks } = services
+      await memberships.createProject(own)
+      const eventTypes = ["membership.granted", "membership.extended"]
+      const url = "https://receiver.example/"
+      const webhook = await webhooks.create({ ...page, url, eventTypes })
+      await webhooks.rotateSecret({ ...page, webhookId: webhook.id })
+      await memberships.grant({ ...page, userId: "1", endDate: at })
+      await memberships.import({ ...page, memberships: [{ userId: "2", endDate: late }] })
+      await memberships.extendAll({ ...page, endDate: late + 1 })
+      await memberships.end({ ...page, userId: "2", reason: "left" })
+      const expiresAt = new Date(late)
+      await apiKeys.issue({ projects: [own], role: "operator", name: "ours", expiresAt })
+      await memberships.grant({ ...page, userId: "3", endDate: at, idempotencyKey })
+      await memberships.grant({ ...page, userId: "3", endDate: at, idempotencyKey })
+      read = await readAll(services)
+    })
+    expect(read).toEqual(await readAll(tenure))
+    expect(read).toMatchObject({
+      history: Array.from({ length: 7 }, () => ({})),
+      webhook: { eventTypes: ["membership.granted", "membership.extended"] },
+      list: [{ userId: "3", endDate: at.getTime() }],
+      keys: [{ projects: new Set([own]), expiresAt: late }],
+      project: { memberships: 2, lastBulkEndDate: late + 1 },
+    })
+  })
+
+  it("runs calls at the same time one after the other", async () => {
+    await library.transaction(async (connection) => {
+      const { memberships } = tenure.within(connection)
+      const userIds = Array.from({ length: 10 }, (_, index) => String(2000 + index))
+      const granted = userIds.map((userId) =>
+        memberships.grant({
+          projectId,
+          userId,
+          endDate: late,
+          idempotencyKey: idempotencyKey + userId,
+        }),
+      )
+      await Promise.all(granted)
+    })
+    expect((await tenure.memberships.findProject(projectId)).memberships).toBe(11)
+  })
+
+  it("answers a request that another transaction has just made", async () => {
+    const extend = () =>
+      library.transaction(async (connection, run) => {
+        await run(pay())
+        const { memberships } = tenure.within(connection)
+        await memberships.extend({ ...member, endDate: late, idempotencyKey })
+      })
+    let second: Promise<unknown> = Promise.resolve()
+    await library.transaction(async (connection) => {
+      const { memberships } = tenure.within(connection)
+      await memberships.extend({ ...member, endDate: late, idempotencyKey })
+      second = extend().catch((error) => (library.isStrict ? extend() : Promise.reject(error)))
+      await expect.poll(() => database.query(waitingForTransaction)).toMatchObject({ rows: [{}] })
+    })
+    await second
+    expect(await stored(projectId)).toEqual({ changes: 3, events: 2, deliveries: 1, payments: 1 })
+  })
+
+  it("does not depend on settings of the host", async () => {
+    await library.transaction(async (connection, run) => {
+      await run(`CREATE TEMPORARY TABLE memberships (user_id integer) ON COMMIT DROP`)
+      await run("SET LOCAL search_path = pg_temp, pg_catalog")
+      await run("SET LOCAL TimeZone = 'Asia/Kathmandu'")
+      await run("SET LOCAL DateStyle = 'German, DMY'")
+      await run("SET LOCAL standard_conforming_strings = off")
+      const { memberships } = tenure.within(connection)
+      await memberships.extend({ ...member, endDate: late })
+      expect((await memberships.find(member)).endDate).toBe(late)
+      expect((await memberships.history({ projectId }))[0]).toMatchObject({ from: early, to: late })
+    })
+    expect(await endDate()).toBe(late)
+  })
+
+  it.each(["REPEATABLE READ", "SERIALIZABLE"])(
+    "that is %s fails with SQLSTATE 40001 if another one has changed the same, and can be repeated",
+    async (level) => {
+      const attempt = (interfere: () => Promise<unknown>) =>
+        library.transaction(async (connection, run) => {
+          await run(`SET TRANSACTION ISOLATION LEVEL ${level}`)
+          await run(pay())
+          await interfere()
+          await tenure.within(connection).memberships.extend({ ...member, endDate: late })
+        })
+      const interfered = attempt(() => tenure.memberships.extend({ ...member, endDate: late - 1 }))
+      await expect(interfered).rejects.toMatchObject({ _tag: "TransactionFailed", code: "40001" })
+      expect(await endDate()).toBe(late - 1)
+      await attempt(() => Promise.resolve())
+      expect(await endDate()).toBe(late)
+      expect(await stored(projectId)).toMatchObject({ changes: 4, payments: 1 })
+    },
+  )
+
+  it("fails with the SQLSTATE of a statement that is refused", async () => {
+    const readOnly = library.transaction(async (connection, run) => {
+      await run("SET TRANSACTION READ ONLY")
+      await tenure.within(connection).memberships.extend({ ...member, endDate: late })
+    })
+    await expect(readOnly).rejects.toMatchObject({ _tag: "TransactionFailed", code: "25006" })
+  })
+
+  it("is required", async () => {
+    const extendOutside = async () =>
+      tenure.within(library.outside()).memberships.extend({ ...member, endDate: late })
+    await expect(extendOutside()).rejects.toMatchObject({ _tag: "NoTransaction" })
+    expect(await stored(projectId)).toEqual(atFirst)
+  })
+})
