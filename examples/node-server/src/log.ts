@@ -18,19 +18,24 @@ const isTerminal = process.stdout.isTTY === true
 const output = createWriteStream("", { fd: 1, autoClose: false })
 output.on("error", () => {})
 
-// What this turn of the event loop logs, which is written at its end: one write takes as long as many.
+// Lines are written together, because a write takes longer than many lines: after so many milliseconds,
+// or at once when there are so many characters.
+const gatherMillis = 10
+const mostGathered = 16_384
+
 let lines = ""
 
 const writeLines = (): void => {
-  output.write(lines)
+  if (lines !== "") output.write(lines)
   lines = ""
 }
 
 /** Writes a line of plain text. What a terminal would not show as it is, is escaped as in JSON. */
 export const print = (text: string): void => {
   if (output.writableLength + lines.length >= maxPending) return
-  if (lines === "") setImmediate(writeLines)
+  if (lines === "") setTimeout(writeLines, gatherMillis)
   lines += `${printable(text)}\n`
+  if (lines.length >= mostGathered) writeLines()
 }
 
 /** Waits until all lines are written, for at most a second. */
