@@ -179,10 +179,7 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
         which._tag === "One"
           ? Number(yield* webhooks.replay({ ...webhook, eventId: which.eventId }))
           : yield* webhooks.replayFailed({ ...webhook, since: which.at })
-      return {
-        message: replayed === 0 ? "No delivery starts again." : "The deliveries start again.",
-        data: { replayed },
-      }
+      return { message: "The number of deliveries that start again.", data: { replayed } }
     }),
   } satisfies OperationsOn<"webhooks">
 })

@@ -195,7 +195,7 @@ export class Webhooks extends HttpApiGroup.make("webhooks")
     HttpApiEndpoint.make(replay.method)("replay", replay.pattern, {
       params,
       payload: which,
-      success: success(replayed, "The deliveries start again."),
+      success: success(replayed, "The number of deliveries that start again."),
       error: [...Failures.inProject, ...Failures.once, notFound, disabled, invalid],
     }).annotateMerge(
       OpenApi.annotations({

@@ -3454,7 +3454,7 @@ export const document: Document = {
         },
         "responses": {
           "200": {
-            "description": "The deliveries start again.",
+            "description": "The number of deliveries that start again.",
             "headers": {
               "X-RateLimit-Limit": {
                 "$ref": "#/components/headers/X-RateLimit-Limit"
@@ -3498,7 +3498,7 @@ export const document: Document = {
                     "message": {
                       "type": "string",
                       "examples": [
-                        "The deliveries start again."
+                        "The number of deliveries that start again."
                       ]
                     },
                     "data": {
@@ -3535,7 +3535,7 @@ export const document: Document = {
                   "method": "POST",
                   "path": "/v2/projects/demo/integrations/webhooks/6ba7b810-9dad-41d1-80b4-00c04fd430c8/replay",
                   "code": 200,
-                  "message": "The deliveries start again.",
+                  "message": "The number of deliveries that start again.",
                   "data": {
                     "replayed": 1
                   }
