@@ -1,6 +1,9 @@
 import { execFile } from "node:child_process"
 import { mkdir, rm, writeFile } from "node:fs/promises"
 import { promisify } from "node:util"
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import { serve } from "@tenure/node-http"
 import { freePort, send } from "@tenure/testing"
 import { beforeAll, describe, expect, inject, it, vi } from "vitest"
 import { type Example, findExamples, root } from "./examples.ts"
@@ -97,6 +100,30 @@ describe("the example of a README works as pasted:", () => {
       expect(printed).toBe("extended until 2099-01-01T00:00:00.000Z\n")
     } finally {
       stop()
+    }
+  })
+
+  it("packages-client-README.md, its list and its import of a CSV file", async () => {
+    const tenure = await Tenure.make({ stores: memory() })
+    await tenure.memberships.createProject("p1")
+    const { token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })
+    const server = await serve(tenure)
+    const variables = { TENURE_URL: server.url, TENURE_TOKEN: token }
+    const rows = ["1001,2001-01-01T00:00:00.000Z", "1002,2099-01-01T00:00:00.000Z"]
+    const file = `${folder}/members.csv`
+    try {
+      await writeFile(file, ["user_id,end_date", ...rows, ""].join("\r\n"))
+      const program = `import { importCsv } from "./packages-client-README.md-3.ts"
+        await importCsv("${file}", "p1")
+        await importCsv("${file}", "p1")`
+      await writeFile(`${folder}/importing.ts`, program)
+      await run(`${folder}/importing.ts`, variables)
+      expect(await tenure.memberships.history({ projectId: "p1" })).toHaveLength(2)
+      const printed = await run(`${folder}/packages-client-README.md-2.ts`, variables)
+      expect(printed).toBe("1001 ended 2001-01-01T00:00:00.000Z\n")
+    } finally {
+      await server.close()
+      await tenure.close()
     }
   })
 
