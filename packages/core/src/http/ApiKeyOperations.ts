@@ -2,6 +2,7 @@
 
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
+import * as Instant from "../base/Instant.ts"
 import { InvalidInput } from "../base/InvalidInput.ts"
 import * as Setting from "../base/Setting.ts"
 import { ApiKeys, type Issue, type Listed } from "../keys/ApiKeys.ts"
@@ -15,6 +16,12 @@ import * as Query from "./Query.ts"
 const isProjects = (given: unknown): boolean =>
   given === "all" || (Array.isArray(given) && given.every(Predicate.isString))
 
+const expiry = "a time, as YYYY-MM-DDTHH:mm:ss.sssZ or whole milliseconds since the epoch"
+
+/** Reads when the key expires. */
+const parseExpiry = (given: unknown): number | undefined =>
+  Predicate.isString(given) || Predicate.isNumber(given) ? Instant.fromInput(given) : undefined
+
 // A field that is misspelled would issue a key that may more, or longer, than was meant.
 const issueBody = Setting.struct({
   projects: Setting.checked<Issue["projects"]>(
@@ -23,12 +30,7 @@ const issueBody = Setting.struct({
   ),
   role: Setting.oneOf(roles),
   name: Setting.optional(Setting.checked<string>("text", Predicate.isString)),
-  expires_at: Setting.optional(
-    Setting.checked<string | number>(
-      "a time, as YYYY-MM-DDTHH:mm:ss.sssZ or milliseconds since the epoch",
-      (given) => Predicate.isString(given) || Predicate.isNumber(given),
-    ),
-  ),
+  expires_at: Setting.optional(Setting.make<string | number, number>(expiry, parseExpiry)),
 })
 
 /** Names the field of the body that an error of the service is about. */

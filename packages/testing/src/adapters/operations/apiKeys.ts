@@ -128,6 +128,10 @@ const validationTests = (serving: Serving): void => {
           new RegExp(`^${field.replaceAll(/[[\]]/g, "\\$&")} `),
         )
       }
+      const unclear = await issue({ ...valid, expires_at: "2099-01-01" })
+      expect(fieldsOf(fieldsOf(unclear.body)["error"])["message"]).toContain(
+        "expires_at must be a time, as YYYY-MM-DDTHH:mm:ss.sssZ or whole milliseconds",
+      )
       const unknown = await issue({ ...valid, projects: ["p1", "p9"] })
       expectFailure(unknown, "POST", keys, 404, "PROJECT_NOT_FOUND")
       expect(idsIn(await list())).toEqual(before)
