@@ -39,6 +39,7 @@ export default defineConfig({
     globalSetup: ["packages/postgres/test/globalSetup.ts"],
     projects: [
       project("packages/benchmark"),
+      project("packages/cli"),
       project("packages/client"),
       project("packages/core"),
       project("packages/embedded"),

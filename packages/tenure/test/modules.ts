@@ -36,7 +36,8 @@ const modulesOf = (folder: string): ReadonlyArray<Module> => {
 
 /** All modules. */
 export const modules = Object.keys(manifestOf("tenure").dependencies ?? {})
-  .filter((name) => name.startsWith("@tenure/"))
+  // The command is no module to import.
+  .filter((name) => name.startsWith("@tenure/") && name !== "@tenure/cli")
   .flatMap((name) => modulesOf(name.replace("@tenure/", "")))
 
 /** The folder of the sources. */

@@ -1,0 +1,17 @@
+/** What `tenure init` writes is what the documentation shows. */
+
+import { readdirSync, readFileSync } from "node:fs"
+import { glob } from "node:fs/promises"
+import { expect, it } from "vitest"
+import { root } from "./examples.ts"
+
+const templates = `${root}/packages/cli/templates`
+
+const pages: Array<string> = []
+for await (const page of glob(["README.md", "docs/**/*.md"], { cwd: root })) {
+  pages.push(readFileSync(`${root}/${page}`, "utf8"))
+}
+
+it.each(readdirSync(templates))("the template %s is on a page", (name) => {
+  expect(pages.join("\n")).toContain(`\n${readFileSync(`${templates}/${name}`, "utf8")}\`\`\`\n`)
+})

@@ -1,0 +1,141 @@
+/** The command `init`: what it writes is started, and answers. */
+
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { describe, expect, it, vi } from "vitest"
+import { extend, folderWith, run, start, tenure } from "./programs.ts"
+
+const tsc = fileURLToPath(new URL("../node_modules/typescript/bin/tsc", import.meta.url))
+
+const compilerOptions = {
+  target: "es2023",
+  module: "nodenext",
+  types: ["node"],
+  customConditions: ["@tenure/source"],
+  rewriteRelativeImportExtensions: true,
+  experimentalDecorators: true,
+  strict: true,
+  skipLibCheck: true,
+}
+
+const typescript = { "tsconfig.json": { compilerOptions } }
+
+const write = async (folder: string): Promise<string> => {
+  const { code, printed } = await tenure(folder, "init")
+  expect(printed).toMatch(/^Wrote /)
+  expect(code).toBe(0)
+  return printed
+}
+
+const expectToServe = async (folder: string, file: string): Promise<void> => {
+  const { token, url } = await start(folder, file)
+  expect(await (await fetch(extend(url, token))).json()).toMatchObject({ ok: true })
+}
+
+const hosts = [
+  { host: "Express", dependencies: { express: "*" } },
+  { host: "Fastify", dependencies: { fastify: "*" } },
+  { host: "Hono", dependencies: { hono: "*", "@hono/node-server": "*" } },
+  { host: "node:http", dependencies: {} },
+]
+
+it.each(hosts)("in a program with $host, tenure.js answers", async ({ dependencies, host }) => {
+  const folder = folderWith({ "package.json": { type: "module", dependencies } })
+  expect(await write(folder)).toContain(`Wrote tenure.js, which serves Tenure with ${host}.`)
+  await expectToServe(folder, "tenure.js")
+})
+
+it.each([
+  { files: {}, type: "commonjs", path: "tenure.mjs" },
+  { files: typescript, type: "module", path: "tenure.ts" },
+  { files: typescript, type: "commonjs", path: "tenure.mts" },
+])("$path answers and has no type errors", async ({ files, path, type }) => {
+  const folder = folderWith({
+    ...files,
+    "package.json": { type, dependencies: { express: "*" } },
+  })
+  expect(await write(folder)).toContain(`Wrote ${path}, `)
+  if (files === typescript) {
+    expect(await run(folder, tsc, "--noEmit")).toEqual({ code: 0, printed: "" })
+  }
+  await expectToServe(folder, path)
+})
+
+describe("in a program with Nest", () => {
+  const appModule = `
+    import { Controller, Get, Module } from "@nestjs/common"
+    @Controller()
+    class Rest {
+      @Get() answer() { return "the rest of your backend" }
+    }
+    @Module({ controllers: [Rest] })
+    export class AppModule {}
+  `
+  const dependencies = { "@nestjs/core": "*", "@nestjs/platform-express": "*" }
+
+  it("src/tenure.mts answers when it is built", async () => {
+    const folder = folderWith({
+      "package.json": { dependencies },
+      "tsconfig.json": { compilerOptions: { ...compilerOptions, rootDir: "src", outDir: "dist" } },
+      "src/app.module.ts": appModule,
+    })
+    const printed = await write(folder)
+    expect(printed).toContain("Wrote src/tenure.mts, ")
+    expect(printed).toContain("node dist/tenure.mjs ")
+    expect(await run(folder, tsc)).toEqual({ code: 0, printed: "" })
+    await expectToServe(folder, "dist/tenure.mjs")
+  })
+})
+
+describe("in a program with Next.js", () => {
+  it.each([
+    { files: {}, path: "app/v2/[...path]/route.js" },
+    { files: typescript, path: "app/v2/[...path]/route.ts" },
+    { files: { "src/app/page.js": "" }, path: "src/app/v2/[...path]/route.js" },
+  ])("the handlers of $path answer", async ({ files, path }) => {
+    const folder = folderWith({
+      ...files,
+      "package.json": { type: "module", dependencies: { next: "*" } },
+    })
+    expect(await write(folder)).toContain(`Wrote ${path}, `)
+    const printed = vi.spyOn(console, "log").mockReturnValue()
+    const route = await import(join(folder, path))
+    const [, token = ""] = /Bearer (\S+)/.exec(String(printed.mock.calls)) ?? []
+    const answer = await route.PATCH(extend("http://127.0.0.1:3000", token))
+    expect(await answer.json()).toMatchObject({ ok: true })
+    expect((await route.GET(new Request("http://127.0.0.1:3000/v2/none"))).status).toBe(404)
+  })
+})
+
+describe("init", () => {
+  it("never overwrites a file", async () => {
+    const folder = folderWith({ "package.json": { type: "module" }, "tenure.js": "mine" })
+    const { code, printed } = await tenure(folder, "init")
+    expect(code).toBe(1)
+    expect(printed).toContain("tenure.js exists, and stays as it is.")
+    expect(readFileSync(join(folder, "tenure.js"), "utf8")).toBe("mine")
+  })
+
+  it("says which packages to install", async () => {
+    const folder = folderWith({ "package.json": { dependencies: { hono: "*" } } })
+    expect(await write(folder)).toContain("npm install tenure @hono/node-server\n")
+  })
+
+  it("installs nothing that is there", async () => {
+    const folder = folderWith({ "package.json": { devDependencies: { tenure: "*" } } })
+    expect(await write(folder)).not.toContain("npm install")
+  })
+
+  it("works without a package.json", async () => {
+    expect(await write(folderWith({}))).toContain("Wrote tenure.mjs, ")
+  })
+
+  it("refuses a package.json that is not JSON", async () => {
+    const folder = folderWith({})
+    writeFileSync(join(folder, "package.json"), "{")
+    const { code, printed } = await tenure(folder, "init")
+    expect(code).toBe(1)
+    expect(printed).toContain("package.json is not valid JSON.")
+  })
+})

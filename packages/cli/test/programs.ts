@@ -1,0 +1,77 @@
+/** Folders with programs, in which the command runs, and the programs that it writes. */
+
+import { execFile, spawn } from "node:child_process"
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { createInterface } from "node:readline"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
+import { freePort } from "@tenure/testing"
+import { onTestFinished } from "vitest"
+
+const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
+
+const node = (file: string, ...rest: ReadonlyArray<string>) => [
+  "-C",
+  "@tenure/source",
+  file,
+  ...rest,
+]
+
+/** Makes a folder with files, in which the packages of these tests can be imported. */
+export const folderWith = (files: Readonly<Record<string, string | object>>): string => {
+  const parent = pathOf("../.programs")
+  mkdirSync(parent, { recursive: true })
+  const folder = mkdtempSync(join(parent, "program-"))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  for (const [path, content] of Object.entries(files)) {
+    const file = join(folder, path)
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, typeof content === "string" ? content : JSON.stringify(content))
+  }
+  return folder
+}
+
+/** What a command printed, and how it ended. */
+export interface Ended {
+  readonly code: number
+  readonly printed: string
+}
+
+/** Runs a program to its end. */
+export const run = (folder: string, ...command: ReadonlyArray<string>): Promise<Ended> =>
+  promisify(execFile)(process.execPath, command, { cwd: folder }).then(
+    ({ stderr, stdout }) => ({ code: 0, printed: stdout + stderr }),
+    ({ code, stderr, stdout }) => ({ code, printed: `${stdout}${stderr}` }),
+  )
+
+/** Runs `tenure` with arguments. */
+export const tenure = (folder: string, ...rest: ReadonlyArray<string>): Promise<Ended> =>
+  run(folder, ...node(pathOf("../../tenure/src/bin/tenure.ts"), ...rest))
+
+/** Starts a server until the end of the test, and returns its URL and the token that it prints. */
+export const start = async (folder: string, file: string) => {
+  const port = await freePort()
+  const server = spawn(process.execPath, node(file), {
+    cwd: folder,
+    env: { PATH: process.env["PATH"], PORT: String(port) },
+    stdio: ["ignore", "pipe", "inherit"],
+  })
+  onTestFinished(() => void server.kill())
+  const token = await new Promise<string>((resolve, reject) => {
+    server.once("exit", (code) => reject(new Error(`exit code ${code}`)))
+    createInterface(server.stdout).on("line", (line) => {
+      const [, found] = /Bearer (tnr_[\w-]+)/.exec(line) ?? []
+      if (found !== undefined) resolve(found)
+    })
+  })
+  return { url: `http://127.0.0.1:${port}`, token }
+}
+
+/** A request that extends the membership which every program grants. */
+export const extend = (url: string, token: string): Request =>
+  new Request(`${url}/v2/projects/p1/memberships/1001/extend`, {
+    method: "PATCH",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: JSON.stringify({ extend: "2099-01-01T00:00:00.000Z" }),
+  })
