@@ -1,5 +1,6 @@
 /** The bundled server. */
 
+import { Feed } from "@tenure/core/Feed"
 import * as Tenure from "@tenure/core/Tenure"
 import { embedded } from "@tenure/embedded"
 import { memory } from "@tenure/memory"
@@ -48,8 +49,8 @@ const tenureLayer = (settings: Settings) =>
   }).pipe(Layer.provideMerge(storesOf(settings)))
 
 const storesOf = (settings: Settings) => {
-  const { auditRetention, databaseUrl, deliveredRetention, failedRetention, schema } = settings
-  const ofDatabase = { schema, deliveredRetention, failedRetention, auditRetention }
+  const { auditRetention, databaseUrl, eventRetention, failedRetention, schema } = settings
+  const ofDatabase = { schema, eventRetention, failedRetention, auditRetention }
   switch (databaseUrl._tag) {
     case "Memory":
       return memory()
@@ -128,6 +129,8 @@ const server = (settings: Settings, started: Effect.Effect<void>) =>
     const hint = hintOf(settings, url, demo)
     if (hint !== undefined) Log.print(hint)
     yield* untilStopped(drain, settings)
+    // The server waits for its requests, and these would wait for events.
+    yield* Feed.use(({ release }) => release)
   }).pipe(
     // Closes the server before Tenure, which its requests need.
     Effect.scoped,

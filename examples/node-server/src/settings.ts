@@ -71,10 +71,7 @@ export const variables = {
   migrate: Variable.flag("DATABASE_MIGRATE", database.migrate),
   maxConnections: Variable.number("DATABASE_MAX_CONNECTIONS", database.maxConnections),
   listenUrl: Variable.text("DATABASE_LISTEN_URL", database.listenUrl),
-  deliveredRetention: Variable.duration(
-    "DATABASE_DELIVERED_RETENTION",
-    database.deliveredRetention,
-  ),
+  eventRetention: Variable.duration("DATABASE_EVENT_RETENTION", database.eventRetention),
   failedRetention: Variable.duration("DATABASE_FAILED_RETENTION", database.failedRetention),
   auditRetention: Variable.duration("DATABASE_AUDIT_RETENTION", database.auditRetention),
   encryption: Variable.text("TENURE_ENCRYPTION_KEY", own.encryption),
@@ -105,7 +102,7 @@ const ofServer = [variables.listenUrl, variables.migrate, variables.maxConnectio
 
 const ofDatabase = [
   variables.schema,
-  variables.deliveredRetention,
+  variables.eventRetention,
   variables.failedRetention,
   variables.auditRetention,
 ]

@@ -64,7 +64,7 @@ describe("a variable", () => {
 
   it.each([
     ["SCHEMA", "a"],
-    ["DELIVERED_RETENTION", "1"],
+    ["EVENT_RETENTION", "1"],
     ["FAILED_RETENTION", "1"],
     ["AUDIT_RETENTION", "1 day"],
   ])("of the database needs one: DATABASE_%s", (name, value) => {
@@ -117,7 +117,7 @@ describe("a variable", () => {
       DATABASE_SCHEMA: "members",
       DATABASE_MIGRATE: "false",
       DATABASE_MAX_CONNECTIONS: "3",
-      DATABASE_DELIVERED_RETENTION: "2 days",
+      DATABASE_EVENT_RETENTION: "2 days",
       DATABASE_FAILED_RETENTION: "4 days",
       DATABASE_AUDIT_RETENTION: "400 days",
       BULK_MODE: "neverShorten",
@@ -137,7 +137,7 @@ describe("a variable", () => {
       schema: "members",
       migrate: false,
       maxConnections: 3,
-      deliveredRetention: 2 * 86_400_000,
+      eventRetention: 2 * 86_400_000,
       failedRetention: 4 * 86_400_000,
       auditRetention: 400 * 86_400_000,
       bulk: "neverShorten",

@@ -4,7 +4,7 @@ export { type ClientOptions, createClient } from "./createClient.ts"
 export type { ImportLine } from "./importLine.ts"
 export type * from "./operations.ts"
 export type { List } from "./pages.ts"
-export type { Counted, Page, Success } from "./response.ts"
+export type { Continued, Counted, Page, Success } from "./response.ts"
 export { type Code, isTenureError, type Problem, TenureError } from "./TenureError.ts"
 export {
   verifyWebhook,

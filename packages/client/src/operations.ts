@@ -6,7 +6,7 @@
 import type { CallOptions, Calls } from "./calls.ts"
 import type { ImportLine } from "./importLine.ts"
 import type { List } from "./pages.ts"
-import type { Counted, Success } from "./response.ts"
+import type { Continued, Counted, Success } from "./response.ts"
 
 export interface ApiKey {
   /** A UUID. */
@@ -66,6 +66,16 @@ export interface DeliveryOfEvent {
 export interface Extended {
   /** A time in UTC, with milliseconds. */
   readonly new_end_date: string
+}
+
+export interface FeedEvent {
+  /** A UUID. */
+  readonly id: string
+  /** The type of an event. */
+  readonly type: string
+  /** A time in UTC, with milliseconds. */
+  readonly timestamp: string
+  readonly data: unknown
 }
 
 export interface IssuedApiKey {
@@ -308,6 +318,10 @@ export interface WebhookPingEvent {
 export interface Problems {
   readonly API_KEY_NOT_FOUND: {
     readonly error_code: "API_KEY_NOT_FOUND"
+    readonly message: string
+  }
+  readonly CURSOR_EXPIRED: {
+    readonly error_code: "CURSOR_EXPIRED"
     readonly message: string
   }
   readonly END_DATE_CONFLICT: {
@@ -707,6 +721,23 @@ export interface Client {
       }>
     >
 
+    /** Returns the events of a project after a cursor, in an order in which none is skipped: the next page begins where this one ends, whenever it is asked for. `after=start` begins at the oldest event that is kept; without `after`, the feed begins now. `GET /v2/projects/{project_id}/events` */
+    readonly list: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+        /** The most items to return. */
+        readonly limit?: number | undefined
+        /** The cursor that the page before has as `next`; without it, the first page. */
+        readonly after?: string | undefined
+        /** Only events of these types, joined by commas. */
+        readonly types?: string | undefined
+        /** How many seconds to wait for an event if there is none: 0 to 20. Default: 0. */
+        readonly wait?: string | undefined
+      },
+      options?: CallOptions,
+    ) => Promise<Continued<FeedEvent>>
+
     /** Returns an event, and where it was delivered, with every attempt. Needs the role `operator`. `GET /v2/projects/{project_id}/events/{event_id}` */
     readonly get: (
       input: {
@@ -838,6 +869,7 @@ export const operations = ({ call, callWithLines, list }: Calls): Client => ({
   },
   events: {
     publish: (input, options) => call("POST", "/v2/projects/{project_id}/events", input, options),
+    list: (input, options) => call("GET", "/v2/projects/{project_id}/events", input, options),
     get: (input, options) =>
       call("GET", "/v2/projects/{project_id}/events/{event_id}", input, options),
   },

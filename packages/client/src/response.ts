@@ -33,6 +33,12 @@ export interface Page<Item> extends Counted<ReadonlyArray<Item>> {
   readonly next: string | null
 }
 
+/** What came after a cursor. */
+export interface Continued<Item> extends Counted<ReadonlyArray<Item>> {
+  /** The cursor from which to go on. */
+  readonly next: string
+}
+
 const isProblem = (value: unknown): value is Problem =>
   isObject(value) &&
   typeof value["message"] === "string" &&

@@ -191,6 +191,8 @@ const successOf = (document: Document, { responses }: Operation): Schema | undef
 /** The type of what an operation returns. */
 const resultOf = ({ properties = {} }: Schema): string => {
   const { data = {}, next, total } = properties
+  // What goes on for ever has no last page, whose `next` is null.
+  if (next?.type === "string") return `Promise<Continued<${print(data.items || {})}>>`
   if (next !== undefined) return `List<${print(data.items || {})}>`
   return `Promise<${total === undefined ? "Success" : "Counted"}<${print(data)}>>`
 }
@@ -326,7 +328,7 @@ export const printOperations = async (original: Document): Promise<string> => {
 
 import type { CallOptions, Calls } from "./calls.ts"
 import type { ImportLine } from "./importLine.ts"${calls.includes("list") ? '\nimport type { List } from "./pages.ts"' : ""}
-import type { ${usedIn(types, /\b(?:Counted|Success)(?=<)/g)} } from "./response.ts"
+import type { ${usedIn(types, /\b(?:Continued|Counted|Success)(?=<)/g)} } from "./response.ts"
 
 ${printSchemas(document, [...types, events])}
 

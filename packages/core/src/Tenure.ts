@@ -17,6 +17,9 @@ import * as Setting from "./base/Setting.ts"
 import { StoreUnavailable } from "./base/StoreUnavailable.ts"
 import { type Connection, Transactions, TransactionsUnsupported } from "./base/Transactions.ts"
 import * as Draining from "./Draining.ts"
+import * as Feed from "./events/Feed.ts"
+import * as FeedPromises from "./events/FeedPromises.ts"
+import type { FeedStore } from "./events/FeedStore.ts"
 import * as Hooks from "./events/Hooks.ts"
 import { Readiness } from "./health/Readiness.ts"
 import { type Report, Status } from "./health/Status.ts"
@@ -40,7 +43,13 @@ import type { WebhookStore } from "./webhooks/WebhookStore.ts"
 import { WebhookTransport } from "./webhooks/WebhookTransport.ts"
 
 /** The storage ports. */
-export type Stores = MembershipStore | WebhookStore | ApiKeyStore | Outbox | RateLimitStore
+export type Stores =
+  | MembershipStore
+  | WebhookStore
+  | ApiKeyStore
+  | Outbox
+  | FeedStore
+  | RateLimitStore
 
 /** The services. */
 export type Services =
@@ -48,6 +57,7 @@ export type Services =
   | Webhooks.Webhooks
   | ApiKeys.ApiKeys
   | Events.Events
+  | Feed.Feed
   | RateLimiter.RateLimiter
   | Dispatcher.Dispatcher
   | Handler.Handler
@@ -145,6 +155,7 @@ const compose = (settings: Setting.Output<typeof options>) => {
     Webhooks.Webhooks.layer(settings.webhooks),
     ApiKeys.ApiKeys.layer(settings),
     Events.Events.layer(settings.webhooks),
+    Feed.Feed.layer,
   )
   return Handler.Handler.layer(settings).pipe(
     Layer.provideMerge(Status.layer()),
@@ -213,6 +224,8 @@ export interface PromisedServices {
  * method names, each an `Error` with a `_tag`, such as `ProjectNotFound`.
  */
 export interface Promises extends Mountable, PromisedServices {
+  /** Also reads and follows the events of a project, in an order in which none is skipped. */
+  readonly events: PromisedServices["events"] & FeedPromises.FeedPromises
   /**
    * Returns the services for the transaction that is open on a connection of the host. What they change,
    * with its audit rows, events and deliveries, is committed or rolled back together with the host's
@@ -355,6 +368,7 @@ const promisesBy = Effect.fnUntraced(function* (start: Draining.Start) {
   const webhooks = yield* Webhooks.Webhooks
   const apiKeys = yield* ApiKeys.ApiKeys
   const events = yield* Events.Events
+  const feed = yield* Feed.Feed
   const host = yield* Effect.serviceOption(Transactions)
   const answer: Mountable["answer"] = (request, deliver) =>
     start(
@@ -368,8 +382,13 @@ const promisesBy = Effect.fnUntraced(function* (start: Draining.Start) {
     apiKeys: promised(by, apiKeys),
     events: promised(by, events),
   })
+  const services = servicesBy((effect) => run(start, effect))
   return {
-    ...servicesBy((effect) => run(start, effect)),
+    ...services,
+    events: {
+      ...services.events,
+      ...FeedPromises.make(feed, (effect) => run(start, effect)),
+    },
     within: (connection) => {
       if (Option.isNone(host)) throw new TransactionsUnsupported()
       const join = host.value.within(connection)
@@ -500,9 +519,12 @@ export const make = async <Provided = never>(given: MakeOptions<Provided>): Prom
   )
   const { drain, start } = Draining.make(services)
   let closed: Promise<void> | undefined
+  const { release } = Context.get(services, Feed.Feed)
   return {
     ...(await Effect.runPromiseWith(services)(promisesBy(start))),
     close: () =>
-      (closed ??= Effect.runPromiseWith(services)(Effect.andThen(drain, closeInTime(scope)))),
+      (closed ??= Effect.runPromiseWith(services)(
+        Effect.all([release, drain, closeInTime(scope)], { discard: true }),
+      )),
   }
 }

@@ -29,12 +29,12 @@ export const clientOptions = Setting.struct({
 /** The options that a host passes. */
 export interface ClientOptions extends Setting.Input<typeof clientOptions> {}
 
-const { auditRetention, deliveredRetention, failedRetention, idempotencyRetention, schema } =
+const { auditRetention, eventRetention, failedRetention, idempotencyRetention, schema } =
   Postgres.options.fields
 
 const storeOptions = Setting.struct({
   schema,
-  deliveredRetention,
+  eventRetention,
   failedRetention,
   auditRetention,
   idempotencyRetention,

@@ -46,6 +46,7 @@ const empty = execute(`
 const harness: StoreHarness<PgClient.PgClient> = {
   layer: Layer.effectDiscard(empty).pipe(Layer.provideMerge(layer()), Layer.provideMerge(database)),
   transaction: (work) => PgClient.PgClient.use((sql) => sql.withTransaction(work)),
+  hasOneTransaction: true,
   // Moving all stored times into the past has the same effect as time passing.
   advance: (millis) =>
     execute(

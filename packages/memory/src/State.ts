@@ -26,6 +26,8 @@ export interface State {
   readonly otherHistory: Trail.Trail
   readonly deliveries: Deliveries.Deliveries
   readonly events: Ring.Ring<Event>
+  /** Tells the history of this state from others, in the cursors of the feed. */
+  readonly epoch: string
   /** The answers to requests with an idempotency key. */
   readonly answers: Answers.Answers
   /** Open when there may be deliveries to claim. */
@@ -40,12 +42,13 @@ export interface State {
  * @param history - how many rows of each project's audit trail are kept, and how many events and
  *   deliveries that have ended, over all projects
  */
-export const make = (history: number, answers: Answers.Bounds): State => ({
+export const make = (history: number, answers: Answers.Bounds, epoch: string): State => ({
   projects: new Map(),
   keys: new Map(),
   otherHistory: Trail.make(history),
   deliveries: Deliveries.make(history),
   events: Ring.make(history),
+  epoch,
   answers: Answers.make(answers),
   changed: Latch.makeUnsafe(),
   history,

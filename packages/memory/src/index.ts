@@ -4,6 +4,7 @@
  */
 
 import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
+import { FeedStore } from "@tenure/core/FeedStore"
 import type { InvalidInput } from "@tenure/core/InvalidInput"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
@@ -12,10 +13,12 @@ import * as Setting from "@tenure/core/Setting"
 import type { Stores } from "@tenure/core/Tenure"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Context from "effect/Context"
+import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as State from "./State.ts"
 import * as ApiKeys from "./stores/ApiKeys.ts"
+import * as Feed from "./stores/Feed.ts"
 import * as Memberships from "./stores/Memberships.ts"
 import * as MemoryOutbox from "./stores/Outbox.ts"
 import * as RateLimits from "./stores/RateLimits.ts"
@@ -59,14 +62,14 @@ export const memory = (given: Options = {}): Layer.Layer<Stores, InvalidInput> =
     Effect.gen(function* () {
       const settings = yield* Setting.read(options, given)
       const { history, idempotencyRetention, maxBuckets, maxIdempotencyKeys } = settings
-      const state = State.make(history, {
-        perOwner: maxIdempotencyKeys,
-        millis: idempotencyRetention,
-      })
+      const answers = { perOwner: maxIdempotencyKeys, millis: idempotencyRetention }
+      const epoch = (yield* WebCrypto).randomUUID()
+      const state = State.make(history, answers, epoch)
       return Context.make(MembershipStore, Memberships.make(state)).pipe(
         Context.add(WebhookStore, Webhooks.make(state)),
         Context.add(ApiKeyStore, ApiKeys.make(state)),
         Context.add(Outbox, MemoryOutbox.make(state)),
+        Context.add(FeedStore, Feed.make(state)),
         Context.add(RateLimitStore, RateLimits.make(maxBuckets)),
       )
     }),

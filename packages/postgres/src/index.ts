@@ -3,6 +3,7 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
 import * as Encryption from "@tenure/core/Encryption"
+import { FeedStore } from "@tenure/core/FeedStore"
 import type { InvalidInput } from "@tenure/core/InvalidInput"
 import * as Keyring from "@tenure/core/Keyring"
 import { MembershipStore } from "@tenure/core/MembershipStore"
@@ -20,6 +21,7 @@ import { type DatabaseUnusable, fromSqlError } from "./connection/DatabaseUnusab
 import * as DatabaseUrl from "./connection/DatabaseUrl.ts"
 import * as Executor from "./connection/Executor.ts"
 import { Database } from "./Database.ts"
+import * as Feed from "./feed/feedStore.ts"
 import * as Answers from "./idempotency/Answers.ts"
 import * as ApiKeys from "./keys/apiKeyStore.ts"
 import * as RateLimits from "./limits/rateLimitStore.ts"
@@ -208,6 +210,7 @@ const onClient = (settings: Setting.Output<typeof options>) =>
         Context.add(WebhookStore, Webhooks.make(executor, notifications, answers)),
         Context.add(ApiKeyStore, yield* ApiKeys.make(executor, answers)),
         Context.add(Outbox, yield* PostgresOutbox.make(executor, notifications, answers)),
+        Context.add(FeedStore, Feed.make(executor, settings.eventRetention)),
         Context.add(RateLimitStore, yield* RateLimits.make(executor)),
         Context.add(Transactions, yield* HostTransactions.make(client, executor)),
         Context.add(Database, {

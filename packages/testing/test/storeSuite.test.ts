@@ -8,6 +8,7 @@ import type { Port, StoreHarness } from "../src/stores/StoreHarness.ts"
 import { declareSuite } from "../src/stores/suites.ts"
 import { apiKeys } from "./mutants/apiKeys.ts"
 import { auditing } from "./mutants/auditing.ts"
+import { feed } from "./mutants/feed.ts"
 import { eventsOfMemberships, memberships } from "./mutants/memberships.ts"
 import { type Mutant, stores } from "./mutants/Mutant.ts"
 import { outbox } from "./mutants/outbox.ts"
@@ -42,6 +43,7 @@ const mutants: ReadonlyArray<readonly [Port, ReadonlyArray<Mutant>]> = [
   ["WebhookStore", webhooks],
   ["ApiKeyStore", apiKeys],
   ["Outbox", outbox],
+  ["FeedStore", feed],
   ["RateLimitStore", rateLimits],
 ]
 

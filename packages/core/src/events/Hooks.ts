@@ -2,6 +2,7 @@
 
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Callback from "../base/Callback.ts"
@@ -28,19 +29,31 @@ export interface Settings extends Setting.Output<typeof options> {}
 export interface Hooks {
   /** Reports an event that was stored. */
   readonly event: (event: Event) => Effect.Effect<void>
+  /** Waits until an event is stored; not at all if one was since the last time. */
+  readonly published: Effect.Effect<void>
 }
 
-const silent: Hooks = { event: () => Effect.void }
+const silent: Hooks = { event: () => Effect.void, published: Effect.never }
 
 const reporter = (
   onEvent: Callback.Callback<Event>,
   transactions: Option.Option<Transactions["Service"]>,
 ): Hooks => {
-  const call = (event: Event) => Callback.call("onEvent", onEvent, event)
-  return Option.match(transactions, {
-    onNone: () => ({ event: call }),
-    onSome: ({ afterCommit }) => ({ event: (event) => afterCommit(event.id, call(event)) }),
-  })
+  const stored = Latch.makeUnsafe()
+  const open = Effect.sync(() => void stored.openUnsafe())
+  const published = Effect.andThen(stored.await, stored.close)
+  if (onEvent === undefined) return { event: () => open, published }
+  const tell = (event: Event) => Effect.andThen(open, Callback.call("onEvent", onEvent, event))
+  return {
+    event: Option.match(transactions, {
+      onNone: () => tell,
+      onSome:
+        ({ afterCommit }) =>
+        (event) =>
+          afterCommit(event.id, tell(event)),
+    }),
+    published,
+  }
 }
 
 /** The reporter of events. By default, events are not reported. */
@@ -48,13 +61,11 @@ export const Hooks = Context.Reference<Hooks>("@tenure/core/Hooks", {
   defaultValue: () => silent,
 })
 
-/** Reports events to `onEvent`. */
+/** Reports events to `onEvent`, and to those who wait for one. */
 export const layer = ({ onEvent }: Settings): Layer.Layer<never> =>
-  onEvent === undefined
-    ? Layer.empty
-    : Layer.effect(
-        Hooks,
-        Effect.map(Effect.serviceOption(Transactions), (transactions) =>
-          reporter(onEvent, transactions),
-        ),
-      )
+  Layer.effect(
+    Hooks,
+    Effect.map(Effect.serviceOption(Transactions), (transactions) =>
+      reporter(onEvent, transactions),
+    ),
+  )

@@ -5,6 +5,7 @@ import type { IdempotencyInProgress, IdempotencyMismatch } from "../base/Once.ts
 import type { ProjectNotFound } from "../base/Project.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import type { EventNotFound } from "../events/Event.ts"
+import type { CursorExpired } from "../events/FeedStore.ts"
 import type { ApiKeyNotFound } from "../keys/ApiKey.ts"
 import { type EndDateNotInFuture, format, type InvalidEndDate } from "../memberships/EndDate.ts"
 import type { EndDateConflict, MembershipNotFound } from "../memberships/Membership.ts"
@@ -61,6 +62,7 @@ export type ApiError =
   | Pick<WebhookNotFound, "_tag">
   | Pick<WebhookDisabled, "_tag">
   | Pick<EventNotFound, "_tag">
+  | Pick<CursorExpired, "_tag">
   | Pick<ApiKeyNotFound, "_tag">
   | Pick<StoreUnavailable, "_tag" | "cause">
 
@@ -167,6 +169,11 @@ export const table = {
     status: 409,
     code: "IDEMPOTENCY_IN_PROGRESS",
     messages: ["The first request with this idempotency key has not ended yet."],
+  },
+  CursorExpired: {
+    status: 410,
+    code: "CURSOR_EXPIRED",
+    messages: ["The feed cannot go on from this cursor without a gap."],
   },
   PayloadTooLarge: {
     status: 413,

@@ -3,14 +3,40 @@
 import * as Effect from "effect/Effect"
 import * as Setting from "../base/Setting.ts"
 import * as Event from "../events/Event.ts"
+import { Feed, type PageQuery } from "../events/Feed.ts"
+import * as Seats from "../events/Seats.ts"
 import { Events } from "../webhooks/Events.ts"
+import type { ApiError } from "./ApiError.ts"
 import * as DeliveryData from "./DeliveryData.ts"
 import { bodyOf, idOf, type OperationsOn, projectOf, timeOf } from "./Operation.ts"
 import * as Query from "./Query.ts"
 import * as RequestBody from "./RequestBody.ts"
 
+const types = Setting.optional(
+  Setting.make<string, ReadonlyArray<string>>("event types, joined by commas", (given) =>
+    typeof given === "string" ? given.split(",") : undefined,
+  ),
+)
+
+const wait = Setting.withDefault(
+  Setting.make<string, number>("a whole number of seconds from 0 to 20", (given) =>
+    typeof given === "string" && /^(1?\d|20)$/.test(given) ? Number(given) : undefined,
+  ),
+  "0",
+)
+
+// The longest wait. Whoever waits now has ended then.
+const noSeat: Effect.Effect<never, ApiError> = Effect.fail({ _tag: "RateLimited", retryAfter: 20 })
+
 const type = Setting.text(Event.EventType.expected, Event.EventType.is)
 const data = Setting.checked<unknown>("a JSON value", () => true)
+
+const eventOf = (event: Event.Event) => ({
+  id: event.id,
+  type: event.type,
+  timestamp: timeOf(event.at),
+  data: Event.dataOf(event),
+})
 
 /**
  * Makes the operations.
@@ -19,8 +45,39 @@ const data = Setting.checked<unknown>("a JSON value", () => true)
  */
 export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
   const events = yield* Events
+  const feed = yield* Feed
+  const seats = Seats.make(Seats.most)
+
+  /** Reads a page of the feed. Whoever may wait for it needs a seat meanwhile. */
+  const readFeed = (client: string, query: PageQuery) =>
+    query.waitMillis === 0
+      ? feed.read(query)
+      : Effect.suspend(() => {
+          const giveBack = seats.take(client, query.projectId)
+          return giveBack === undefined
+            ? noSeat
+            : Effect.ensuring(feed.read(query), Effect.sync(giveBack))
+        })
 
   return {
+    "events.list": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const query = yield* Query.read(call.request, { ...Query.page, types, wait })
+      const page = yield* readFeed(call.principal.keyId, {
+        projectId,
+        after: query.after,
+        types: query.types,
+        limit: query.limit,
+        waitMillis: 1000 * query.wait,
+      })
+      return {
+        message: "The events after the cursor.",
+        total: page.events.length,
+        next: page.cursor,
+        data: page.events.map(eventOf),
+      }
+    }),
+
     "events.publish": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
       yield* Query.read(call.request, {})
@@ -45,13 +102,7 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       }))
       return {
         message: "The event and its deliveries.",
-        data: {
-          id: event.id,
-          type: event.type,
-          timestamp: timeOf(event.at),
-          data: Event.dataOf(event),
-          deliveries,
-        },
+        data: { ...eventOf(event), deliveries },
       }
     }),
   } satisfies OperationsOn<"events">

@@ -13,6 +13,7 @@ import { Faults } from "../base/Faults.ts"
 import * as Moment from "../base/Moment.ts"
 import * as Networks from "../base/Networks.ts"
 import * as Setting from "../base/Setting.ts"
+import type { Feed } from "../events/Feed.ts"
 import type { Status } from "../health/Status.ts"
 import { ApiKeys } from "../keys/ApiKeys.ts"
 import type { Authenticate, Principal } from "../keys/Identity.ts"
@@ -141,7 +142,7 @@ export class Handler extends Context.Service<
   ): Layer.Layer<
     Handler,
     never,
-    ApiKeys | RateLimiter | Memberships | Status | Webhooks | Events
+    ApiKeys | RateLimiter | Memberships | Status | Webhooks | Events | Feed
   > => Layer.effect(Handler, make(settings))
 }
 

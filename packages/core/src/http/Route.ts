@@ -125,6 +125,11 @@ export const table = {
     pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/replay",
     role: "operator",
   },
+  "events.list": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/events",
+    role: "client",
+  },
   "events.publish": {
     method: "POST",
     pattern: "/v2/projects/:project_id/events",

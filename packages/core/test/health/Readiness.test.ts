@@ -26,10 +26,8 @@ const storesWith = (pings: Partial<Record<Port, Ping>>) =>
       const found = yield* Effect.context<Tenure.Stores>()
       const withPing = <Service extends { readonly ping: Ping }>(service: Service, ping?: Ping) =>
         ping === undefined ? service : { ...service, ping }
-      return Context.make(
-        MembershipStore,
-        withPing(Context.get(found, MembershipStore), memberships),
-      ).pipe(
+      return found.pipe(
+        Context.add(MembershipStore, withPing(Context.get(found, MembershipStore), memberships)),
         Context.add(WebhookStore, withPing(Context.get(found, WebhookStore), webhooks)),
         Context.add(ApiKeyStore, withPing(Context.get(found, ApiKeyStore), apiKeys)),
         Context.add(Outbox, withPing(Context.get(found, Outbox), outbox)),

@@ -1,6 +1,8 @@
 /** The newest elements of a sequence, up to a fixed number. */
 export interface Ring<A> {
   readonly push: (element: A) => void
+  /** Returns how many elements were ever pushed. */
+  readonly pushed: () => number
   /** Yields all elements that are kept, newest first. */
   readonly newestFirst: () => Generator<A>
 }
@@ -9,11 +11,14 @@ export interface Ring<A> {
 export const make = <A>(capacity: number): Ring<A> => {
   const elements: Array<A> = []
   let next = 0
+  let pushed = 0
   return {
     push: (element) => {
       elements[next] = element
       next = (next + 1) % capacity
+      pushed++
     },
+    pushed: () => pushed,
     *newestFirst() {
       for (let age = 1; age <= elements.length; age++) {
         const element = elements[(next - age + elements.length) % elements.length]

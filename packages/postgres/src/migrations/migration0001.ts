@@ -4,6 +4,7 @@ import { createAudit } from "./migration0001Audit.ts"
 import { createClaim } from "./migration0001Claim.ts"
 import { createDay, createDays, createDropDay, createFirstId } from "./migration0001Days.ts"
 import { createExtendShorter } from "./migration0001ExtendShorter.ts"
+import { createReadFeed } from "./migration0001Feed.ts"
 
 export const migration0001 = (schema: string): ReadonlyArray<string> => [
   `
@@ -98,9 +99,12 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     project_number bigint NOT NULL,
     type           text NOT NULL,
     at             timestamptz NOT NULL,
-    body           text NOT NULL
+    body           text NOT NULL,
+    -- The transaction that stored the event. The feed follows the order in which these commit.
+    xid            xid8 NOT NULL DEFAULT pg_current_xact_id()
   ) PARTITION BY RANGE (id)
   `,
+  `CREATE INDEX events_feed ON ${schema}.events (project_number, xid, id)`,
   `CREATE TABLE ${schema}.events_default PARTITION OF ${schema}.events DEFAULT`,
   `CREATE INDEX events_by_age ON ${schema}.events_default (at)`,
   `
@@ -189,6 +193,7 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   `CREATE SEQUENCE ${schema}.leases`,
   createClaim(schema),
   createExtendShorter(schema),
+  createReadFeed(schema),
   `
   CREATE TABLE ${schema}.answers (
     owner       text COLLATE "C" NOT NULL,

@@ -17,10 +17,11 @@ const dayMillis = 86_400_000
 /** The options of this module. */
 export const options = Setting.struct({
   /**
-   * How long to keep events, and deliveries that were delivered or cancelled. They are deleted by whole
-   * days, so up to a day later. Open and failed deliveries keep their events. Default: `"3 days"`.
+   * How long to keep events, and deliveries that were delivered or cancelled: for so long, readers of the
+   * feed can go on from a cursor. They are deleted by whole days, so up to a day later. Open and failed
+   * deliveries keep their events. Default: `"30 days"`.
    */
-  deliveredRetention: Setting.withDefault(Setting.millis(), "3 days"),
+  eventRetention: Setting.withDefault(Setting.millis(), "30 days"),
   /** How long to keep failed deliveries, counted from the event. Default: `"30 days"`. */
   failedRetention: Setting.withDefault(Setting.millis(), "30 days"),
   /**
@@ -54,7 +55,7 @@ export const start = Effect.fnUntraced(function* (
   executor: Executor,
   {
     auditRetention,
-    deliveredRetention,
+    eventRetention,
     failedRetention,
     idempotencyRetention,
   }: Setting.Output<typeof options>,
@@ -62,13 +63,13 @@ export const start = Effect.fnUntraced(function* (
   const { schema } = executor
   const run = (sql: string, ...params: ReadonlyArray<unknown>) =>
     executor.executeApart(sql, params, { isLong: true })
-  const longest = days(Math.max(deliveredRetention, failedRetention))
+  const longest = days(Math.max(eventRetention, failedRetention))
   yield* createNext(client, schema)
   const ofAudit = (kept: unknown) => [run(beginAudit(schema), kept), run(dropAudit(schema), kept)]
   // One after the other, because they lock each other out.
   const partitions = Effect.all([
     run(createDays(schema)),
-    run(dropDay(schema), days(deliveredRetention)),
+    run(dropDay(schema), days(eventRetention)),
     ...(auditRetention === undefined ? [] : ofAudit(days(auditRetention))),
   ])
   yield* regularly(

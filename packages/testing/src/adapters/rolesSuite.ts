@@ -61,6 +61,7 @@ const expectations: { readonly [Of in Route.Operation]: Expectation } = {
     body: { since: extend },
     ...unknownWebhook,
   },
+  "events.list": { least: "client" },
   "events.publish": { least: "operator", body: { type: "payment.completed", data: {} } },
   "events.get": { least: "operator", answer: "EVENT_NOT_FOUND" },
   "apiKeys.list": { least: "admin" },

@@ -5,7 +5,13 @@ import type * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 
 /** A port that a store can implement. */
-export type Port = "MembershipStore" | "WebhookStore" | "ApiKeyStore" | "Outbox" | "RateLimitStore"
+export type Port =
+  | "MembershipStore"
+  | "WebhookStore"
+  | "ApiKeyStore"
+  | "Outbox"
+  | "FeedStore"
+  | "RateLimitStore"
 
 /**
  * A store to certify.
@@ -26,4 +32,6 @@ export interface StoreHarness<Host = never> {
   readonly transaction?:
     | (<A, E>(work: Effect.Effect<A, E, Stores>) => Effect.Effect<A, unknown, Stores | Host>)
     | undefined
+  /** Whether only one transaction of the host can be open at a time. Default: `false`. */
+  readonly hasOneTransaction?: boolean | undefined
 }

@@ -13,6 +13,7 @@ const allPorts: ReadonlyArray<Port> = [
   "WebhookStore",
   "ApiKeyStore",
   "Outbox",
+  "FeedStore",
   "RateLimitStore",
 ]
 

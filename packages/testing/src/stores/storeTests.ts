@@ -65,12 +65,20 @@ const transactionalOn =
     it(name, Effect.provide(Effect.suspend(run), HostTransaction.layer(layer, transaction)))
   }
 
+/** Declares tests of transactions of the host that are open at the same time, if there can be several. */
+const concurrentOn = <Host>(harness: StoreHarness<Host>, registry: Registry) =>
+  transactionalOn(
+    harness.hasOneTransaction === true ? { ...harness, transaction: undefined } : harness,
+    registry,
+  )
+
 /** Returns what tests of a store are declared with. */
 export const testsOn = <Host>(harness: StoreHarness<Host>, registry: Registry) => ({
   describe: registry.describe,
   test: testOn(harness.layer, registry),
   property: propertyOn(harness.layer, registry),
   transactional: transactionalOn(harness, registry),
+  concurrent: concurrentOn(harness, registry),
   advance: harness.advance,
 })
 

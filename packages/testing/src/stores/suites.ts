@@ -1,6 +1,7 @@
 /** The suite of each port. */
 
 import { apiKeyStoreSuite } from "./apiKeyStoreSuite.ts"
+import { feedStoreSuite } from "./feedStoreSuite.ts"
 import { membershipStoreSuite } from "./memberships/membershipStoreSuite.ts"
 import { outboxSuite } from "./outbox/outboxSuite.ts"
 import { rateLimitStoreSuite } from "./rateLimits/rateLimitStoreSuite.ts"
@@ -13,6 +14,7 @@ const suites: Readonly<Record<Port, (on: StoreTests) => void>> = {
   WebhookStore: webhookStoreSuite,
   ApiKeyStore: apiKeyStoreSuite,
   Outbox: outboxSuite,
+  FeedStore: feedStoreSuite,
   RateLimitStore: rateLimitStoreSuite,
 }
 

@@ -33,7 +33,7 @@ export const expectSuccess = (
   response: Incoming,
   method: string,
   path: string,
-  result: { readonly total?: number; readonly data: unknown },
+  result: { readonly total?: number; readonly next?: unknown; readonly data: unknown },
 ): Readonly<Record<string, unknown>> => {
   expectHeaders(response)
   expect(response.status).toBe(200)

@@ -9,9 +9,9 @@ import { Authorization } from "./Authorization.ts"
 import * as Deliveries from "./Deliveries.ts"
 import * as Failures from "./Failures.ts"
 import * as Fields from "./Fields.ts"
-import { success } from "./Successes.ts"
+import { readOn, success } from "./Successes.ts"
 
-const { "events.get": get, "events.publish": publish } = table
+const { "events.get": get, "events.list": list, "events.publish": publish } = table
 
 const data = Schema.Unknown.annotate({
   description: "Any JSON value.",
@@ -25,11 +25,17 @@ const publication = Schema.Struct({
   data,
 }).annotate({ identifier: "Publication" })
 
-const event = Schema.Struct({
+const fields = {
   id: Fields.eventId,
   type: Fields.eventType,
   timestamp: Fields.instant,
   data,
+}
+
+const feedEvent = Schema.Struct(fields).annotate({ identifier: "FeedEvent" })
+
+const event = Schema.Struct({
+  ...fields,
   deliveries: Schema.Array(
     Schema.Struct({ webhook_id: Fields.webhookId, ...Deliveries.fields }).annotate({
       identifier: "DeliveryOfEvent",
@@ -49,6 +55,33 @@ export class Events extends HttpApiGroup.make("events")
       OpenApi.annotations({
         summary: "Publish an event",
         description: "Publishes an event of your own to the webhooks of a project.",
+      }),
+    ),
+    HttpApiEndpoint.make(list.method)("list", list.pattern, {
+      params: { project_id: Fields.projectId },
+      query: {
+        ...Fields.page,
+        types: Schema.optionalKey(Schema.String).annotate({
+          description: "Only events of these types, joined by commas.",
+          examples: ["membership.extended,membership.ended"],
+        }),
+        wait: Schema.optionalKey(Schema.String).annotate({
+          description:
+            "How many seconds to wait for an event if there is none: 0 to 20. Default: 0.",
+          examples: ["20"],
+        }),
+      },
+      success: readOn(Schema.Array(feedEvent), "The events after the cursor."),
+      error: [
+        ...Failures.inProject,
+        Failures.failure("CursorExpired"),
+        Failures.failure("InvalidInput"),
+      ],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Read the feed",
+        description:
+          "Returns the events of a project after a cursor, in an order in which none is skipped: the next page begins where this one ends, whenever it is asked for. `after=start` begins at the oldest event that is kept; without `after`, the feed begins now.",
       }),
     ),
     HttpApiEndpoint.make(get.method)("get", get.pattern, {

@@ -45,6 +45,10 @@ export const samples: { readonly [Of in ApiError.Tag]: Sample<Of> } = {
     error: { _tag: "EventNotFound" },
     when: "The project has no such event, or it is not kept any more.",
   },
+  CursorExpired: {
+    error: { _tag: "CursorExpired" },
+    when: "The events after the cursor are not all kept any more, or the database is another one. Begin again with `after=start`, or without `after`.",
+  },
   ApiKeyNotFound: {
     error: { _tag: "ApiKeyNotFound" },
     when: "There is no such API key, or it opens projects that the own key does not open.",

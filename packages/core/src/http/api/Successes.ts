@@ -36,3 +36,13 @@ export const paged = <Data extends Schema.Top>(data: Data, message: string) =>
       examples: [null],
     }),
   })
+
+/** The response of an operation that reads on from a cursor, with the message that it has. */
+export const readOn = <Data extends Schema.Top>(data: Data, message: string) =>
+  Schema.Struct({
+    ...counted(data, message).fields,
+    next: Schema.String.annotate({
+      description: "The cursor of the place after these items, for `after`.",
+      examples: ["bf74eca13f6d.mhk1v2q8.ou.1"],
+    }),
+  })

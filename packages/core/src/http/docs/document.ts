@@ -3770,6 +3770,217 @@ export const document: Document = {
             "$ref": "#/components/responses/StoreUnavailable"
           }
         }
+      },
+      "get": {
+        "operationId": "events.list",
+        "summary": "Read the feed",
+        "description": "Returns the events of a project after a cursor, in an order in which none is skipped: the next page begins where this one ends, whenever it is asked for. `after=start` begins at the oldest event that is kept; without `after`, the feed begins now.",
+        "tags": [
+          "Events"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          },
+          {
+            "name": "limit",
+            "in": "query",
+            "description": "The most items to return.",
+            "required": false,
+            "schema": {
+              "type": "integer",
+              "minimum": 1,
+              "maximum": 1000,
+              "default": 100,
+              "examples": [
+                100
+              ]
+            }
+          },
+          {
+            "name": "after",
+            "in": "query",
+            "description": "The cursor that the page before has as `next`; without it, the first page.",
+            "required": false,
+            "schema": {
+              "type": "string"
+            }
+          },
+          {
+            "name": "types",
+            "in": "query",
+            "description": "Only events of these types, joined by commas.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "membership.extended,membership.ended"
+              ]
+            }
+          },
+          {
+            "name": "wait",
+            "in": "query",
+            "description": "How many seconds to wait for an event if there is none: 0 to 20. Default: 0.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "20"
+              ]
+            }
+          }
+        ],
+        "responses": {
+          "200": {
+            "description": "The events after the cursor.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/RequestId"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The events after the cursor."
+                      ]
+                    },
+                    "total": {
+                      "type": "integer",
+                      "minimum": 0,
+                      "maximum": 9007199254740991,
+                      "examples": [
+                        1
+                      ]
+                    },
+                    "data": {
+                      "type": "array",
+                      "items": {
+                        "$ref": "#/components/schemas/FeedEvent"
+                      }
+                    },
+                    "next": {
+                      "type": "string",
+                      "description": "The cursor of the place after these items, for `after`.",
+                      "examples": [
+                        "bf74eca13f6d.mhk1v2q8.ou.1"
+                      ]
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "total",
+                    "data",
+                    "next"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "GET",
+                  "path": "/v2/projects/demo/events",
+                  "code": 200,
+                  "message": "The events after the cursor.",
+                  "total": 1,
+                  "data": [
+                    {
+                      "id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                      "type": "payment.completed",
+                      "timestamp": "2099-01-01T00:00:00.000Z",
+                      "data": null
+                    }
+                  ],
+                  "next": "bf74eca13f6d.mhk1v2q8.ou.1"
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "410": {
+            "$ref": "#/components/responses/CursorExpired"
+          },
+          "422": {
+            "$ref": "#/components/responses/InvalidInput"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
       }
     },
     "/v2/projects/{project_id}/events/{event_id}": {
@@ -6501,6 +6712,43 @@ export const document: Document = {
           }
         }
       },
+      "CursorExpired": {
+        "description": "The events after the cursor are not all kept any more, or the database is another one. Begin again with `after=start`, or without `after`.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "$ref": "#/components/schemas/CursorExpired"
+            },
+            "examples": {
+              "CursorExpired": {
+                "summary": "The events after the cursor are not all kept any more, or the database is another one. Begin again with `after=start`, or without `after`.",
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 410,
+                  "error": {
+                    "error_code": "CURSOR_EXPIRED",
+                    "message": "The feed cannot go on from this cursor without a gap."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
       "ProjectNotFoundOrEventNotFound": {
         "description": "The key does not open the project, or there is no such project. Or: The project has no such event, or it is not kept any more.",
         "headers": {
@@ -8414,6 +8662,84 @@ export const document: Document = {
           "duration_ms",
           "status",
           "error"
+        ]
+      },
+      "CursorExpired": {
+        "type": "object",
+        "properties": {
+          "ok": {
+            "type": "boolean",
+            "enum": [
+              false
+            ]
+          },
+          "request_id": {
+            "$ref": "#/components/schemas/RequestId"
+          },
+          "method": {
+            "type": "string"
+          },
+          "path": {
+            "type": "string"
+          },
+          "code": {
+            "type": "number",
+            "enum": [
+              410
+            ]
+          },
+          "error": {
+            "type": "object",
+            "properties": {
+              "error_code": {
+                "type": "string",
+                "enum": [
+                  "CURSOR_EXPIRED"
+                ]
+              },
+              "message": {
+                "type": "string"
+              }
+            },
+            "required": [
+              "error_code",
+              "message"
+            ]
+          }
+        },
+        "required": [
+          "ok",
+          "request_id",
+          "method",
+          "path",
+          "code",
+          "error"
+        ]
+      },
+      "FeedEvent": {
+        "type": "object",
+        "properties": {
+          "id": {
+            "$ref": "#/components/schemas/Uuid",
+            "description": "The id of the event."
+          },
+          "type": {
+            "type": "string",
+            "description": "The type of an event.",
+            "examples": [
+              "payment.completed"
+            ]
+          },
+          "timestamp": {
+            "$ref": "#/components/schemas/Instant"
+          },
+          "data": {}
+        },
+        "required": [
+          "id",
+          "type",
+          "timestamp",
+          "data"
         ]
       },
       "Publication": {

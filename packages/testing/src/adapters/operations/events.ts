@@ -11,8 +11,9 @@ import {
   webhookOf,
 } from "../../support/envelope.ts"
 import { eventually } from "../../support/eventually.ts"
+import type { Incoming } from "../../support/httpClient.ts"
 import { startReceiver } from "../../support/receiver.ts"
-import type { Serving } from "../AdapterHarness.ts"
+import type { Fixture, Serving } from "../AdapterHarness.ts"
 
 const events = "/v2/projects/p1/events"
 const webhooks = "/v2/projects/p1/integrations/webhooks"
@@ -154,10 +155,110 @@ const findTests = (serving: Serving): void => {
   )
 }
 
+/** Returns the events in a response, which is a page of the feed. */
+const pageOf = ({ body, status }: Incoming) => {
+  expect(status).toBe(200)
+  const { data, next, total } = fieldsOf(body)
+  const list: ReadonlyArray<unknown> = Array.isArray(data) ? data : expect.fail("data is no list")
+  expect(total).toBe(list.length)
+  return { next: String(next), types: list.map((one) => fieldsOf(one)["type"]) }
+}
+
+/** Publishes events until something is done: only those that come later are waited for. */
+const publishUntil = async (
+  { events: { publish } }: Fixture["tenure"],
+  done: Promise<unknown>,
+): Promise<void> => {
+  let isDone = false
+  void done.then(() => (isDone = true))
+  await eventually(async () => {
+    await publish({ projectId: "p1", type: "a", data: {} })
+    return isDone
+  })
+}
+
+const feedTests = (serving: Serving): void => {
+  it(
+    "are read by clients, page by page, as they were published",
+    serving(async ({ call, tenure }) => {
+      const { cursor } = await tenure.events.read({ projectId: "p1" })
+      const data = { amount: "12.50", note: "für 日本 \u2028" }
+      const id = await tenure.events.publish({ projectId: "p1", type: "a", data })
+      await tenure.events.publish({ projectId: "p2", type: "other", data })
+      for (const type of ["b", "c"]) {
+        await tenure.events.publish({ projectId: "p1", type, data: {} })
+      }
+      const read = (query: string) => call("GET", `${events}?${query}`)
+      const first = await read(`after=${cursor}&limit=2`)
+      expectSuccess(first, "GET", events, {
+        total: 2,
+        next: expect.any(String),
+        data: [
+          { id, type: "a", timestamp: instant, data },
+          { id: expect.stringMatching(uuid), type: "b", timestamp: instant, data: {} },
+        ],
+      })
+      const second = pageOf(await read(`after=${pageOf(first).next}`))
+      expect(second.types).toEqual(["c"])
+      expect(pageOf(await read(`after=${second.next}`)).types).toEqual([])
+      expect(pageOf(await read(`after=${cursor}&types=c,a`)).types).toEqual(["a", "c"])
+      expect(pageOf(await read("after=start&limit=1000")).types.slice(-3)).toEqual(["a", "b", "c"])
+      expect(pageOf(await read("")).types).toEqual([])
+    }),
+  )
+
+  it(
+    "are waited for",
+    serving(async ({ call, tenure }) => {
+      const waiting = call("GET", `${events}?wait=20`)
+      await publishUntil(tenure, waiting)
+      const { types } = pageOf(await waiting)
+      expect(types[0]).toBe("a")
+    }),
+  )
+
+  it(
+    "are not read from a cursor that is none, or with parameters that are invalid",
+    serving(async ({ call }) => {
+      const gone = await call("GET", `${events}?after=never-was`)
+      expectFailure(gone, "GET", events, 410, "CURSOR_EXPIRED")
+      for (const query of [
+        "after=%20",
+        "limit=0",
+        "wait=21",
+        "wait=x",
+        "types=",
+        "types=a,,b",
+        "a=b",
+      ]) {
+        const response = await call("GET", `${events}?${query}`)
+        expectFailure(response, "GET", events, 422, "VALIDATION_ERROR")
+      }
+    }),
+  )
+
+  it(
+    "are waited for by a bounded number of requests of one key",
+    serving(async ({ call, tenure }) => {
+      const wait = () => call("GET", `${events}?wait=20`)
+      const waiting = Array.from({ length: 11 }, wait)
+      const { body, headers, status } = await Promise.race(waiting)
+      expect(status).toBe(429)
+      expect(headers["retry-after"]).toBe("20")
+      expect(fieldsOf(fieldsOf(body)["error"])["code"]).toBe("RATE_LIMIT_EXCEEDED")
+      const all = Promise.all(waiting)
+      await publishUntil(tenure, all)
+      const answers = await all
+      expect(answers.filter((one) => one.status === 200)).toHaveLength(10)
+    }),
+  )
+}
+
 /** Declares the tests. */
 export const eventTests = (serving: Serving): void => {
   describe("events", () => {
     publicationTests(serving)
     findTests(serving)
+    feedTests(serving)
   })
 }

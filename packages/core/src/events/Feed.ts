@@ -1,0 +1,240 @@
+/** The service for reading events in the order in which they were stored, which hosts and the API call. */
+
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
+import * as Argument from "../base/Argument.ts"
+import type { InvalidInput } from "../base/InvalidInput.ts"
+import { owned } from "../base/Own.ts"
+import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
+import * as Setting from "../base/Setting.ts"
+import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
+import { type EventId, EventType } from "./Event.ts"
+import { Cursor, type CursorExpired, type FeedPage, FeedStore, type From } from "./FeedStore.ts"
+import { Hooks } from "./Hooks.ts"
+import * as Tail from "./Tail.ts"
+
+/** Which events to read. */
+export interface Query {
+  readonly projectId: string
+  /** The cursor of an event or of a page; `"start"` for the oldest event that is kept. By default, now. */
+  readonly after?: string | undefined
+  /** Only events of these types. By default, of all types. */
+  readonly types?: ReadonlyArray<string> | undefined
+}
+
+/** Which page to read. */
+export interface PageQuery extends Query {
+  /** The most events: 1 to 1,000. By default 100. */
+  readonly limit?: number | undefined
+  /** How long to wait for an event if there is none, in milliseconds, up to 20,000. By default 0. */
+  readonly waitMillis?: number | undefined
+}
+
+/** Why a step from page to page fails. */
+export type StepFailure = ProjectNotFound | CursorExpired | StoreUnavailable
+
+/** Why events cannot be read. */
+export type Failure = InvalidInput | StepFailure
+
+/** Returns pages of events, one after the other. */
+export interface Follower {
+  /**
+   * Waits for the next events, and returns them with the place after them: at least one event, or none if
+   * the feed is closing.
+   */
+  readonly next: Effect.Effect<Option.Option<FeedPage>, StepFailure>
+}
+
+const mostEvents = 1000
+const maxPageBytes = 1_048_576
+const mostTypes = 100
+
+// How many pages are read if none has an event of the types asked for. The caller may go on from there.
+const mostEmpty = 10
+
+const isType = (given: unknown): given is EventType =>
+  typeof given === "string" && EventType.is(given)
+
+const limits = Setting.withDefault(Setting.count({ most: 1000 }), 100)
+
+const waits = Setting.withDefault(Setting.count({ least: 0, most: 20_000 }), 0)
+
+const typesSetting = Setting.optional(
+  Setting.make<ReadonlyArray<string>, ReadonlySet<EventType>>(
+    `an array of 1 to ${mostTypes} event types, each ${EventType.expected}`,
+    (given) =>
+      Array.isArray(given) && given.length > 0 && given.length <= mostTypes && given.every(isType)
+        ? new Set(given)
+        : undefined,
+  ),
+)
+
+/** A query after it was checked. */
+interface Asked {
+  readonly projectId: ProjectId
+  readonly from: From
+  readonly types: ReadonlySet<EventType> | undefined
+}
+
+const decode = Effect.fnUntraced(function* (query: Query): Effect.fn.Return<Asked, InvalidInput> {
+  const projectId = yield* Argument.projectId(query.projectId)
+  const { after = "now" } = query
+  const from =
+    after === "start" || after === "now" ? after : yield* Argument.decode("after", Cursor, after)
+  return { projectId, from, types: yield* Argument.read("types", typesSetting, query.types) }
+})
+
+/** Leaves out the events of other types. */
+const ofTypes = (page: FeedPage, types: ReadonlySet<EventType> | undefined): FeedPage =>
+  types === undefined
+    ? page
+    : { ...page, events: page.events.filter(({ type }) => types.has(type)) }
+
+/**
+ * Reads the events of projects in an order in which none is skipped, and none comes twice.
+ *
+ * Every method fails with `InvalidInput` if an argument is invalid, with `ProjectNotFound`, with
+ * `CursorExpired` if the feed cannot go on from the cursor without a gap, and with `StoreUnavailable`
+ * if the store does not answer.
+ *
+ * @example
+ * ```ts
+ * import { Feed } from "@tenure/core/Feed"
+ * import * as Effect from "effect/Effect"
+ *
+ * const page = Effect.flatMap(Feed, (feed) => feed.read({ projectId: "p1", after: "start" }))
+ * ```
+ */
+export class Feed extends Context.Service<
+  Feed,
+  {
+    /**
+     * Reads the next events, and the place after them. A page may have fewer events than there are, even
+     * none if only some types were asked for: `isLast` tells.
+     */
+    readonly read: (query: PageQuery) => Effect.Effect<FeedPage, Failure>
+
+    /** Follows the feed, from a place on, until the scope is closed. */
+    readonly follow: (query: Query) => Effect.Effect<Follower, InvalidInput, Scope.Scope>
+
+    /** Ends all waiting for events, from now on, so that the process can end. */
+    readonly release: Effect.Effect<void>
+  }
+>()("@tenure/core/Feed") {
+  static readonly layer: Layer.Layer<Feed, never, FeedStore> = Layer.effect(
+    this,
+    Effect.suspend(() => make),
+  )
+}
+
+/** Cuts a page that has more events than were asked for. */
+const cut = (page: FeedPage, limit: number): FeedPage => {
+  const last = page.events[limit - 1]
+  return page.events.length > limit && last !== undefined
+    ? { events: page.events.slice(0, limit), cursor: last.cursor, isLast: false }
+    : page
+}
+
+const make = Effect.gen(function* () {
+  const store = yield* FeedStore
+  const hooks = yield* Hooks
+  const tail = yield* Tail.make(store, hooks.published)
+  const released = yield* Latch.make()
+
+  /** Reads a page of the types asked for. */
+  const readPage = Effect.fnUntraced(function* ({ from, projectId, types }: Asked, limit: number) {
+    const size = { events: types === undefined ? limit : mostEvents, bytes: maxPageBytes }
+    let page = ofTypes(yield* store.read([projectId], from, size), types)
+    for (let count = 1; page.events.length === 0 && !page.isLast && count < mostEmpty; count++) {
+      page = ofTypes(yield* store.read([projectId], page.cursor, size), types)
+    }
+    return cut(page, limit)
+  })
+
+  const followFrom = Effect.fnUntraced(function* (
+    asked: Asked,
+  ): Effect.fn.Return<Follower, never, Scope.Scope> {
+    let { from } = asked
+    let watch: Tail.Watch | undefined
+    /** What was read after the watch had begun, and may come in a batch, too. */
+    let known: ReadonlySet<EventId> = new Set()
+
+    const stop = (): void => {
+      watch?.stop()
+      watch = undefined
+    }
+    yield* Effect.addFinalizer(() => Effect.sync(stop))
+
+    const read = Effect.suspend(() => readPage({ ...asked, from }, mostEvents))
+
+    const begin = Effect.flatMap(
+      Effect.uninterruptible(Effect.map(tail.watch(asked.projectId), (begun) => (watch = begun))),
+      ({ begun }) => begun,
+    )
+
+    /** Returns the page that the next batch makes; `undefined` if the watch has ended. */
+    const take = ({ batches }: Tail.Watch) =>
+      Effect.match(Queue.take(batches), {
+        onSuccess: ({ cursor, events }) =>
+          ofTypes(
+            { events: events.filter(({ id }) => !known.has(id)), cursor, isLast: true },
+            asked.types,
+          ),
+        onFailure: () => stop(),
+      })
+
+    const catchUp = Effect.gen(function* () {
+      const page = yield* read
+      if (page.events.length > 0 || !page.isLast) return page
+      from = page.cursor
+      yield* begin
+      const rest = yield* read
+      known = new Set(rest.events.map(({ id }) => id))
+      if (!rest.isLast) stop()
+      return rest
+    })
+
+    const some: Effect.Effect<FeedPage, StepFailure> = Effect.flatMap(
+      Effect.suspend(() => (watch === undefined ? catchUp : take(watch))),
+      (page) => {
+        if (page === undefined) return some
+        from = page.cursor
+        return page.events.length > 0 ? Effect.succeed(page) : some
+      },
+    )
+    return { next: Effect.raceFirst(Effect.asSome(some), Effect.as(released.await, Option.none())) }
+  })
+
+  return Feed.of({
+    read: Effect.fnUntraced(function* (query) {
+      const given = owned(query)
+      const asked = yield* decode(given)
+      const limit = yield* Argument.read("limit", limits, given.limit)
+      const waitMillis = yield* Argument.read("waitMillis", waits, given.waitMillis)
+      const page = yield* readPage(asked, limit)
+      if (waitMillis === 0 || page.events.length > 0 || !page.isLast) return page
+      const later = yield* Effect.scoped(
+        Effect.flatMap(followFrom({ ...asked, from: page.cursor }), ({ next }) =>
+          Effect.timeoutOption(next, waitMillis),
+        ),
+      )
+      return Option.match(Option.flatten(later), {
+        onNone: () => page,
+        onSome: (next) => cut(next, limit),
+      })
+    }),
+
+    follow: (query) =>
+      Effect.flatMap(
+        Effect.suspend(() => decode(owned(query))),
+        followFrom,
+      ),
+
+    release: Effect.asVoid(released.open),
+  })
+})

@@ -1,0 +1,76 @@
+/** The storage port for the feed: events in an order in which none is skipped. */
+
+import type { Branded } from "effect/Brand"
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import type * as Effect from "effect/Effect"
+import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
+import { refined } from "../base/Refined.ts"
+import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
+import type { Event } from "./Event.ts"
+
+/**
+ * A place in the history of a store, between two events. It is the same for all projects. Only the
+ * store knows what is in it.
+ */
+export type Cursor = Branded<string, "@tenure/core/FeedCursor">
+
+/** Brands text as a cursor. Throws a `TypeError` if it cannot be one of any store. */
+export const Cursor = refined<string, Cursor>(
+  "cursor",
+  "a cursor of the feed, as a page or an event has it",
+  (text) => /^[\w.~-]{1,8192}$/.test(text),
+)
+
+/** Where to start: at the oldest event that is kept, now, or at a place. */
+export type From = "start" | "now" | Cursor
+
+/** An event, and the place after it. */
+export interface FeedEvent extends Event {
+  readonly cursor: Cursor
+}
+
+/** Events that follow each other. */
+export interface FeedPage {
+  readonly events: ReadonlyArray<FeedEvent>
+  /** The place after these events. */
+  readonly cursor: Cursor
+  /** Whether there were no more events when the page was read. */
+  readonly isLast: boolean
+}
+
+/** The most events of a page, and about the most bytes of their bodies; one event may be longer. */
+export interface PageSize {
+  readonly events: number
+  readonly bytes: number
+}
+
+/**
+ * The feed cannot go on from a cursor without a gap: it is older than the events that are kept, or of
+ * another history, such as that before a restore.
+ */
+export class CursorExpired extends Data.TaggedError("CursorExpired") {
+  override readonly message = "The feed cannot go on from this cursor without a gap."
+}
+
+/**
+ * Reads events in the order in which they became visible.
+ *
+ * A page has all events that are stored between two places, however late the transactions commit that
+ * store them: an event becomes visible after the cursor of each page that has been read before. So
+ * nobody who goes on from page to page misses an event, or gets one twice.
+ */
+export class FeedStore extends Context.Service<
+  FeedStore,
+  {
+    /**
+     * Reads the next events of some projects. Fails with `ProjectNotFound` if none of them exists, and
+     * with `CursorExpired`, also if the text was never a cursor of this store.
+     */
+    readonly read: (
+      projects: readonly [ProjectId, ...ReadonlyArray<ProjectId>],
+      from: From,
+      size: PageSize,
+    ) => Effect.Effect<FeedPage, ProjectNotFound | CursorExpired | StoreUnavailable>
+  }
+>()("@tenure/core/FeedStore") {}

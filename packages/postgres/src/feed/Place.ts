@@ -1,0 +1,108 @@
+/** Places in the feed, and the text of a cursor. */
+
+import { EventId } from "@tenure/core/Event"
+import { Cursor } from "@tenure/core/FeedStore"
+import * as Snapshot from "./Snapshot.ts"
+
+/** A moment at which the feed was read. */
+export interface Seen {
+  readonly snapshot: Snapshot.Snapshot
+  /** When that was, in milliseconds since the epoch, on the clock of the database. */
+  readonly at: number
+}
+
+/**
+ * A place: after everything that `base` sees and, if a page ended early, after some of what became
+ * visible until a later moment.
+ */
+export interface Place {
+  /** The history of the database. The numbers of transactions mean nothing in another one. */
+  readonly epoch: string
+  readonly base: Seen
+  readonly within: Within | undefined
+}
+
+/** Where a page ended early: after an event, in the order of transactions and then of ids. */
+interface Within {
+  readonly until: Seen
+  readonly xid: bigint
+  readonly id: EventId
+}
+
+/** The place at which the feed begins, as it is seen at a moment. */
+export const start = (epoch: string, at: number): Place => ({
+  epoch,
+  base: { snapshot: Snapshot.nothing, at },
+  within: undefined,
+})
+
+const digits = (value: bigint | number): string => value.toString(36)
+
+// Running transactions are few and close to xmin, so their distances from it are short.
+const seenText = ({ at, snapshot: { running, xmax, xmin } }: Seen): string =>
+  [digits(at), digits(xmin), digits(xmax - xmin), ...running.map((xid) => digits(xid - xmin))].join(
+    "-",
+  )
+
+/** The beginning of the cursors of all events of a page. */
+export const prefixOf = (epoch: string, base: Seen, until: Seen): string =>
+  `${epoch}.${seenText(base)}.${seenText(until)}`
+
+/** The cursor of an event in the page with a prefix. */
+export const cursorWithin = (prefix: string, xid: bigint, id: string): Cursor =>
+  Cursor(`${prefix}.${digits(xid)}.${id}`)
+
+/** The cursor of the place after everything that has been seen. */
+export const cursorAfter = (epoch: string, base: Seen): Cursor =>
+  Cursor(`${epoch}.${seenText(base)}`)
+
+const number = /^[0-9a-z]{1,13}$/
+
+// Numbers of 64 bits without their sign, so that PostgreSQL can read all of them.
+const most = 2n ** 63n - 1n
+
+const parseNumber = (text: string): bigint | undefined => {
+  if (!number.test(text)) return undefined
+  let value = 0n
+  for (const digit of text) value = value * 36n + BigInt(Number.parseInt(digit, 36))
+  return value <= most ? value : undefined
+}
+
+const isNumbers = (values: ReadonlyArray<bigint | undefined>): values is ReadonlyArray<bigint> =>
+  values.every((value) => value !== undefined)
+
+const isAscending = (values: ReadonlyArray<bigint>): boolean =>
+  values.every((value, index) => index === 0 || value > (values[index - 1] ?? value))
+
+const parseSeen = (text: string | undefined): Seen | undefined => {
+  const numbers = (text ?? "").split("-").map(parseNumber)
+  if (!isNumbers(numbers)) return undefined
+  const [at, xmin, length, ...distances] = numbers
+  if (at === undefined || at > 8_640_000_000_000_000n) return undefined
+  if (xmin === undefined || xmin === 0n || length === undefined) return undefined
+  const xmax = xmin + length
+  const isSnapshot = xmax <= most && isAscending([...distances, length])
+  return isSnapshot
+    ? {
+        at: Number(at),
+        snapshot: { xmin, xmax, running: distances.map((distance) => xmin + distance) },
+      }
+    : undefined
+}
+
+const parseWithin = (
+  until: Seen | undefined,
+  xid: bigint | undefined,
+  id: string,
+): Within | undefined =>
+  until !== undefined && xid !== undefined && EventId.is(id) ? { until, xid, id } : undefined
+
+/** Reads a cursor. Returns `undefined` if it is none that this store writes. */
+export const parse = (cursor: Cursor): Place | undefined => {
+  const [epoch = "", ofBase, ofUntil, ofXid = "", id = "", ...others] = cursor.split(".")
+  const base = parseSeen(ofBase)
+  if (base === undefined || others.length > 0) return undefined
+  if (ofUntil === undefined) return { epoch, base, within: undefined }
+  const within = parseWithin(parseSeen(ofUntil), parseNumber(ofXid), id)
+  return within === undefined ? undefined : { epoch, base, within }
+}

@@ -1,0 +1,77 @@
+/**
+ * What tells the history of a database from others: the cluster, its time line, which a promotion or a
+ * restore to an earlier time begins, the database, and the table, which a restore makes anew.
+ */
+const epoch = (schema: string): string => `
+  substr(md5(concat_ws(' ',
+    (SELECT c.system_identifier FROM pg_control_system() c),
+    substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8),
+    (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()),
+    '${schema}.events'::regclass::oid
+  )), 1, 12)`
+
+// The events of a project that the snapshot `base` does not see, as far as a condition on their
+// transactions finds them in the index, up to the limit.
+const unseen = (schema: string, transactions: string): string => `
+        (
+          SELECT e.xid, e.id, e.type, e.at, e.body FROM ${schema}.events e
+          WHERE e.project_number = p.number AND ${transactions}
+            AND (until IS NULL
+                 OR pg_visible_in_snapshot(e.xid, until) AND (e.xid, e.id) > (last_xid, last_id))
+          ORDER BY e.xid, e.id LIMIT most_events
+        )`
+
+/**
+ * Creates the function `read_feed`, which returns the next events of some projects that the snapshot
+ * `base` does not see: those of transactions with numbers from its end on, and of those that were
+ * running. It returns up to `most_events`, and none after `most_bytes`. If `until` is not NULL, they are
+ * those that this snapshot sees, after the event `last_id` of the transaction `last_xid`.
+ *
+ * Every row has the snapshot of the statement, and how many events it has found within `most_events`.
+ * If there is none, the only row has nothing else. There is no row if none of the projects exists. A
+ * later migration replaces the function.
+ *
+ * It is a function so that it is planned once for a connection: planning takes longer than looking into
+ * the partitions of a month.
+ */
+export const createReadFeed = (schema: string): string => `
+  CREATE FUNCTION ${schema}.read_feed(
+    projects text[], base pg_snapshot, until pg_snapshot, last_xid xid8, last_id uuid,
+    most_events integer, most_bytes integer
+  ) RETURNS TABLE (
+    snapshot text, read_at timestamptz, epoch text, found integer,
+    xid text, id uuid, project_id text, type text, at timestamptz, body text
+  ) LANGUAGE plpgsql STABLE
+  SET plan_cache_mode = force_generic_plan
+  SET enable_seqscan = off SET enable_bitmapscan = off
+  SET enable_hashjoin = off SET enable_mergejoin = off
+  SET jit = off
+  AS $$
+  #variable_conflict use_column
+  BEGIN
+    RETURN QUERY
+    WITH existing AS MATERIALIZED (
+      SELECT p.id, p.number FROM ${schema}.projects p WHERE p.id = ANY (projects)
+    ),
+    events AS MATERIALIZED (
+      SELECT n.xid, n.id, p.id AS project_id, n.type, n.at, n.body
+      FROM existing p
+      CROSS JOIN LATERAL (
+        ${unseen(schema, "e.xid >= pg_snapshot_xmax(base)")}
+        UNION ALL
+        ${unseen(schema, "e.xid = ANY (ARRAY(SELECT pg_snapshot_xip(base)))")}
+      ) n
+      ORDER BY n.xid, n.id LIMIT most_events
+    ),
+    measured AS (
+      SELECT e.*, sum(octet_length(e.body)) OVER (ORDER BY e.xid, e.id) - octet_length(e.body) AS bytes
+      FROM events e
+    )
+    SELECT pg_current_snapshot()::text, statement_timestamp(), ${epoch(schema)},
+           (SELECT count(*) FROM events)::integer,
+           m.xid::text, m.id, m.project_id, m.type, m.at, m.body
+    FROM (SELECT FROM existing LIMIT 1) any_project
+    LEFT JOIN measured m ON m.bytes < most_bytes
+    ORDER BY m.xid, m.id;
+  END $$
+`
