@@ -1,5 +1,6 @@
 import { once } from "node:events"
 import { text } from "node:stream/consumers"
+import { setImmediate } from "node:timers/promises"
 import { exchange, parseResponses } from "@tenure/testing"
 import { describe, expect, it } from "vitest"
 import { body, connect, extendOne, lines, serving, webhooks } from "./support.ts"
@@ -49,6 +50,37 @@ describe("a client that waits for 100 Continue", () => {
       expect(parseResponses(raw)).toMatchObject([{ status, headers: { connection: "close" } }])
     }),
   )
+
+  it("gets it for an import, whose lines may come one by one", () =>
+    serving(async ({ tenure, url }) => {
+      const { token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })
+      const rows = Array.from({ length: 200 }, (_, index) =>
+        JSON.stringify({ user_id: String(5001 + index), end_date: "2099-01-01T00:00:00.000Z" }),
+      )
+      const socket = await connect(url)
+      socket.write(
+        lines(
+          "POST /v2/projects/p1/memberships/import HTTP/1.1",
+          "Host: localhost",
+          `Authorization: Bearer ${token}`,
+          "Expect: 100-continue",
+          "Content-Type: application/x-ndjson",
+          `Content-Length: ${rows.join("\n").length + 1}`,
+          "Connection: close",
+        ),
+      )
+      const [first] = await once(socket, "data")
+      expect(String(first)).toBe("HTTP/1.1 100 Continue\r\n\r\n")
+      for (const row of rows) {
+        socket.write(`${row}\n`)
+        await setImmediate()
+      }
+      const [response] = parseResponses(await text(socket))
+      expect(response).toMatchObject({ status: 200 })
+      expect(await tenure.memberships.find({ projectId: "p1", userId: "5200" })).toMatchObject({
+        state: "active",
+      })
+    }))
 
   it("gets 429 at once if it is over its limits", () =>
     serving(async ({ url }) => {

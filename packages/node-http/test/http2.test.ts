@@ -68,6 +68,22 @@ it("a body over HTTP/2 needs no content length", async () => {
   expect(await call(client, "")).toMatchObject({ code: 400 })
 })
 
+it("an import over HTTP/2 has up to ten thousand lines", async () => {
+  const { client } = await listen(Http2.createServer(toNodeHandler(tenure)))
+  const operator = await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })
+  const stream = request(client, {
+    ":method": "POST",
+    ":path": "/v2/projects/p1/memberships/import",
+    authorization: `Bearer ${operator.token}`,
+    "content-type": "application/x-ndjson",
+  })
+  for (let user = 1001; user <= 11_000; user++) {
+    stream.write(`{"user_id":"${user}","end_date":1000000000000}\n`)
+  }
+  stream.end()
+  expect(JSON.parse(await text(stream))).toMatchObject({ code: 200, total: 10_000 })
+})
+
 it("a request over HTTP/2 that is cancelled changes nothing, although its JSON is complete", async () => {
   const { client, server } = await listen(Http2.createServer(toNodeHandler(tenure)))
   const before = await tenure.memberships.history({ projectId: "p1" })
