@@ -65,6 +65,89 @@ const urls: ReadonlyArray<unknown> = [
   {},
 ]
 
+const date = fc.constantFrom(...dates)
+
+const odd = fc.constantFrom<unknown[]>(
+  "text",
+  "",
+  "\u0000",
+  "\ud800",
+  "x".repeat(501),
+  "__proto__",
+  "membership.extended",
+  "payment.completed",
+  "p1",
+  "p2",
+  "all",
+  "admin",
+  "operator",
+  "01a202e3-1074-7765-acfd-b456e9c1556c",
+  0,
+  -0.5,
+  1e21,
+  true,
+  false,
+  null,
+  [],
+  ["p1"],
+  ["p1", "p2"],
+  ["payment.completed", 7],
+  {},
+  { a: { b: [1, null] } },
+)
+
+/** Fields of the other operations, valid ones and others. */
+const fields = fc.record(
+  {
+    extend: date,
+    end_date: date,
+    expected_end_date: date,
+    since: date,
+    expires_at: date,
+    dry_run: odd,
+    reason: odd,
+    type: odd,
+    data: odd,
+    event_id: odd,
+    projects: odd,
+    role: odd,
+    name: odd,
+    url: fc.constantFrom(...urls),
+    event_types: odd,
+  },
+  { requiredKeys: [] },
+)
+
+/** What some of the other operations expect. */
+const expected = fc.oneof(
+  date.map((end_date) => ({ end_date })),
+  fc.tuple(date, date).map(([extend, expected_end_date]) => ({ extend, expected_end_date })),
+  fc.tuple(date, odd).map(([extend, dry_run]) => ({ extend, dry_run })),
+  fc.tuple(date, odd).map(([extend, reason]) => ({ extend, reason })),
+  odd.map((data) => ({ type: "payment.completed", data })),
+  date.map((since) => ({ since })),
+  odd.map((event_id) => ({ event_id })),
+  date.map((expires_at) => ({ projects: ["p1"], role: "client", expires_at })),
+  odd.map((projects) => ({ projects, role: "client" })),
+)
+
+/** Lines of an import. */
+const lines = fc
+  .array(
+    fc.oneof(
+      fc
+        .nat(5000)
+        .map((n) => ({ user_id: String(1001 + n), end_date: "2099-01-01T00:00:00.000Z" })),
+      fc.tuple(odd, date).map(([user_id, end_date]) => ({ user_id, end_date })),
+    ),
+    { maxLength: 20 },
+  )
+  .chain((members) =>
+    fc
+      .constantFrom("\n", "\r\n", "\n\n", "\u2028", ",")
+      .map((separator) => members.map((member) => JSON.stringify(member)).join(separator)),
+  )
+
 /** The bodies that the operations expect. */
 const objects = fc.oneof(
   fc.constantFrom(...dates).map((extend) => ({ extend })),
@@ -136,6 +219,9 @@ const cut = objects.chain((value) => {
 /** Bodies. */
 export const body: fc.Arbitrary<Buffer> = fc.oneof(
   { weight: 12, arbitrary: objects.map((value) => Buffer.from(JSON.stringify(value))) },
+  { weight: 8, arbitrary: expected.map((value) => Buffer.from(JSON.stringify(value))) },
+  { weight: 4, arbitrary: fields.map((value) => Buffer.from(JSON.stringify(value))) },
+  { weight: 3, arbitrary: lines.map((text) => Buffer.from(text)) },
   { weight: 4, arbitrary: fc.constantFrom(...texts).map((text) => Buffer.from(text)) },
   { weight: 2, arbitrary: fc.constantFrom(...bytes) },
   { weight: 2, arbitrary: cut },

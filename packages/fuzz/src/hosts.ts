@@ -20,7 +20,7 @@ import express5 from "express"
 import express4 from "express4"
 import fastify from "fastify"
 import { Hono } from "hono"
-import { basePath, projectId, token, userIds } from "./vocabulary.ts"
+import { adminToken, basePath, projectId, token, userIds } from "./vocabulary.ts"
 
 /** A host that listens. */
 export interface Host {
@@ -154,7 +154,9 @@ const fill = async ({ apiKeys, memberships }: Tenure.Promises): Promise<void> =>
   for (const userId of userIds) {
     await memberships.grant({ projectId, userId, endDate: "2099-01-01T00:00:00.000Z" })
   }
+  await memberships.extendAll({ projectId, endDate: "2099-01-01T00:00:00.000Z" })
   await apiKeys.issue({ projects: [projectId], token })
+  await apiKeys.issue({ projects: [projectId], token: adminToken, role: "admin" })
 }
 
 const url = "https://receiver.example/"

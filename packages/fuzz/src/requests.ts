@@ -5,7 +5,7 @@ import * as fc from "fast-check"
 import { body } from "./bodies.ts"
 import type { Exchange } from "./connection.ts"
 import { type Line, line } from "./targets.ts"
-import { token, webhookPlaceholder } from "./vocabulary.ts"
+import { adminToken, token, webhookPlaceholder } from "./vocabulary.ts"
 
 /** How the length of a body is announced, and the body as it is sent. */
 interface Framing {
@@ -18,7 +18,8 @@ interface Framing {
 }
 
 const authorization: fc.Arbitrary<ReadonlyArray<string>> = fc.oneof(
-  { weight: 20, arbitrary: fc.constant([`Authorization: Bearer ${token}`]) },
+  { weight: 10, arbitrary: fc.constant([`Authorization: Bearer ${token}`]) },
+  { weight: 30, arbitrary: fc.constant([`Authorization: Bearer ${adminToken}`]) },
   {
     weight: 5,
     arbitrary: fc.constantFrom(
@@ -44,6 +45,7 @@ const authorization: fc.Arbitrary<ReadonlyArray<string>> = fc.oneof(
 
 const contentType: fc.Arbitrary<ReadonlyArray<string>> = fc.oneof(
   { weight: 20, arbitrary: fc.constant(["Content-Type: application/json"]) },
+  { weight: 3, arbitrary: fc.constant(["Content-Type: application/x-ndjson"]) },
   {
     weight: 4,
     arbitrary: fc.constantFrom(
@@ -62,6 +64,26 @@ const contentType: fc.Arbitrary<ReadonlyArray<string>> = fc.oneof(
       ["Content-Type: \xe9/json"],
       ["Content-Type: application/json", "Content-Encoding: gzip"],
       ["Content-Type: application/json", "Content-Encoding: identity"],
+    ),
+  },
+)
+
+const idempotencyKey: fc.Arbitrary<ReadonlyArray<string>> = fc.oneof(
+  { weight: 10, arbitrary: fc.constant([]) },
+  {
+    weight: 4,
+    arbitrary: fc.integer({ min: 1, max: 50 }).map((n) => [`Idempotency-Key: key-${n}`]),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom(
+      ["Idempotency-Key:"],
+      ["Idempotency-Key: a b"],
+      ["Idempotency-Key: \xe9"],
+      ["Idempotency-Key: __proto__"],
+      ["Idempotency-Key: a", "Idempotency-Key: a"],
+      [`Idempotency-Key: ${"x".repeat(255)}`],
+      [`Idempotency-Key: ${"x".repeat(256)}`],
     ),
   },
 )
@@ -124,6 +146,7 @@ const fields: fc.Arbitrary<{ readonly lines: ReadonlyArray<string>; readonly isV
       host,
       authorization,
       contentType,
+      idempotencyKey,
       fc.oneof(
         { weight: 8, arbitrary: fc.constant([]) },
         { weight: 4, arbitrary: fc.uniqueArray(fc.constantFrom(...ignored), { maxLength: 3 }) },
@@ -133,8 +156,8 @@ const fields: fc.Arbitrary<{ readonly lines: ReadonlyArray<string>; readonly isV
         { weight: 1, arbitrary: fc.tuple(fc.constantFrom(...odd, final)) },
       ),
     )
-    .map(([hosts, authorizations, types, more, odds]) => ({
-      lines: [...hosts, ...authorizations, ...types, ...more, ...odds],
+    .map(([hosts, authorizations, types, keys, more, odds]) => ({
+      lines: [...hosts, ...authorizations, ...types, ...keys, ...more, ...odds],
       isValid: odds.length === 0 && hosts[0] === "Host: localhost",
     }))
 

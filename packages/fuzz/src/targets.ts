@@ -13,13 +13,42 @@ const [user = ""] = userIds
 const project = `${basePath}/v2/projects/${projectId}`
 const webhooks = `${project}/integrations/webhooks`
 
-const operation = fc.constantFrom<Line[]>(
+const unknownId = "01a202e3-1074-7765-acfd-b456e9c1556c"
+
+const documented = fc.constantFrom<Line[]>(
   { method: "PATCH", target: `${project}/memberships/${user}/extend` },
   { method: "PATCH", target: `${project}/memberships/extend` },
   { method: "GET", target: webhooks },
   { method: "POST", target: webhooks },
   { method: "DELETE", target: `${webhooks}/${webhookPlaceholder}` },
 )
+
+// What they answer depends neither on time nor on what hosts have made of invalid requests before.
+const further = fc.constantFrom<Line[]>(
+  { method: "GET", target: `${basePath}/v2/projects` },
+  { method: "GET", target: project },
+  { method: "PUT", target: project },
+  { method: "GET", target: `${project}/memberships` },
+  { method: "POST", target: `${project}/memberships/import` },
+  { method: "GET", target: `${project}/memberships/${user}` },
+  { method: "PUT", target: `${project}/memberships/${user}` },
+  { method: "DELETE", target: `${project}/memberships/77` },
+  { method: "GET", target: `${project}/memberships/77/history` },
+  { method: "POST", target: `${project}/events` },
+  { method: "GET", target: `${project}/events/${unknownId}` },
+  { method: "GET", target: `${webhooks}/${webhookPlaceholder}` },
+  { method: "POST", target: `${webhooks}/${webhookPlaceholder}/ping` },
+  { method: "POST", target: `${webhooks}/${webhookPlaceholder}/enable` },
+  { method: "POST", target: `${webhooks}/${webhookPlaceholder}/rotate` },
+  { method: "GET", target: `${webhooks}/${webhookPlaceholder}/deliveries` },
+  { method: "POST", target: `${webhooks}/${webhookPlaceholder}/replay` },
+  { method: "GET", target: `${basePath}/v2/api-keys?role=client` },
+  { method: "POST", target: `${basePath}/v2/api-keys` },
+  { method: "DELETE", target: `${basePath}/v2/api-keys/${unknownId}` },
+  { method: "GET", target: `${basePath}/v2/status` },
+)
+
+const operation = fc.oneof({ weight: 1, arbitrary: documented }, { weight: 2, arbitrary: further })
 
 const methods = [
   "GET",
@@ -98,6 +127,20 @@ const suffixes = [
   "?a=b",
   "?a=%zz",
   "?extend=1&extend=2",
+  "?limit=1",
+  "?limit=1000&state=active",
+  "?limit=1001",
+  "?limit=1&limit=1",
+  "?limit=%31",
+  "?state=expired&after=1001",
+  "?state=",
+  "?after=0.1",
+  "?after=99999999999999999999.99999999999999999999",
+  "?after=-1.-1",
+  `?after=${unknownId}`,
+  "?after=%00",
+  `?after=${"9".repeat(300)}`,
+  "?__proto__=1",
   "#",
   "#a",
   "?#",

@@ -7,8 +7,9 @@ export const basePath = "/members"
 export const projectId = "p1"
 export const userIds = ["1001", "1002", "1003"]
 
-/** The token of the only API key, which opens the project. */
+/** The tokens of a client and of an admin; both keys open the project. */
 export const token = `fuzz-token-${"x".repeat(32)}`
+export const adminToken = `fuzz-admin-${"x".repeat(32)}`
 
 /** Stands in a request for the id of a webhook that exists. As long as an id. */
 export const webhookPlaceholder = "f022a000-0000-4000-8000-0000000000f2"
