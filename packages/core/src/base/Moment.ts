@@ -5,6 +5,7 @@
 
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as HostClock from "./HostClock.ts"
 import { Millis } from "./Units.ts"
 
 /** The time by both clocks. */
@@ -19,7 +20,11 @@ const nanosPerMilli = 1_000_000n
 
 /** Reads the monotonic clock. */
 export const tick = (clock: Clock.Clock): Millis =>
-  Millis(Number(clock.monotonicTimeNanosUnsafe() / nanosPerMilli))
+  Millis(
+    HostClock.isHostClock(clock)
+      ? Math.floor(clock.monotonicMillisUnsafe())
+      : Number(clock.monotonicTimeNanosUnsafe() / nanosPerMilli),
+  )
 
 /** Reads both clocks. */
 export const read = (clock: Clock.Clock): Moment => ({

@@ -1,4 +1,5 @@
 import { it } from "@effect/vitest"
+import * as Moment from "@tenure/core/Moment"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -20,6 +21,15 @@ describe("the clock of a host whose test replaces the timers", () => {
     expect(Effect.runSync(clock.monotonicTimeNanos) - start).toBe(3n * second)
     expect(clock.currentTimeMillisUnsafe()).toBe(8000)
     expect(Effect.runSync(clock.currentTimeMillis)).toBe(8000)
+  })
+
+  test("tells the monotonic time in milliseconds, too", () => {
+    const clock = Effect.runSync(HostClock.current)
+    const start = clock.monotonicMillisUnsafe()
+    vi.advanceTimersByTime(3000)
+    expect(clock.monotonicMillisUnsafe() - start).toBe(3000)
+    const tick = Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
+    expect(Moment.tick(clock)).toBe(tick)
   })
 
   test("keeps its monotonic time if the clock is set back", () => {
