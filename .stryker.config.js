@@ -5,6 +5,8 @@
 export default {
   mutate: [
     "packages/core/src/base/Instant.ts",
+    "packages/core/src/http/Page.ts",
+    "packages/core/src/http/Query.ts",
     "packages/core/src/limits/Decider.ts",
     "packages/core/src/limits/Decision.ts",
     "packages/core/src/limits/RateLimiter.ts",

@@ -17,3 +17,7 @@ it.each([
 ])("a page of two from %s items has a next page only if there is one more", (count, page) => {
   expect(pageOf(count, 2)).toEqual(page)
 })
+
+it("the cursor is that of the last item of the page", () => {
+  expect(pageOf(5, 3)).toMatchObject({ total: 3, next: "after 2" })
+})

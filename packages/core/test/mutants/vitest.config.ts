@@ -9,6 +9,8 @@ export default defineConfig({
   test: {
     root: "packages/core",
     include: [
+      "test/http/Page.test.ts",
+      "test/http/Query.test.ts",
       "test/limits/RateLimiter.test.ts",
       "test/limits/TokenBucket.test.ts",
       "test/memberships/EndDate.test.ts",
