@@ -1,13 +1,18 @@
 import { execFile } from "node:child_process"
+import { once } from "node:events"
 import { mkdir, rm, writeFile } from "node:fs/promises"
+import * as Http2 from "node:http2"
+import { get } from "node:https"
+import { text } from "node:stream/consumers"
 import { promisify } from "node:util"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { serve } from "@tenure/node-http"
 import { freePort, send } from "@tenure/testing"
 import { beforeAll, describe, expect, inject, it, vi } from "vitest"
+import { makeAuthority } from "../../packages/postgres/test/certificates.ts"
 import { type Example, findExamples, root } from "./examples.ts"
-import { freshDatabase, run, start } from "./programs.ts"
+import { freshDatabase, listen, run, start } from "./programs.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -134,5 +139,85 @@ describe("the example of a README works as pasted:", () => {
   it("packages-postgres-README.md", async () => {
     const DATABASE_URL = await freshDatabase(inject("databaseUrl"), "readme")
     expect(await run(`${folder}/packages-postgres-README.md-1.ts`, { DATABASE_URL })).toBe("[]\n")
+  })
+})
+
+/** Runs a test with the server of a page, by the number of its example. */
+const onPage = async (
+  page: string,
+  example: number,
+  test: (port: number) => Promise<void>,
+  variables: Readonly<Record<string, string>> = {},
+): Promise<void> => {
+  const port = await freePort()
+  const file = `${folder}/docs-hosts-${page}.md-${example}.ts`
+  const { stop } = await listen(file, port, variables)
+  try {
+    await test(port)
+  } finally {
+    stop()
+  }
+}
+
+describe("the server of a host's page answers for the API and for the host:", () => {
+  it.each([
+    { page: "express", mount: "/members" },
+    { page: "fastify", mount: "" },
+    { page: "hono", mount: "" },
+    { page: "koa", mount: "/members" },
+    { page: "node-http", mount: "" },
+    { page: "effect", mount: "/members" },
+  ])(
+    "$page",
+    async ({ mount, page }) =>
+      await onPage(page, 1, async (port) => {
+        const url = `http://127.0.0.1:${port}`
+        const refused = await send(url, { ...extendAll("nobody's", mount), body: "{" })
+        expect(refused).toMatchObject({ status: 401, body: { ok: false } })
+        expect(await (await fetch(url)).text()).toContain("the rest of your backend")
+      }),
+  )
+
+  it("node-http, over TLS with HTTP/2 and HTTP/1.1", async () => {
+    const authority = makeAuthority()
+    const { certificate, key } = authority.issue(["127.0.0.1"])
+    const files = { TLS_KEY: `${folder}/key.pem`, TLS_CERT: `${folder}/cert.pem` }
+    await writeFile(files.TLS_KEY, key)
+    await writeFile(files.TLS_CERT, certificate)
+    const ca = authority.certificate
+    const test = async (port: number) => {
+      const client = Http2.connect(`https://127.0.0.1:${port}`, { ca })
+      const { body, headers, method, path } = extendAll("nobody's")
+      const stream = client.request({ ":method": method, ":path": path, ...headers })
+      stream.end(body)
+      expect(JSON.parse(await text(stream))).toMatchObject({ code: 401, method: "PATCH" })
+      client.close()
+      const [response] = await once(get({ host: "127.0.0.1", port, ca }), "response")
+      expect(await text(response)).toContain("the rest of your backend")
+    }
+    await onPage("node-http", 2, test, files)
+  })
+
+  it("lambda", async () => {
+    const { handler } = await import(`${folder}/docs-hosts-lambda.md-1.ts`)
+    const context = { getRemainingTimeInMillis: () => 30_000 }
+    const call = (rawPath: string, method: string) =>
+      handler(
+        {
+          version: "2.0",
+          routeKey: "$default",
+          rawPath,
+          rawQueryString: "",
+          headers: { host: "example.com", "content-type": "application/json" },
+          requestContext: { http: { method, path: rawPath, sourceIp: "203.0.113.7" } },
+          ...(method !== "GET" && { body: "{}" }),
+          isBase64Encoded: false,
+        },
+        context,
+      )
+    const refused = await call("/members/v2/projects/p1/memberships/extend", "PATCH")
+    expect(refused).toMatchObject({ statusCode: 401 })
+    expect(JSON.parse(refused.body)).toMatchObject({ ok: false, code: 401 })
+    expect((await call("/", "GET")).body).toContain("the rest of your backend")
   })
 })

@@ -22,7 +22,8 @@ const docComments = (source: string): string =>
     .map(([comment]) => comment.replaceAll(/^[ \t]*\* ?/gm, ""))
     .join("\n")
 
-const examplesIn = (path: string): ReadonlyArray<Example> => {
+/** The examples in a file. */
+export const examplesIn = (path: string): ReadonlyArray<Example> => {
   const content = readFileSync(`${root}/${path}`, "utf8")
   const text = path.endsWith(".md") ? content : docComments(content)
   return [...text.matchAll(fence)].map(([, code = ""], index) => ({
@@ -31,12 +32,21 @@ const examplesIn = (path: string): ReadonlyArray<Example> => {
   }))
 }
 
-/** All examples. */
+// The hosts of these pages are installed by `npm run hosts` alone, which tests them.
+const elsewhere = /^docs\/hosts\/(bun|deno|h3|nest|next)\.md$/
+
+/** All examples, except for those of hosts that are not installed. */
 export const findExamples = async (): Promise<ReadonlyArray<Example>> => {
-  const files = glob(["README.md", "docs/*.md", "packages/*/README.md", "packages/*/src/**/*.ts"], {
-    cwd: root,
-  })
+  const files = glob(
+    ["README.md", "docs/*.md", "docs/hosts/*.md", "packages/*/README.md", "packages/*/src/**/*.ts"],
+    {
+      cwd: root,
+    },
+  )
   const found: Array<string> = []
   for await (const file of files) found.push(file)
-  return found.toSorted().flatMap(examplesIn)
+  return found
+    .filter((path) => !elsewhere.test(path))
+    .toSorted()
+    .flatMap(examplesIn)
 }

@@ -6,7 +6,14 @@ import { root } from "./examples.ts"
 
 const files: Array<string> = []
 for await (const file of glob(
-  ["*.md", "docs/*.md", ".github/*.md", "packages/*/README.md", "examples/*/README.md"],
+  [
+    "*.md",
+    "docs/*.md",
+    "docs/hosts/*.md",
+    ".github/*.md",
+    "packages/*/README.md",
+    "examples/*/README.md",
+  ],
   { cwd: root },
 )) {
   files.push(file)

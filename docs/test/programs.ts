@@ -1,7 +1,10 @@
 /** Examples as programs of their own, and what they need. */
 
 import { execFile, spawn } from "node:child_process"
+import { once } from "node:events"
+import { connect } from "node:net"
 import { createInterface } from "node:readline"
+import { setTimeout } from "node:timers/promises"
 import { promisify } from "node:util"
 import { PgClient } from "@effect/sql-pg"
 import * as Effect from "effect/Effect"
@@ -36,6 +39,36 @@ export const start = async (
     })
   })
   return { token, stop: () => void program.kill() }
+}
+
+const accepts = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect({ host: "127.0.0.1", port }, () => resolve(true))
+    socket.on("error", () => resolve(false)).on("connect", () => socket.destroy())
+  })
+
+/**
+ * Starts a server on a port, and waits until it listens.
+ *
+ * @param command - what runs the file, and its arguments
+ */
+export const listen = async (
+  file: string,
+  port: number,
+  variables: Readonly<Record<string, string>> = {},
+  command: ReadonlyArray<string> = [process.execPath, ...argumentsOf(file)],
+): Promise<{ readonly stop: () => void }> => {
+  const [program = "", ...args] = command
+  const child = spawn(program, args, {
+    env: environment({ PORT: String(port), ...variables }),
+    stdio: ["ignore", "ignore", "inherit"],
+  })
+  const ended = once(child, "exit").then(([code]) => `exit code ${code}`)
+  while (!(await accepts(port))) {
+    const exit = await Promise.race([ended, setTimeout(50)])
+    if (exit !== undefined) throw new Error(exit)
+  }
+  return { stop: () => void child.kill() }
 }
 
 /** Runs a program to its end, and returns what it prints. Rejects if it fails. */

@@ -1,0 +1,136 @@
+/** The code of the pages whose hosts are too large for every installation, on the real hosts. */
+
+import { mkdir, rm, writeFile } from "node:fs/promises"
+import { fileURLToPath } from "node:url"
+import { freePort, send } from "@tenure/testing"
+import { build } from "esbuild"
+import { Miniflare } from "miniflare"
+import { beforeAll, describe, expect, it } from "vitest"
+import { examplesIn } from "../../test/examples.ts"
+import { listen } from "../../test/programs.ts"
+import { binaries } from "./remote.ts"
+
+const folder = fileURLToPath(new URL(".pages", import.meta.url))
+
+/** Writes an example of a page to a file, and returns the path. */
+const write = async (page: string, example: number, more = ""): Promise<string> => {
+  const file = `${folder}/${page}-${example}.ts`
+  const { code } = examplesIn(`docs/hosts/${page}.md`)[example - 1] ?? { code: "" }
+  await writeFile(file, code + more)
+  return file
+}
+
+/** Compiles a program with decorators, which Node does not run. */
+const compile = async (file: string): Promise<string> => {
+  const outfile = file.replace(/ts$/, "mjs")
+  const tsconfigRaw = { compilerOptions: { experimentalDecorators: true } }
+  await build({ entryPoints: [file], outfile, format: "esm", target: "node22", tsconfigRaw })
+  return outfile
+}
+
+const extendAll = "/members/v2/projects/p1/memberships/extend"
+
+/** Expects that a server answers for the API and for the host. */
+const expectBoth = async (port: number): Promise<void> => {
+  const url = `http://127.0.0.1:${port}`
+  const headers = { "content-type": "application/json" }
+  const refused = await send(url, { method: "PATCH", path: extendAll, headers, body: "{" })
+  expect(refused).toMatchObject({ status: 401, body: { ok: false, code: 401, path: extendAll } })
+  expect(await (await fetch(url)).text()).toContain("the rest of your backend")
+}
+
+const onServer = async (
+  file: string,
+  test: (port: number) => Promise<void>,
+  command?: ReadonlyArray<string>,
+): Promise<void> => {
+  const port = await freePort()
+  const { stop } = await listen(file, port, {}, command)
+  try {
+    await test(port)
+  } finally {
+    stop()
+  }
+}
+
+beforeAll(async () => {
+  await rm(folder, { recursive: true, force: true })
+  await mkdir(folder)
+})
+
+describe("the code of a page runs:", () => {
+  it("bun", async () => {
+    const file = await write("bun", 1)
+    await onServer(file, expectBoth, [binaries.bun, "--conditions=@tenure/source", file])
+  })
+
+  it("deno", async () => {
+    const file = await write("deno", 1)
+    const args = ["run", "--allow-all", "--conditions=@tenure/source", file]
+    await onServer(file, expectBoth, [binaries.deno, ...args])
+  })
+
+  it("h3", async () => {
+    await onServer(await write("h3", 1), expectBoth)
+  })
+
+  it.each([1, 2])("nest (example %i)", async (example) => {
+    await onServer(await compile(await write("nest", example)), expectBoth)
+  })
+
+  it.each([
+    ["members", 401],
+    ["members/*path", 404],
+  ])("nest, in a module for the route %s, is answered %i", async (route, status) => {
+    const file = await write("nest", 1)
+    const { code } = examplesIn("docs/hosts/nest.md")[0] ?? { code: "" }
+    const inModule = code
+      .replace(/^const tenure = .*$/m, "")
+      .replace(/^app\.use.*$/m, "")
+      .replace(
+        "@Module(",
+        "const tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })\n@Module(",
+      )
+      .replace(
+        "class AppModule {}",
+        `class AppModule {
+          configure(consumer) {
+            consumer.apply(membershipMiddleware(tenure)).forRoutes("${route}")
+          }
+        }`,
+      )
+    await writeFile(file, inModule)
+    await onServer(await compile(file), async (port) => {
+      const url = `http://127.0.0.1:${port}`
+      const response = await send(url, { method: "PATCH", path: extendAll })
+      expect(response.status).toBe(status)
+    })
+  })
+
+  it("workers", async () => {
+    const outfile = `${folder}/worker.mjs`
+    await build({
+      entryPoints: [await write("workers", 1)],
+      outfile,
+      bundle: true,
+      format: "esm",
+      conditions: ["@tenure/source", "workerd"],
+    })
+    const worker = new Miniflare({
+      modules: true,
+      scriptPath: outfile,
+      compatibilityDate: "2026-07-01",
+    })
+    try {
+      const call = (path: string, init: object = {}) =>
+        worker.dispatchFetch(`http://worker.example${path}`, init)
+      for (let n = 0; n < 3; n++) {
+        const refused = await call(extendAll, { method: "PATCH", body: "{" })
+        expect(await refused.json()).toMatchObject({ ok: false, code: 401, path: extendAll })
+      }
+      expect(await (await call("/")).text()).toBe("the rest of your backend")
+    } finally {
+      await worker.dispose()
+    }
+  })
+})

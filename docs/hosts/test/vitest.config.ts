@@ -1,0 +1,27 @@
+import { fileURLToPath } from "node:url"
+import { defineConfig } from "vitest/config"
+
+// The servers of these runtimes decide these themselves: see the pages of Bun and Deno.
+const decidedByRuntime = [
+  "Bun connections answer pipelined requests in order",
+  "Bun an import leaves the connection to the requests behind it, or tells that it ends",
+  "Bun a body is refused if it has a transfer coding other than chunks",
+  "Deno an event is not sent after the response to the deletion of the webhook",
+]
+
+const conditions = ["@tenure/source"]
+
+export default defineConfig({
+  resolve: { conditions },
+  ssr: { resolve: { conditions } },
+  test: {
+    root: fileURLToPath(new URL(".", import.meta.url)),
+    include: ["*.test.ts"],
+    testNamePattern: new RegExp(`^(?!(${decidedByRuntime.join("|")})$)`),
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000, interval: 20 } },
+    isolate: false,
+    restoreMocks: true,
+  },
+})
