@@ -98,7 +98,8 @@ const make = Effect.gen(function* () {
   const outbox = yield* Outbox
   // The store of `@tenure/postgres`. It keeps the projects that webhooks and keys belong to, and its
   // ping checks the database that also holds the host's tables.
-  const { createProject, findProject, history, listProjects, ping, recall } = yield* MembershipStore
+  const { createProject, deleteProject, findProject, history, listProjects, ping, recall } =
+    yield* MembershipStore
 
   /** Runs statements in one transaction, or in the host's transaction if one is open. */
   const inOneStep = database.atomically
@@ -266,6 +267,16 @@ const make = Effect.gen(function* () {
           createProject(projectId, occasion),
         ),
       ),
+
+    deleteProject: Effect.fnUntraced(function* (projectId, occasion) {
+      const replayed = yield* deleteProject(projectId, occasion)
+      if (replayed !== undefined) return replayed
+      // Whoever changes subscriptions has locked the account.
+      yield* sql`SELECT 1 FROM accounts WHERE id = ${projectId} FOR UPDATE`
+      yield* sql`DELETE FROM subscription_changes WHERE account = ${projectId}`
+      yield* sql`DELETE FROM subscriptions WHERE account = ${projectId}`
+      yield* sql`DELETE FROM accounts WHERE id = ${projectId}`
+    }, inOneStep),
 
     findProject: (projectId) => Effect.flatMap(findProject(projectId), completed),
 

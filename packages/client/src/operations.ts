@@ -574,6 +574,15 @@ export interface Client {
       },
       options?: CallOptions,
     ) => Promise<Success<Project>>
+
+    /** Deletes a project with its memberships, webhooks, events and deliveries. API keys do not open it any more, even if it is created again. Needs the role `admin`. `DELETE /v2/projects/{project_id}` */
+    readonly delete: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+      },
+      options?: CallOptions,
+    ) => Promise<Success<null>>
   }
 
   readonly webhooks: {
@@ -816,6 +825,7 @@ export const operations = ({ call, callWithLines, list }: Calls): Client => ({
     list: (input = {}, options) => list("GET", "/v2/projects", input, options),
     create: (input, options) => call("PUT", "/v2/projects/{project_id}", input, options),
     get: (input, options) => call("GET", "/v2/projects/{project_id}", input, options),
+    delete: (input, options) => call("DELETE", "/v2/projects/{project_id}", input, options),
   },
   webhooks: {
     create: (input, options) =>

@@ -13,6 +13,7 @@ import * as Faults from "./base/Faults.ts"
 import * as HostClock from "./base/HostClock.ts"
 import * as HostLogger from "./base/HostLogger.ts"
 import type { InvalidInput } from "./base/InvalidInput.ts"
+import * as ProjectDeletions from "./base/ProjectDeletions.ts"
 import * as Setting from "./base/Setting.ts"
 import { StoreUnavailable } from "./base/StoreUnavailable.ts"
 import { type Connection, Transactions, TransactionsUnsupported } from "./base/Transactions.ts"
@@ -167,6 +168,7 @@ const compose = (settings: Setting.Output<typeof options>) => {
     Layer.provide(AddressPolicy.AddressPolicy.layer(settings.webhooks)),
     Layer.provide(Encryption.layer(settings.webhooks)),
     Layer.provide(Hooks.layer(settings)),
+    Layer.provide(ProjectDeletions.layer),
     Layer.provide(Faults.layer(settings)),
     Layer.provideMerge(transactions),
   )

@@ -17,6 +17,12 @@ import * as Job from "./deliveries/Job.ts"
 import * as Project from "./projects/Project.ts"
 import * as Trail from "./projects/Trail.ts"
 
+/** An event, and its project: the feed counts events, so those of a project that was deleted stay. */
+interface Stored {
+  readonly event: Event
+  readonly project: Project.Project
+}
+
 /** The state behind all ports. */
 export interface State {
   readonly projects: Map<ProjectId, Project.Project>
@@ -25,7 +31,7 @@ export interface State {
   /** The audit trail of what belongs to no project. */
   readonly otherHistory: Trail.Trail
   readonly deliveries: Deliveries.Deliveries
-  readonly events: Ring.Ring<Event>
+  readonly events: Ring.Ring<Stored>
   /** Tells the history of this state from others, in the cursors of the feed. */
   readonly epoch: string
   /** The answers to requests with an idempotency key. */
@@ -65,6 +71,27 @@ export const createProject = (
   if (state.projects.has(projectId)) return
   state.projects.set(projectId, Project.make(projectId, state.history))
   audit(state, undefined, "project_created", projectId, occasion)
+}
+
+/** A key without its access to a project. */
+const without = (key: ApiKey, projectId: ProjectId): ApiKey =>
+  key.projects === "all"
+    ? key
+    : { ...key, projects: new Set([...key.projects].filter((id) => id !== projectId)) }
+
+/** Deletes a project with all that belongs to it. Returns whether it existed. */
+export const deleteProject = (
+  state: State,
+  projectId: ProjectId,
+  occasion: Origin.Occasion,
+): boolean => {
+  const { answers, deliveries, keys, projects } = state
+  if (!projects.delete(projectId)) return false
+  Deliveries.forget(deliveries, projectId)
+  for (const [id, key] of keys) keys.set(id, without(key, projectId))
+  answers.forget(projectId)
+  audit(state, undefined, "project_deleted", projectId, occasion)
+  return true
 }
 
 /** Adds an audit row of something else than a membership. */
@@ -147,32 +174,36 @@ export const publishTo = (
   event: Event,
   now: Moment,
 ): void => {
-  state.events.push(event)
+  const project = state.projects.get(event.projectId)
+  if (project !== undefined) state.events.push({ event, project })
   deliver(state, webhook, event, now)
 }
 
 /** Adds an event with a delivery for each webhook of its project that is enabled and for its type. */
 export const publish = (
   state: State,
-  { webhooks }: Project.Project,
+  project: Project.Project,
   event: Event,
   now: Moment,
 ): void => {
-  state.events.push(event)
-  for (const webhook of webhooks.values()) {
+  state.events.push({ event, project })
+  for (const webhook of project.webhooks.values()) {
     if (isFor(webhook, event)) deliver(state, webhook, event, now)
   }
 }
 
 /** Returns an event of a project with its deliveries, if it is kept. */
 export const findEvent = (
-  { deliveries, events }: State,
+  { deliveries, events, projects }: State,
   projectId: ProjectId,
   eventId: EventId,
 ): PublishedEvent | undefined => {
   const jobs = Deliveries.jobsOfEvent(deliveries, eventId)
   // Deliveries may be kept for longer than other events.
-  const event = jobs[0]?.event ?? [...events.newestFirst()].find(({ id }) => id === eventId)
+  const stored = [...events.newestFirst()].find(
+    ({ event: { id, projectId: of }, project }) => id === eventId && projects.get(of) === project,
+  )
+  const event = jobs[0]?.event ?? stored?.event
   return event?.projectId === projectId
     ? { ...event, deliveries: jobs.map(Job.toDelivery) }
     : undefined

@@ -31,6 +31,7 @@ const unseen: Readonly<Record<string, string>> = {
   "memberships.grant 409": inProgress,
   "memberships.import 409": inProgress,
   "projects.create 409": inProgress,
+  "projects.delete 409": inProgress,
   "webhooks.create 409": inProgress,
   "webhooks.delete 409": inProgress,
   "webhooks.enable 409": inProgress,

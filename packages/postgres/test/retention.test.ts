@@ -295,8 +295,8 @@ describe("an idempotency key", () => {
         [old.key],
       )
       yield* sql(`
-        INSERT INTO ${schema}.answers (owner, key, fingerprint, answer, at)
-        SELECT 'other', n::text, '', '', now() - interval '2 days' FROM generate_series(1, 1500) n
+        INSERT INTO ${schema}.answers (owner, key, project_number, fingerprint, answer, at)
+        SELECT 'other', n::text, 0, '', '', now() - interval '2 days' FROM generate_series(1, 1500) n
       `)
       const forgetKeys = sql(forgetAnswers(`"${schema}"`), [days(dayMillis)])
       const sizes = [(yield* forgetKeys).length, (yield* forgetKeys).length]

@@ -41,5 +41,11 @@ export const make = Effect.gen(function* () {
       yield* Query.read(call.request, {})
       return { message: "The project.", data: dataOf(yield* memberships.findProject(projectId)) }
     }),
+    "projects.delete": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      yield* Query.read(call.request, {})
+      yield* memberships.deleteProject(projectId, originOf(call), { idempotencyKey: call.once })
+      return { message: "The project was deleted.", data: null }
+    }),
   } satisfies OperationsOn<"projects">
 })

@@ -80,6 +80,11 @@ export const table = {
     pattern: "/v2/projects/:project_id",
     role: "client",
   },
+  "projects.delete": {
+    method: "DELETE",
+    pattern: "/v2/projects/:project_id",
+    role: "admin",
+  },
   "webhooks.list": {
     method: "GET",
     pattern: "/v2/projects/:project_id/integrations/webhooks",

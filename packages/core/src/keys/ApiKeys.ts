@@ -14,6 +14,7 @@ import * as Once from "../base/Once.ts"
 import * as Origin from "../base/Origin.ts"
 import { owned } from "../base/Own.ts"
 import { ProjectId, type ProjectNotFound } from "../base/Project.ts"
+import { ProjectDeletions } from "../base/ProjectDeletions.ts"
 import * as Setting from "../base/Setting.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import * as ApiKey from "./ApiKey.ts"
@@ -215,6 +216,8 @@ const make = Effect.fnUntraced(function* ({ keyCacheLife }: Settings) {
   const store = yield* ApiKeyStore
   const crypto = yield* WebCrypto
   const cache = KeyCache.make(keyCacheLife)
+  const deletions = yield* ProjectDeletions
+  deletions.listen(cache.invalidateProject)
   const noteUse = yield* LastUse.make(store)
 
   const makeToken = () => `tnr_${Base64.encodeUrl(crypto.getRandomValues(new Uint8Array(32)))}`

@@ -4,6 +4,7 @@
  */
 
 import * as LruCache from "../base/LruCache.ts"
+import type { ProjectId } from "../base/Project.ts"
 import type { ApiKey, ApiKeyId, TokenDigest } from "./ApiKey.ts"
 
 /** What the store answered. */
@@ -27,9 +28,15 @@ export interface KeyCache {
   readonly invalidate: (digest: TokenDigest) => void
   /** Drops the entry of a key that was revoked. */
   readonly invalidateKey: (keyId: ApiKeyId) => void
+  /** Drops the entries of the keys that open a project which was deleted. */
+  readonly invalidateProject: (projectId: ProjectId) => void
 }
 
 const maxEntries = 10_000
+
+/** Whether a key names a project. */
+const opens = ({ projects }: ApiKey, projectId: ProjectId): boolean =>
+  projects !== "all" && projects.has(projectId)
 
 /**
  * Makes an empty cache of at most 10,000 keys and 10,000 digests without a key.
@@ -68,6 +75,10 @@ export const make = (life: number): KeyCache => {
     invalidateKey: (keyId) => {
       changes++
       known.deleteWhere(({ key }) => key?.id === keyId)
+    },
+    invalidateProject: (projectId) => {
+      changes++
+      known.deleteWhere(({ key }) => key !== undefined && opens(key, projectId))
     },
   }
 }

@@ -109,6 +109,8 @@ export const AuditCursor = refined<string, AuditCursor>("cursor", "a cursor of t
 /** What happened to other things, as the audit trail keeps it. */
 export type OtherAction =
   | "project_created"
+  /** With all that belonged to it, its audit trail included. */
+  | "project_deleted"
   | "webhook_created"
   | "webhook_deleted"
   | "webhook_enabled"

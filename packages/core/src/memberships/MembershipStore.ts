@@ -98,6 +98,20 @@ export class MembershipStore extends Context.Service<
       occasion: Occasion,
     ) => Effect.Effect<Replayed | void, Conflict | StoreUnavailable>
 
+    /**
+     * Deletes a project, and in the same step all that belongs to it: memberships, webhooks, events and
+     * their deliveries, its audit trail, the access of API keys to it, and the idempotency keys of its
+     * changes. None of its deliveries can be claimed any more, and no earlier claim can be settled. A
+     * project that is created again with the same id has nothing of it. Fails with `ProjectNotFound`.
+     *
+     * However much the project has, others need not wait: the store may remove the rest of it later, if
+     * nobody can tell.
+     */
+    readonly deleteProject: (
+      projectId: ProjectId,
+      occasion: Occasion,
+    ) => Effect.Effect<Replayed | void, ProjectNotFound | Conflict | StoreUnavailable>
+
     /** Returns a project. */
     readonly findProject: (
       projectId: ProjectId,

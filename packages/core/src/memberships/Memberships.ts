@@ -11,6 +11,7 @@ import * as Once from "../base/Once.ts"
 import * as Origin from "../base/Origin.ts"
 import { owned } from "../base/Own.ts"
 import { ProjectId, type ProjectNotFound } from "../base/Project.ts"
+import { ProjectDeletions } from "../base/ProjectDeletions.ts"
 import * as Setting from "../base/Setting.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import * as Event from "../events/Event.ts"
@@ -128,6 +129,21 @@ export class Memberships extends Context.Service<
       creation?: Pick<Changing, "idempotencyKey">,
     ) => Effect.Effect<void, ChangeFailure>
 
+    /**
+     * Deletes a project with all that belongs to it: memberships, webhooks, events and deliveries, and its
+     * audit trail, of which one row stays that says so (`history` with `projectId: null`). API keys do
+     * not open it any more, even if it is created again: at once in this process, and within
+     * `keyCacheLife` in others that share its store. Attempts in flight are aborted, and none starts
+     * afterwards. Fails with `ProjectNotFound`.
+     *
+     * @param deletion.idempotencyKey - as of a change of memberships
+     */
+    readonly deleteProject: (
+      projectId: string,
+      origin?: Origin.Input,
+      deletion?: Pick<Changing, "idempotencyKey">,
+    ) => Effect.Effect<void, ChangeFailure | ProjectNotFound>
+
     /** Returns a project. Fails with `ProjectNotFound`. */
     readonly findProject: (
       projectId: string,
@@ -230,7 +246,7 @@ export class Memberships extends Context.Service<
      * Returns the newest rows of the audit trail, newest first. Fails with `ProjectNotFound`.
      *
      * @param page.projectId - the project; `null` for what belongs to no project: API keys, and projects
-     *   that were created
+     *   that were created or deleted
      * @param page.userId - returns only changes of this user's membership, with the bulk extensions that
      *   applied to it
      * @param page.after - the `cursor` of a row: returns only rows older than this one
@@ -321,6 +337,7 @@ const dateOf = (
 
 const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
   const hooks = yield* Hooks
+  const deletions = yield* ProjectDeletions
   const store = yield* MembershipStore
   const crypto = yield* WebCrypto
 
@@ -350,17 +367,38 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
           known === undefined ? Effect.fail(EndDate.notInFuture) : Effect.succeed(known),
         )
 
+  /** Reads a change of a project. */
+  const projectChangeOf = Effect.fnUntraced(function* (
+    name: string,
+    id: string,
+    origin: Origin.Input | undefined,
+    change: Pick<Changing, "idempotencyKey">,
+  ) {
+    const projectId = yield* Argument.projectId(id)
+    const { idempotencyKey } = owned(change)
+    const occasion = yield* Origin.occasionOf(origin)
+    return { projectId, occasion: yield* Once.on(occasion, idempotencyKey, name, projectId) }
+  })
+
   /** Tells the host of a change, or the caller that it was made before. */
   const announce = (changed: Change, result: unknown): Effect.Effect<void> =>
     Once.isReplayed(result) ? Once.tell(changed, result) : hooks.event(changed.event)
 
   return Memberships.of({
     createProject: Effect.fnUntraced(function* (id, origin, creation = {}) {
-      const projectId = yield* Argument.projectId(id)
-      const { idempotencyKey } = owned(creation)
-      const now = yield* Origin.occasionOf(origin)
-      const occasion = yield* Once.on(now, idempotencyKey, "createProject", projectId)
+      const { occasion, projectId } = yield* projectChangeOf("createProject", id, origin, creation)
       yield* Once.tell(occasion, yield* store.createProject(projectId, occasion))
+    }),
+
+    deleteProject: Effect.fnUntraced(function* (id, origin, deletion = {}) {
+      const { occasion, projectId } = yield* projectChangeOf("deleteProject", id, origin, deletion)
+      const tell = Effect.sync(() => deletions.tell(projectId))
+      // The project may have been deleted even if the store does not say so.
+      yield* store.deleteProject(projectId, occasion).pipe(
+        Effect.tap((replayed) => (replayed === undefined ? tell : Once.tell(occasion, replayed))),
+        Effect.tapErrorTag("StoreUnavailable", () => tell),
+        Effect.uninterruptible,
+      )
     }),
 
     findProject: Effect.fnUntraced(function* (projectId) {

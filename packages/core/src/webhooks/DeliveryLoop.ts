@@ -7,6 +7,7 @@ import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import * as Moment from "../base/Moment.ts"
 import type * as Outage from "../base/Outage.ts"
+import type { ProjectId } from "../base/Project.ts"
 import * as Claims from "./Claims.ts"
 import * as InFlight from "./InFlight.ts"
 import { type Claimed, Outbox } from "./Outbox.ts"
@@ -49,6 +50,7 @@ const sleep = (wake: Latch.Latch, millis: number | undefined): Effect.Effect<unk
 /** Claims and attempts deliveries, for as long as its scope lives. */
 export interface DeliveryLoop {
   readonly cancel: (webhookId: WebhookId) => void
+  readonly cancelProject: (projectId: ProjectId) => void
   /** Has it look for something to claim. */
   readonly wake: () => void
   /** Waits until nothing is due any more, and no attempt is in flight. */
@@ -135,5 +137,6 @@ export const start = Effect.fnUntraced(function* (
       Effect.sync(() => idlers.delete(idler)),
     )
   })
-  return { cancel: inFlight.cancel, wake: () => void wake.openUnsafe(), idle }
+  const { cancel, cancelProject } = inFlight
+  return { cancel, cancelProject, wake: () => void wake.openUnsafe(), idle }
 })

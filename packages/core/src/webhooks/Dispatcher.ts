@@ -7,6 +7,7 @@ import * as Scope from "effect/Scope"
 import { Faults } from "../base/Faults.ts"
 import type { InvalidInput } from "../base/InvalidInput.ts"
 import * as Outage from "../base/Outage.ts"
+import { ProjectDeletions } from "../base/ProjectDeletions.ts"
 import * as Setting from "../base/Setting.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import * as DeliveryLoop from "./DeliveryLoop.ts"
@@ -65,7 +66,8 @@ export class Dispatcher extends Context.Service<
   {
     /**
      * Aborts the attempts in flight for a webhook that was removed. Afterwards none starts in this
-     * process, not even one that was claimed. Other processes learn of the removal from the outbox.
+     * process, not even one that was claimed. Other processes learn of the removal from the outbox. The
+     * deletion of a project does so for all of its webhooks, see `ProjectDeletions`.
      */
     readonly cancel: (webhookId: WebhookId) => Effect.Effect<void>
     /**
@@ -104,6 +106,11 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   const cancel = (webhookId: WebhookId): void => {
     for (const loop of loops) loop.cancel(webhookId)
   }
+
+  const deletions = yield* ProjectDeletions
+  deletions.listen((projectId) => {
+    for (const loop of loops) loop.cancelProject(projectId)
+  })
 
   const follow = (change: Change): void => {
     if (change._tag === "Removed") return cancel(change.webhookId)

@@ -3,6 +3,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import type { ProjectId } from "../base/Project.ts"
 import type { Claim } from "./Outbox.ts"
 import * as Queueing from "./Queueing.ts"
 import type { Count } from "./Room.ts"
@@ -38,7 +39,7 @@ export interface InFlight {
    */
   readonly beginClaim: () => void
   /**
-   * Starts the attempt of a claim, or queues it. Releases it if its webhook was cancelled after
+   * Starts the attempt of a claim, or queues it. Releases it if its webhook or project was cancelled after
    * `beginClaim`.
    */
   readonly add: (claim: Claim) => void
@@ -50,6 +51,8 @@ export interface InFlight {
   readonly sought: (most: number) => ReadonlyMap<WebhookId, number>
   /** Interrupts the attempts for a webhook, and releases the claims in its queue. */
   readonly cancel: (webhookId: WebhookId) => void
+  /** Does so for all webhooks of a project. */
+  readonly cancelProject: (projectId: ProjectId) => void
   /** Interrupts all attempts and releases all queued claims. Waits until both are done. */
   readonly interruptAll: Effect.Effect<void>
 }
@@ -61,6 +64,7 @@ interface Waiting {
 
 /** The claims of one webhook. */
 interface Lane {
+  readonly projectId: ProjectId
   /** Those whose attempts have not started. */
   queue: Array<Waiting>
   /** All others. */
@@ -73,7 +77,8 @@ interface Lane {
   isSmooth: boolean
 }
 
-const makeLane = (): Lane => ({
+const makeLane = (projectId: ProjectId): Lane => ({
+  projectId,
   queue: [],
   fibers: new Set(),
   sending: 0,
@@ -88,14 +93,14 @@ const makeLane = (): Lane => ({
  */
 export const make = ({ deliver, mostQueued, now, onEnd, release }: Handling): InFlight => {
   const lanes = new Map<WebhookId, Lane>()
-  const cancelled = new Set<WebhookId>()
+  const cancelled = { webhooks: new Set<WebhookId>(), projects: new Set<ProjectId>() }
   const count = { all: 0, failing: 0, queued: 0 }
 
   /** The most claims of one webhook that may wait. */
   const share = (): number => Math.floor(mostQueued / Math.max(1, lanes.size))
 
-  const laneOf = ({ webhook: { concurrency, failures, webhookId } }: Claim): Lane => {
-    const lane = lanes.get(webhookId) ?? makeLane()
+  const laneOf = ({ webhook: { concurrency, failures, projectId, webhookId } }: Claim): Lane => {
+    const lane = lanes.get(webhookId) ?? makeLane(projectId)
     lane.isSmooth = failures === 0
     lane.concurrency = concurrency
     lanes.set(webhookId, lane)
@@ -184,6 +189,9 @@ export const make = ({ deliver, mostQueued, now, onEnd, release }: Handling): In
     })
   }
 
+  const isCancelled = ({ webhook: { projectId, webhookId } }: Claim): boolean =>
+    cancelled.webhooks.has(webhookId) || cancelled.projects.has(projectId)
+
   const interrupt = (lane: Lane): void => {
     releaseAll(lane)
     for (const fiber of lane.fibers) fiber.interruptUnsafe()
@@ -192,13 +200,14 @@ export const make = ({ deliver, mostQueued, now, onEnd, release }: Handling): In
   return {
     count: () => count,
     beginClaim: () => {
-      cancelled.clear()
+      cancelled.webhooks.clear()
+      cancelled.projects.clear()
       for (const lane of lanes.values()) expire(lane)
     },
     add: (claim) => {
       const lane = laneOf(claim)
       add(claim, 1)
-      if (cancelled.has(claim.webhook.webhookId)) return releaseOne(lane, claim)
+      if (isCancelled(claim)) return releaseOne(lane, claim)
       // It has not waited until now, however long the claim took.
       lane.queue.push({ claim, since: now() })
       count.queued++
@@ -221,9 +230,13 @@ export const make = ({ deliver, mostQueued, now, onEnd, release }: Handling): In
       return wanted
     },
     cancel: (webhookId) => {
-      cancelled.add(webhookId)
+      cancelled.webhooks.add(webhookId)
       const lane = lanes.get(webhookId)
       if (lane !== undefined) interrupt(lane)
+    },
+    cancelProject: (projectId) => {
+      cancelled.projects.add(projectId)
+      for (const lane of lanes.values()) if (lane.projectId === projectId) interrupt(lane)
     },
     interruptAll: Effect.gen(function* () {
       for (const lane of lanes.values()) interrupt(lane)

@@ -5,13 +5,23 @@ export interface Ring<A> {
   readonly pushed: () => number
   /** Yields all elements that are kept, newest first. */
   readonly newestFirst: () => Generator<A>
+  /** Drops all elements but those that pass a test. */
+  readonly keep: (test: (element: A) => boolean) => void
 }
 
 /** Makes an empty ring that keeps `capacity` elements. */
 export const make = <A>(capacity: number): Ring<A> => {
-  const elements: Array<A> = []
+  let elements: Array<A> = []
   let next = 0
   let pushed = 0
+
+  function* newestFirst() {
+    for (let age = 1; age <= elements.length; age++) {
+      const element = elements[(next - age + elements.length) % elements.length]
+      if (element !== undefined) yield element
+    }
+  }
+
   return {
     push: (element) => {
       elements[next] = element
@@ -19,11 +29,10 @@ export const make = <A>(capacity: number): Ring<A> => {
       pushed++
     },
     pushed: () => pushed,
-    *newestFirst() {
-      for (let age = 1; age <= elements.length; age++) {
-        const element = elements[(next - age + elements.length) % elements.length]
-        if (element !== undefined) yield element
-      }
+    newestFirst,
+    keep: (test) => {
+      elements = [...newestFirst()].filter(test).toReversed()
+      next = elements.length % capacity
     },
   }
 }

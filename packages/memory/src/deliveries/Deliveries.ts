@@ -289,6 +289,14 @@ export const cancel = (deliveries: Deliveries, webhookId: WebhookId): void => {
   deliveries.keptBack.delete(lane)
 }
 
+/** Forgets all deliveries of a project that was deleted. Earlier claims can no longer be settled. */
+export const forget = (deliveries: Deliveries, projectId: ProjectId): void => {
+  for (const { webhook } of deliveries.lanes.values()) {
+    if (webhook.projectId === projectId) cancel(deliveries, webhook.id)
+  }
+  deliveries.ended.keep(({ event }) => event.projectId !== projectId)
+}
+
 /** Returns how the latest attempts for a webhook went. */
 export const healthOf = ({ lanes }: Deliveries, webhookId: WebhookId): Health => {
   const { failingSince, failures } = lanes.get(webhookId) ?? Lane.well

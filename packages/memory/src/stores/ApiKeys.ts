@@ -61,13 +61,15 @@ export const make = (state: State.State): ApiKeyStore["Service"] => {
   return {
     ping: Effect.void,
 
-    add: (key, occasion) => state.answers.change(occasion.once, add(key, occasion), ({ id }) => id),
+    add: (key, occasion) =>
+      state.answers.change(occasion.once, undefined, add(key, occasion), ({ id }) => id),
 
     find: (digest) => Effect.sync(() => find(digest)),
 
     revoke: ({ keyId, within, ...occasion }) =>
       state.answers.change(
         occasion.once,
+        undefined,
         Effect.suspend(() => {
           const key = keys.get(keyId)
           if (key === undefined || !isWithin(key, within)) {

@@ -29,15 +29,16 @@ const placeOf = ({ epoch, events, history }: State.State, from: From): number | 
 
 /** Returns the events of some projects after a place, with their own places, oldest first. */
 const eventsAfter = (
-  { events }: State.State,
+  { events, projects: existing }: State.State,
   place: number,
   projects: ReadonlySet<ProjectId>,
 ): ReadonlyArray<readonly [place: number, event: Event]> => {
   const found: Array<readonly [number, Event]> = []
   let at = events.pushed()
-  for (const event of events.newestFirst()) {
+  for (const { event, project } of events.newestFirst()) {
     if (at === place) break
-    if (projects.has(event.projectId)) found.push([at, event])
+    const { projectId } = event
+    if (projects.has(projectId) && existing.get(projectId) === project) found.push([at, event])
     at--
   }
   return found.toReversed()

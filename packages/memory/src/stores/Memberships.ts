@@ -13,7 +13,7 @@ import {
 } from "@tenure/core/Membership"
 import type { BulkExtension, Change, MembershipStore } from "@tenure/core/MembershipStore"
 import * as Moment from "@tenure/core/Moment"
-import type { ProjectId } from "@tenure/core/Project"
+import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { membershipOf, type Project, summaryOf } from "../projects/Project.ts"
@@ -92,6 +92,7 @@ export const make = (state: State.State): MembershipStore["Service"] => {
   ) =>
     state.answers.change(
       changed.once,
+      changed.projectId,
       Moment.nowWith((now): Effect.Effect<void, MembershipNotFound | E> => {
         const { projectId, userId } = changed
         const project = state.projects.get(projectId)
@@ -114,6 +115,7 @@ export const make = (state: State.State): MembershipStore["Service"] => {
   ) =>
     state.answers.change(
       once,
+      projectId,
       Effect.map(projectAndNow(projectId), ({ now, project }) => apply(project, now)),
       answerOf,
     )
@@ -124,7 +126,19 @@ export const make = (state: State.State): MembershipStore["Service"] => {
     createProject: (projectId, occasion) =>
       state.answers.change(
         occasion.once,
+        undefined,
         Effect.sync(() => State.createProject(state, projectId, occasion)),
+      ),
+
+    deleteProject: (projectId, occasion) =>
+      state.answers.change(
+        occasion.once,
+        undefined,
+        Effect.suspend(() =>
+          State.deleteProject(state, projectId, occasion)
+            ? Effect.void
+            : Effect.fail(new ProjectNotFound({ projectId })),
+        ),
       ),
 
     findProject: (projectId) => Effect.map(State.projectOf(state, projectId), summaryOf),

@@ -14,6 +14,7 @@ export const make = (state: State.State): Outbox["Service"] => ({
   publish: (event, once) =>
     state.answers.change(
       once,
+      event.projectId,
       Effect.flatMap(State.projectOf(state, event.projectId), (project) =>
         Effect.map(Moment.now, (now) => State.publish(state, project, event, now)),
       ),
@@ -23,6 +24,7 @@ export const make = (state: State.State): Outbox["Service"] => ({
   publishTo: (event, webhookId, once) =>
     state.answers.change(
       once,
+      event.projectId,
       Effect.flatMap(
         State.enabledWebhookOf(state, { projectId: event.projectId, webhookId }),
         (webhook) => Effect.map(Moment.now, (now) => State.publishTo(state, webhook, event, now)),
@@ -63,6 +65,7 @@ export const make = (state: State.State): Outbox["Service"] => ({
   replay: (ref, which, once) =>
     state.answers.change(
       once,
+      ref.projectId,
       Effect.gen(function* () {
         const webhook = yield* State.enabledWebhookOf(state, ref)
         const now = yield* Moment.now

@@ -32,6 +32,7 @@ export const make = (state: State.State): WebhookStore["Service"] => ({
   add: (webhook, limit, occasion) =>
     state.answers.change(
       occasion.once,
+      webhook.projectId,
       Effect.flatMap(State.projectOf(state, webhook.projectId), ({ webhooks }) => {
         if (webhooks.size >= limit) return Effect.fail(new WebhookLimitReached({ limit }))
         webhooks.set(webhook.id, webhook)
@@ -53,6 +54,7 @@ export const make = (state: State.State): WebhookStore["Service"] => ({
   rotateSecret: (projectId, webhookId, { previousUntil, secret }, occasion) =>
     state.answers.change(
       occasion.once,
+      projectId,
       Effect.asVoid(
         change(
           state,
@@ -84,6 +86,7 @@ export const make = (state: State.State): WebhookStore["Service"] => ({
   enable: (projectId, webhookId, occasion) =>
     state.answers.change(
       occasion.once,
+      projectId,
       Effect.asVoid(
         change(
           state,
@@ -99,6 +102,7 @@ export const make = (state: State.State): WebhookStore["Service"] => ({
   remove: (projectId, webhookId, occasion) =>
     state.answers.change(
       occasion.once,
+      projectId,
       Effect.suspend(() => {
         if (!State.removeWebhook(state, { projectId, webhookId })) {
           return Effect.fail(new WebhookNotFound({ webhookId }))

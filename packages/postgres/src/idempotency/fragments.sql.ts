@@ -1,6 +1,7 @@
 /** What the statements share that make a change with an idempotency key once. */
 
 import type { Once } from "@tenure/core/Once"
+import { noProject } from "../audit/fragments.sql.ts"
 import { text, texts } from "../connection/parameters.ts"
 
 /** The parts of a statement that differ if its change has an idempotency key. */
@@ -11,9 +12,16 @@ export interface OncePart {
    * A common table expression, after others, which stores the key for each row of `source`.
    *
    * @param answer - an expression for what the answer needs
+   * @param project - an expression for the number of the project with which the key is forgotten
    */
-  readonly keeping: (source: string, answer?: string) => string
+  readonly keeping: (source: string, answer?: string, project?: string | number) => string
 }
+
+/** Whether the project of an answer `k`, if it has one, was not deleted. */
+export const isKnown = (schema: string): string => `(
+        k.project_number = ${noProject}
+        OR EXISTS (SELECT FROM ${schema}.projects o WHERE o.number = k.project_number)
+      )`
 
 /** The parts of a statement without an idempotency key. */
 const always: OncePart = { condition: "", keeping: () => "" }
@@ -31,12 +39,13 @@ const partOf = (schema: string, first: number): OncePart => {
   const given = `$${first + 3}::text`
   return {
     condition: `AND NOT EXISTS (
-      SELECT FROM ${schema}.answers WHERE owner = ${owner} AND key = ${key}
+      SELECT FROM ${schema}.answers k
+      WHERE k.owner = ${owner} AND k.key = ${key} AND ${isKnown(schema)}
     )`,
-    keeping: (source, answer = "''") => `,
+    keeping: (source, answer = "''", project = "project_number") => `,
   kept AS (
-    INSERT INTO ${schema}.answers (owner, key, fingerprint, answer)
-    SELECT ${owner}, ${key}, ${fingerprint}, coalesce(${given}, ${answer}) FROM ${source}
+    INSERT INTO ${schema}.answers (owner, key, project_number, fingerprint, answer)
+    SELECT ${owner}, ${key}, ${project}, ${fingerprint}, coalesce(${given}, ${answer}) FROM ${source}
   )`,
   }
 }
@@ -83,13 +92,14 @@ const eachPartOf = (schema: string, first: number): OnceEachPart => ({
   types: [0, 1, 2, 3].map((n) => `, $${first + n}::text[]`).join(""),
   columns: ", owner, key, fingerprint, answer",
   condition: `WHERE NOT EXISTS (
-      SELECT FROM ${schema}.answers k WHERE k.owner = a.owner AND k.key = a.key
+      SELECT FROM ${schema}.answers k
+      WHERE k.owner = a.owner AND k.key = a.key AND ${isKnown(schema)}
     )`,
   // In the same order in all statements, which avoids deadlocks.
   keeping: (source) => `,
   kept AS (
-    INSERT INTO ${schema}.answers (owner, key, fingerprint, answer)
-    SELECT owner, key, fingerprint, coalesce(answer, '') FROM ${source}
+    INSERT INTO ${schema}.answers (owner, key, project_number, fingerprint, answer)
+    SELECT owner, key, project_number, fingerprint, coalesce(answer, '') FROM ${source}
     ORDER BY owner COLLATE "C", key COLLATE "C"
   )`,
 })

@@ -41,7 +41,7 @@ export const addKey = (schema: string, once: OncePart): string => `
     LEFT JOIN ${schema}.api_keys b ON b.id = k.id
     WHERE b.id IS NULL OR k.opens_all AND NOT b.opens_all OR EXISTS (SELECT FROM opened)
   ),${recording(schema, "changed", 10, "CASE s.subject WHEN $1 THEN 'key_issued' ELSE 'key_opened' END")}
-  ${once.keeping("key k WHERE k.role = $3::text AND k.revoked_at IS NULL", "k.id")}
+  ${once.keeping("key k WHERE k.role = $3::text AND k.revoked_at IS NULL", "k.id", noProject)}
   SELECT m.id AS missing, ${columns},
          ${jsonOf(`ARRAY(${projectsOf(schema)} UNION SELECT unnest($9::text[]))`)} AS projects
   FROM (VALUES (1)) AS one LEFT JOIN missing m ON true LEFT JOIN key k ON true

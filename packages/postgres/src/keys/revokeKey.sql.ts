@@ -16,6 +16,6 @@ export const revokeKey = (schema: string, once: OncePart): string => `
     UPDATE ${schema}.api_keys k SET revoked_at = $3::timestamptz
     FROM found f WHERE k.id = f.id AND f.revoked_at IS NULL
     RETURNING ${noProject} AS project_number, k.id AS subject
-  ),${recording(schema, "revoked", 3, "'key_revoked'")}${once.keeping("found")}
+  ),${recording(schema, "revoked", 3, "'key_revoked'")}${once.keeping("found", undefined, noProject)}
   SELECT id FROM found
 `

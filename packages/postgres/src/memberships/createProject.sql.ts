@@ -10,7 +10,7 @@ export const createProject = (schema: string, once: OncePart): string => `
   created AS (
     INSERT INTO ${schema}.projects (id) SELECT id FROM asked ON CONFLICT DO NOTHING
     RETURNING ${noProject} AS project_number, id AS subject
-  ),${recording(schema, "created", 2, "'project_created'")}${once.keeping("asked")}
+  ),${recording(schema, "created", 2, "'project_created'")}${once.keeping("asked", undefined, noProject)}
   SELECT FROM asked
 `
 

@@ -26,7 +26,7 @@ export const importAll = (schema: string, once: OncePart): string => `
     SELECT number AS project_number, $7::uuid AS event_id, $8::text AS event_type, $4::timestamptz AS at,
            $9::text AS body, 1 AS n
     FROM project
-  ),${publishing(schema, "happened")}${once.keeping("project")}
+  ),${publishing(schema, "happened")}${once.keeping("project", undefined, "number")}
   SELECT (SELECT count(*) FROM delivered)::integer AS deliveries FROM project
 `
 

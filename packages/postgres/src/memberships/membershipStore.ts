@@ -24,6 +24,7 @@ import { formOf, formOfEach, forms, formsOfEach } from "../idempotency/fragments
 import type { Notifications } from "../outbox/Notifications.ts"
 import { countMemberships, type CountsRow } from "./countMemberships.sql.ts"
 import { createProject, createProjectParams } from "./createProject.sql.ts"
+import { deleteProject, deleteProjectParams } from "./deleteProject.sql.ts"
 import { end } from "./end.sql.ts"
 import { extend, type ExtendedRow, extendParams } from "./extend.sql.ts"
 import { extendAll } from "./extendAll.sql.ts"
@@ -63,6 +64,7 @@ export const make = Effect.fnUntraced(function* (
   const { schema } = executor
   const sql = {
     createProject: forms(schema, createProject, 4),
+    deleteProject: forms(schema, deleteProject, 5),
     findProject: findProject(schema),
     listProjects: listProjects(schema),
     find: findMembership(schema),
@@ -101,6 +103,13 @@ export const make = Effect.fnUntraced(function* (
     if (rows.length === 0) return yield* new IdempotencyMismatch()
   })
 
+  const deleteOne = Effect.fnUntraced(function* (projectId: ProjectId, occasion: Occasion) {
+    const params = deleteProjectParams(projectId, notifications.channel, occasion)
+    const form = formOf(sql.deleteProject, params, occasion.once)
+    const rows = yield* executor.execute(...form, { owner: projectId })
+    if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
+  })
+
   const grantOne = yield* Gathered.make(executor, {
     owner: "grants",
     findUnlocked: sql.findGrantable,
@@ -124,6 +133,9 @@ export const make = Effect.fnUntraced(function* (
 
     createProject: (projectId, occasion) =>
       answers.change(occasion.once, createOne(projectId, occasion)),
+
+    deleteProject: (projectId, occasion) =>
+      answers.change(occasion.once, deleteOne(projectId, occasion)),
 
     findProject: Effect.fnUntraced(function* (projectId) {
       const manner = { owner: readsOf(projectId) }

@@ -5,6 +5,11 @@ import { createClaim } from "./migration0001Claim.ts"
 import { createDay, createDays, createDropDay, createFirstId } from "./migration0001Days.ts"
 import { createExtendShorter } from "./migration0001ExtendShorter.ts"
 import { createReadFeed } from "./migration0001Feed.ts"
+import {
+  createDeletedProjects,
+  createDeleteProject,
+  createForgetProjects,
+} from "./migration0001Projects.ts"
 
 export const migration0001 = (schema: string): ReadonlyArray<string> => [
   `
@@ -65,6 +70,7 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     PRIMARY KEY (key_id, project_number)
   )
   `,
+  `CREATE INDEX api_keys_of_project ON ${schema}.api_key_projects (project_number)`,
   `
   CREATE TABLE ${schema}.webhooks (
     id          uuid PRIMARY KEY,
@@ -194,14 +200,19 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   createClaim(schema),
   createExtendShorter(schema),
   createReadFeed(schema),
+  createDeletedProjects(schema),
+  createDeleteProject(schema),
+  createForgetProjects(schema),
   `
   CREATE TABLE ${schema}.answers (
     owner       text COLLATE "C" NOT NULL,
     key         text COLLATE "C" NOT NULL,
+    -- The project with which the key is forgotten; 0 if there is none.
+    project_number bigint NOT NULL,
     fingerprint text NOT NULL,
     answer      text NOT NULL,
     at          timestamptz NOT NULL DEFAULT clock_timestamp(),
-    PRIMARY KEY (owner, key)
+    PRIMARY KEY (owner, key, project_number)
   )
   `,
   `CREATE INDEX answers_by_age ON ${schema}.answers (at)`,

@@ -3,7 +3,7 @@ import { publishing } from "../outbox/fragments.sql.ts"
 
 /**
  * Creates the function `extend_shorter`, which sets the end date of the memberships of a project that
- * end earlier. Returns one row, with the number of these memberships and of deliveries, if the project
+ * end earlier. Returns one row, with the project, the number of these memberships and of deliveries, if the project
  * exists. A later migration replaces it.
  *
  * It is a function so that the memberships are read after the lock: a statement that waits for it would
@@ -12,7 +12,7 @@ import { publishing } from "../outbox/fragments.sql.ts"
 export const createExtendShorter = (schema: string): string => `
   CREATE FUNCTION ${schema}.extend_shorter(
     text, text, timestamptz, timestamptz, text, text, uuid, text, text, text
-  ) RETURNS TABLE (total bigint, deliveries integer) LANGUAGE plpgsql AS $$
+  ) RETURNS TABLE (project_number bigint, total bigint, deliveries integer) LANGUAGE plpgsql AS $$
   #variable_conflict use_column
   BEGIN
     UPDATE ${schema}.projects SET last_bulk_end_date = $3 WHERE id = $1;
@@ -41,6 +41,6 @@ export const createExtendShorter = (schema: string): string => `
       FROM asked a, project p
     ),
     ${auditing(schema, "changed", "bulk_lengthened")},${publishing(schema, "changed")}
-    SELECT total, (SELECT count(*) FROM delivered)::integer FROM changed;
+    SELECT project_number, total, (SELECT count(*) FROM delivered)::integer FROM changed;
   END $$
 `

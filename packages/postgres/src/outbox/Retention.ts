@@ -8,6 +8,7 @@ import type { Executor } from "../connection/Executor.ts"
 import { regularly } from "../connection/housekeeping.ts"
 import { days } from "../connection/parameters.ts"
 import { forgetAnswers } from "../idempotency/forgetAnswers.sql.ts"
+import { forgetProjects } from "../memberships/forgetProjects.sql.ts"
 import { createDays, dropDay } from "./days.sql.ts"
 import { forgetEvents } from "./forgetEvents.sql.ts"
 import { forgetFailed } from "./forgetFailed.sql.ts"
@@ -78,5 +79,6 @@ export const start = Effect.fnUntraced(function* (
   )
   yield* regularly(interval, run(forgetFailed(schema), days(failedRetention)))
   yield* regularly(interval, run(forgetEvents(schema), longest))
+  yield* regularly("1 minute", run(forgetProjects(schema)))
   yield* regularly(interval, run(forgetAnswers(schema), days(idempotencyRetention)))
 })

@@ -39,7 +39,7 @@ const restarted: Readonly<Record<Replay["_tag"], string>> = {
  */
 export const replay = (schema: string, which: Replay["_tag"], once: OncePart): string => `
   WITH webhook AS (
-    SELECT id, disabled_at IS NOT NULL AS is_disabled FROM ${schema}.webhooks
+    SELECT id, project_number, disabled_at IS NOT NULL AS is_disabled FROM ${schema}.webhooks
     WHERE id = $2::uuid AND ${isInProject(schema)} ${once.condition}
   ),${which === "One" ? returning(schema) : ""}
   replayed AS (
@@ -51,7 +51,7 @@ export const replay = (schema: string, which: Replay["_tag"], once: OncePart): s
     RETURNING d.event_id
   ),
   counted AS (
-    SELECT is_disabled, (SELECT count(*) FROM (${restarted[which]}) r)::integer AS replayed FROM webhook
+    SELECT project_number, is_disabled, (SELECT count(*) FROM (${restarted[which]}) r)::integer AS replayed FROM webhook
   )${once.keeping("counted WHERE NOT is_disabled", "replayed::text")}
   SELECT is_disabled, replayed FROM counted
 `

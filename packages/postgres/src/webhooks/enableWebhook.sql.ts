@@ -6,7 +6,7 @@ import { isInProject } from "../projects.sql.ts"
 /** Enables a webhook that is disabled. Returns one row if the webhook exists. */
 export const enableWebhook = (schema: string, once: OncePart): string => `
   WITH found AS MATERIALIZED (
-    SELECT id FROM ${schema}.webhooks
+    SELECT id, project_number FROM ${schema}.webhooks
     WHERE id = $2::uuid AND ${isInProject(schema)} ${once.condition}
   ),
   enabled AS (

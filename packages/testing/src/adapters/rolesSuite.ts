@@ -48,6 +48,7 @@ const expectations: { readonly [Of in Route.Operation]: Expectation } = {
   "projects.list": { least: "client" },
   "projects.create": { least: "admin", missing: "OK" },
   "projects.get": { least: "client" },
+  "projects.delete": { least: "admin" },
   "webhooks.list": { least: "client" },
   "webhooks.create": { least: "client", body: { url: "https://receiver.example/" } },
   "webhooks.delete": { least: "client", ...unknownWebhook },

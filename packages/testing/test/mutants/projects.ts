@@ -1,14 +1,73 @@
 /** Stores of memberships that are wrong about projects. */
 
-import { stateAt } from "@tenure/core/Membership"
+import { type AuditRow, type Dated, stateAt } from "@tenure/core/Membership"
 import { MembershipStore } from "@tenure/core/MembershipStore"
+import { host } from "@tenure/core/Origin"
 import * as Effect from "effect/Effect"
+import { change } from "../../src/support/fixtures.ts"
 import { mutantsOf } from "./Mutant.ts"
 
 const all = { within: "all", after: undefined, limit: 1000 } as const
 
 /** Stores of memberships that are wrong about projects. */
 export const projects = mutantsOf(MembershipStore, {
+  "deletes no projects": () => ({ deleteProject: () => Effect.void }),
+
+  "deletes projects that do not exist": ({ deleteProject }) => ({
+    deleteProject: (projectId, occasion) =>
+      Effect.catchTag(deleteProject(projectId, occasion), "ProjectNotFound", () => Effect.void),
+  }),
+
+  "forgets who deleted a project": ({ deleteProject }) => ({
+    deleteProject: (projectId, { origin: _, ...occasion }) =>
+      deleteProject(projectId, { ...occasion, origin: host }),
+  }),
+
+  "deletes a project that was created since then, if the deletion is repeated": ({
+    deleteProject,
+  }) => ({
+    deleteProject: (projectId, { at, origin }) => deleteProject(projectId, { at, origin }),
+  }),
+
+  "keeps the members of a project that was deleted": ({
+    createProject,
+    deleteProject,
+    list,
+    import: importAll,
+  }) => {
+    const kept = new Map<string, ReadonlyArray<Dated>>()
+    return {
+      deleteProject: Effect.fnUntraced(function* (projectId, occasion) {
+        const members = yield* list(projectId, { after: undefined, limit: 1000 })
+        const result = yield* deleteProject(projectId, occasion)
+        kept.set(projectId, members)
+        return result
+      }),
+      createProject: Effect.fnUntraced(function* (projectId, occasion) {
+        const result = yield* createProject(projectId, occasion)
+        const memberships = kept.get(projectId) ?? []
+        kept.delete(projectId)
+        if (memberships.length > 0) {
+          yield* Effect.orDie(importAll({ ...change(projectId), memberships }))
+        }
+        return result
+      }),
+    }
+  },
+
+  "keeps the trail of a project that was deleted": ({ deleteProject, history }) => {
+    const kept = new Map<string | undefined, ReadonlyArray<AuditRow>>()
+    const trail = { userId: undefined, limit: 1000 }
+    return {
+      deleteProject: Effect.fnUntraced(function* (projectId, occasion) {
+        kept.set(projectId, yield* history(projectId, trail))
+        return yield* deleteProject(projectId, occasion)
+      }),
+      history: (projectId, page) =>
+        Effect.map(history(projectId, page), (rows) => [...rows, ...(kept.get(projectId) ?? [])]),
+    }
+  },
+
   "lists the projects of others": ({ listProjects }) => ({
     listProjects: (page) => listProjects({ ...page, within: "all" }),
   }),

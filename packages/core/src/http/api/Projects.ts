@@ -10,7 +10,12 @@ import * as Failures from "./Failures.ts"
 import * as Fields from "./Fields.ts"
 import { paged, success } from "./Successes.ts"
 
-const { "projects.create": create, "projects.get": get, "projects.list": list } = table
+const {
+  "projects.create": create,
+  "projects.delete": deletion,
+  "projects.get": get,
+  "projects.list": list,
+} = table
 
 const count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ examples: [1] })
 
@@ -63,6 +68,17 @@ export class Projects extends HttpApiGroup.make("projects")
       error: [...Failures.inProject, Failures.failure("InvalidInput")],
     }).annotateMerge(
       OpenApi.annotations({ summary: "Get a project", description: "Returns a project." }),
+    ),
+    HttpApiEndpoint.make(deletion.method)("delete", deletion.pattern, {
+      params: { project_id: Fields.projectId },
+      success: success(Schema.Null, "The project was deleted."),
+      error: [...Failures.inProject, ...Failures.once, Failures.failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Delete a project",
+        description:
+          "Deletes a project with its memberships, webhooks, events and deliveries. API keys do not open it any more, even if it is created again.",
+      }),
     ),
   )
   .middleware(Authorization)

@@ -46,6 +46,7 @@ const requests: { readonly [Of in Changing]: (fixture: Fixture) => Promise<Prepa
   "memberships.grant": async () => ({ body: { end_date: extend } }),
   "memberships.end": async () => ({}),
   "projects.create": async () => ({}),
+  "projects.delete": async () => ({}),
   "webhooks.create": async () => ({ body: { url: "https://example.com/" } }),
   "webhooks.delete": webhookOf,
   "webhooks.ping": webhookOf,
@@ -96,6 +97,8 @@ const repetitionTests = (serving: Serving): void => {
         expect(lasting(second.body)).toEqual(expected)
         const other = { token, headers: { ...typed, ...keyed("k-2") } }
         await call("PUT", "/v2/projects/new", other)
+        // A project that is missing would count first.
+        await tenure.memberships.createProject("p1")
         const mismatch = await call(method, path, { ...other, body })
         expectFailure(mismatch, method, path, 422, "IDEMPOTENCY_MISMATCH")
       })(),

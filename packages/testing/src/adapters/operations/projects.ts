@@ -46,6 +46,43 @@ const projectTests = (serving: Serving): void => {
   )
 
   it(
+    "are deleted once, by admins, with all that belongs to them",
+    serving(async (fixture) => {
+      const { call, tenure } = fixture
+      const asAdmin = await ofAdmin(fixture)
+      const own = await tenure.apiKeys.issue({ projects: ["p1"] })
+      expect((await call("GET", project, { token: own.token })).status).toBe(200)
+      const deleted = await asAdmin("DELETE", project)
+      expectHeaders(deleted)
+      expect(fieldsOf(deleted.body)).toMatchObject({
+        ok: true,
+        code: 200,
+        path: project,
+        data: null,
+      })
+      for (const [method, path] of [
+        ["DELETE", project],
+        ["GET", project],
+        ["GET", memberships],
+        ["GET", `${memberships}/1001`],
+        ["GET", `${project}/integrations/webhooks`],
+      ] as const) {
+        expectFailure(await asAdmin(method, path), method, path, 404, "PROJECT_NOT_FOUND")
+      }
+      const [row] = await tenure.memberships.history({ projectId: null, limit: 1 })
+      expect(row).toMatchObject({ action: "project_deleted", subject: "p1" })
+      await asAdmin("PUT", project)
+      expect(fieldsOf((await asAdmin("GET", project)).body)["data"]).toMatchObject({
+        memberships: 0,
+        webhooks: 0,
+      })
+      // Its keys do not open the new one, although they were cached.
+      const refused = await call("GET", project, { token: own.token })
+      expectFailure(refused, "GET", project, 404, "PROJECT_NOT_FOUND")
+    }),
+  )
+
+  it(
     "have the date of the last bulk extension",
     serving(async ({ call }) => {
       const extend = "2099-01-01T00:00:00.000Z"

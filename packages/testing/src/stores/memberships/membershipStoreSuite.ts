@@ -7,6 +7,7 @@ import { auditingTests } from "./auditing.ts"
 import { bulkTests } from "./bulk.ts"
 import { changingTests } from "./changing.ts"
 import { countingTests } from "./counting.ts"
+import { deletingTests } from "./deleting.ts"
 import { eventTests } from "./events.ts"
 import { expectingTests } from "./expecting.ts"
 import { importingTests } from "./importing.ts"
@@ -25,6 +26,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   countingTests(on)
   readingTests(on)
   projectTests(on)
+  deletingTests(on)
   auditingTests(on)
   eventTests(on)
   atomicityTests(on)

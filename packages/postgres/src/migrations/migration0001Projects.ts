@@ -1,0 +1,102 @@
+/** Migration 1: what is left of projects that were deleted, until housekeeping has removed it. */
+
+/** Creates the table `deleted_projects`. */
+export const createDeletedProjects = (schema: string): string => `
+  CREATE TABLE ${schema}.deleted_projects (
+    number       bigint PRIMARY KEY,
+    deleted_in   xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    -- The last event that housekeeping has looked at.
+    events_after uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000'
+  )
+`
+
+/**
+ * Creates the function `delete_project`, which deletes a project and its webhooks, sends the ids of these on
+ * a channel, and leaves the rest to `forget_projects`: no other table names a project by its id. Returns one
+ * row if the project existed.
+ *
+ * It is a function so that webhooks are read after the lock: one may have been added in the meantime.
+ */
+export const createDeleteProject = (schema: string): string => `
+  CREATE FUNCTION ${schema}.delete_project(deleted_id text, channel text) RETURNS SETOF bigint
+  LANGUAGE plpgsql AS $$
+  DECLARE
+    deleted bigint;
+    webhook uuid;
+  BEGIN
+    SELECT p.number INTO deleted FROM ${schema}.projects p WHERE p.id = deleted_id FOR UPDATE;
+    IF deleted IS NULL THEN RETURN; END IF;
+    FOR webhook IN DELETE FROM ${schema}.webhooks w WHERE w.project_number = deleted RETURNING w.id LOOP
+      PERFORM pg_notify(channel, webhook::text);
+    END LOOP;
+    DELETE FROM ${schema}.projects p WHERE p.number = deleted;
+    INSERT INTO ${schema}.deleted_projects (number) VALUES (deleted);
+    RETURN NEXT deleted;
+  END $$
+`
+
+/**
+ * Creates the function `forget_projects`, which removes up to `most` rows of deleted projects from each table,
+ * and looks at up to `most` events of all projects, in the order of their ids. Returns one row if there may be
+ * more.
+ *
+ * It begins with a project when all transactions are over that may still write rows of it. Audit rows stay
+ * where the caller may not delete them.
+ */
+export const createForgetProjects = (schema: string): string => `
+  CREATE FUNCTION ${schema}.forget_projects(most integer) RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+  DECLARE
+    gone bigint[];
+    first uuid;
+    last uuid;
+    old uuid[];
+    removed integer;
+    rest integer := 0;
+  BEGIN
+    IF NOT pg_try_advisory_xact_lock(hashtextextended('${schema}.deleted_projects', 0)) THEN RETURN; END IF;
+    SELECT array_agg(d.number), (array_agg(d.events_after ORDER BY d.events_after))[1] INTO gone, first
+    FROM ${schema}.deleted_projects d WHERE d.deleted_in < pg_snapshot_xmin(pg_current_snapshot());
+    IF gone IS NULL THEN RETURN; END IF;
+
+    DELETE FROM ${schema}.memberships m WHERE (m.project_number, m.user_id) IN (
+      SELECT o.project_number, o.user_id FROM ${schema}.memberships o
+      WHERE o.project_number = ANY (gone) LIMIT most
+    );
+    GET DIAGNOSTICS removed = ROW_COUNT;
+    rest := rest + removed;
+
+    DELETE FROM ${schema}.api_key_projects k WHERE (k.key_id, k.project_number) IN (
+      SELECT o.key_id, o.project_number FROM ${schema}.api_key_projects o
+      WHERE o.project_number = ANY (gone) LIMIT most
+    );
+    GET DIAGNOSTICS removed = ROW_COUNT;
+    rest := rest + removed;
+
+    IF has_table_privilege('${schema}.audit', 'DELETE') THEN
+      DELETE FROM ${schema}.audit a WHERE (a.project_number, a.seq, a.id) IN (
+        SELECT o.project_number, o.seq, o.id FROM ${schema}.audit o
+        WHERE o.project_number = ANY (gone) LIMIT most
+      );
+      GET DIAGNOSTICS removed = ROW_COUNT;
+      rest := rest + removed;
+    END IF;
+
+    SELECT array_agg(e.id) FILTER (WHERE e.project_number = ANY (gone)),
+           (array_agg(e.id ORDER BY e.id DESC))[1], count(*)
+    INTO old, last, removed
+    FROM (
+      SELECT o.id, o.project_number FROM ${schema}.events o WHERE o.id > first ORDER BY o.id LIMIT most
+    ) e;
+    DELETE FROM ${schema}.deliveries d WHERE d.event_id = ANY (old);
+    DELETE FROM ${schema}.ended_deliveries d WHERE d.event_id = ANY (old);
+    DELETE FROM ${schema}.events e WHERE e.id = ANY (old);
+    IF removed = most THEN
+      UPDATE ${schema}.deleted_projects d SET events_after = last
+      WHERE d.number = ANY (gone) AND d.events_after < last;
+    ELSIF rest = 0 THEN
+      DELETE FROM ${schema}.deleted_projects d WHERE d.number = ANY (gone);
+      RETURN;
+    END IF;
+    RETURN NEXT rest;
+  END $$
+`
