@@ -12,7 +12,7 @@ const logged = "Tenure, access log on"
 
 // The rest of the processor time is spent in the kernel and in the virtual machine.
 const profile =
-  "The kernel's writing of responses takes 26 % of the processor time, and Node's reading and bookkeeping 8 %; the yardsticks have them, too. The steps of a request take 26 %, and Effect, which runs them, 15 %; no function has more than 3 %. The collection of garbage takes 9 %, and the adapter 8 %. Without Effect it would still be 1.9 ×."
+  "The adapter with a constant answer costs as much as node:http by hand, batched. What is above that are the steps of a request. A third of it are the functions themselves: called one after the other, without Effect, they would make it 1.24 ×. Two thirds are Effect, which keeps steps lazy and services replaceable, and the garbage that it leaves."
 
 const cpuTargets: Record<string, Target> = { [raw]: { of: "ratio", atMost: 1.3, profile } }
 const rateTargets: Record<string, Target> = {

@@ -19,7 +19,7 @@ const hosts: ReadonlyArray<Host> = [
 ]
 
 const profile =
-  "In any host the steps of a request take 16 µs: authentication, three limits, decoding, the change with its audit row and event, and the envelope 10, and Effect, which runs them, 6."
+  "In any host the steps of a request take 16 µs: authentication, three limits, decoding, the change with its audit row and event, and the envelope 6, and Effect, which runs them, 10 with the garbage that it leaves."
 
 const measure = (
   { bare, mounted, name }: Host,
