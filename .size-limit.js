@@ -26,6 +26,12 @@ export default [
   },
   {
     ...atStart,
+    name: "the same, imported from tenure",
+    path: "packages/benchmark/src/weight/tenure.ts",
+    limit: "69 kB",
+  },
+  {
+    ...atStart,
     name: "core, memory, fetch",
     path: "packages/benchmark/src/weight/worker.ts",
     limit: "68 kB",

@@ -5,12 +5,12 @@
  */
 
 import { execFile } from "node:child_process"
-import { rmSync, writeFileSync } from "node:fs"
+import { globSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { tryExample } from "./app.js"
 import { installed } from "./folders.js"
-import { exampleOf, packages } from "./repository.js"
+import { exampleOf, packages, root } from "./repository.js"
 
 const typescripts = ["5.7", "5.8", "5.9", "6.0", "7.0"]
 
@@ -28,10 +28,19 @@ const dependencies = [
   ...nodes.map((version) => `node-${version}@npm:node@${version}`),
 ]
 
+/** The paths for which a path of `exports` stands. */
+const matches = (folder, path) =>
+  path === "./*"
+    ? globSync("*.ts", { cwd: join(root, "packages", folder, "src") }).map(
+        (file) => `./${file.replace(".ts", "")}`,
+      )
+    : [path]
+
 /** Every path by which a package can be imported. */
-const importPaths = ({ manifest: { exports, name } }) =>
+const importPaths = ({ folder, manifest: { exports, name } }) =>
   Object.keys(exports)
-    .filter((path) => exports[path] !== null && !path.includes("*"))
+    .filter((path) => exports[path] !== null)
+    .flatMap((path) => matches(folder, path))
     .map((path) => name + path.slice(1))
 
 /** Writes modules that import everything, and the examples of the READMEs. */
@@ -89,7 +98,7 @@ const check = async (folder, version, projects) => {
 
 /** Imports every module, which those of the suites allow in vitest alone, as CommonJS code does. */
 const importAll = (folder, node) => {
-  const paths = packages.filter((one) => one.folder !== "testing").flatMap(importPaths)
+  const paths = packages.flatMap(importPaths).filter((path) => !path.includes("testing"))
   const code = paths.map((path) => `require("${path}")\n`).join("")
   return run(node, ["--input-type=commonjs", "--eval", code], { cwd: folder })
 }

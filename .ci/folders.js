@@ -1,7 +1,7 @@
 /** Folders outside the repository, with the packages as they would be published. */
 
 import { execFileSync } from "node:child_process"
-import { mkdtempSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readdirSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { packages, root } from "./repository.js"
@@ -27,10 +27,14 @@ export const packAll = (folder) => {
 
 const temporary = () => mkdtempSync(join(tmpdir(), "installed-"))
 
-const install = (folder, dependencies) => {
+const installers = {
+  npm: ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error"],
+  pnpm: ["npx", "--yes", "pnpm@12.21.0", "add", "--silent"],
+}
+
+const install = (folder, manager, dependencies) => {
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }')
-  const quietly = ["--no-audit", "--no-fund", "--loglevel=error"]
-  run(folder, "npm", "install", ...quietly, ...dependencies)
+  run(folder, ...installers[manager], ...dependencies)
   return folder
 }
 
@@ -38,13 +42,17 @@ const install = (folder, dependencies) => {
 export const installed = (names, others) => {
   const folder = temporary()
   const tarballs = packAll(folder)
-  return install(folder, [...others, ...names.map((name) => tarballs[name])])
+  return install(folder, "npm", [...others, ...names.map((name) => tarballs[name])])
 }
 
-/** Makes a folder in which the one tarball and other packages are installed. */
-export const installedAsOne = (others) => {
+/** Packs everything into one file in a new folder, and returns its path. */
+export const packOne = () => {
   const folder = temporary()
   run(root, "npm", "run", "tarballs", "--", folder)
-  const [{ version }] = packages.map((one) => one.manifest)
-  return install(folder, [...others, `./tenure-${version}.tgz`])
+  const [file] = readdirSync(folder)
+  return join(folder, file)
 }
+
+/** Makes a folder in which a package manager has installed the one file and other packages. */
+export const installedAsOne = (manager, file, others) =>
+  install(temporary(), manager, [file, ...others])
