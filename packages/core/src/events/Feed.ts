@@ -104,8 +104,8 @@ const ofTypes = (page: FeedPage, types: ReadonlySet<EventType> | undefined): Fee
  *
  * @example
  * ```ts
- * import { Feed } from "@tenure/core/Feed"
  * import * as Effect from "effect/Effect"
+ * import { Feed } from "tenure/Feed"
  *
  * const page = Effect.flatMap(Feed, (feed) => feed.read({ projectId: "p1", after: "start" }))
  * ```

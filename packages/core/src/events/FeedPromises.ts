@@ -28,7 +28,7 @@ export interface FeedPromises {
    *
    * @example
    * ```ts
-   * import type { Tenure } from "@tenure/core/Tenure"
+   * import type { Tenure } from "tenure/Tenure"
    *
    * declare const tenure: Tenure
    * declare const cursor: string | undefined

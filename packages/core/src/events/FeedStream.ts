@@ -12,9 +12,9 @@ import type { FeedEvent } from "./FeedStore.ts"
  *
  * @example
  * ```ts
- * import * as FeedStream from "@tenure/core/FeedStream"
  * import * as Console from "effect/Console"
  * import * as Stream from "effect/Stream"
+ * import * as FeedStream from "tenure/FeedStream"
  *
  * const printing = FeedStream.stream({ projectId: "p1", after: "start" }).pipe(
  *   Stream.runForEach(({ cursor, type }) => Console.log(type, cursor)),
