@@ -2,6 +2,7 @@
 
 import { mkdir, rm, writeFile } from "node:fs/promises"
 import { MikroORM } from "@mikro-orm/postgresql"
+import { PrismaPg } from "@prisma/adapter-pg"
 import { drizzle } from "drizzle-orm/node-postgres"
 import knexOn from "knex"
 import { Kysely, PostgresDialect } from "kysely"
@@ -12,6 +13,7 @@ import { Tenure } from "tenure"
 import { postgres } from "tenure/postgres"
 import { DataSource } from "typeorm"
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from "vitest"
+import { PrismaClient } from "../../packages/postgres/test/within/prismaClient.ts"
 import { findExamples, root } from "./examples.ts"
 import { freshDatabase } from "./programs.ts"
 
@@ -106,6 +108,14 @@ const libraries = [
       return orm
     },
   ],
+  [
+    "Prisma",
+    async () => {
+      const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: url }) })
+      closing.push(() => prisma.$disconnect())
+      return prisma
+    },
+  ],
 ] as const
 
 describe.each(libraries.map(([name, connect], index) => ({ name, connect, number: index + 1 })))(
@@ -186,7 +196,7 @@ describe("invoice.paid of Stripe", () => {
     })
 
   const receive = async (body: string, signedBody = body) => {
-    const { onStripe } = await example(8)
+    const { onStripe } = await example(9)
     const signature = stripe.webhooks.generateTestHeaderString({ payload: signedBody, secret })
     await onStripe({ db, secret, stripe, tenure }, body, signature)
   }

@@ -1,6 +1,7 @@
 /** The libraries with which hosts open transactions, each on the server of the tests. */
 
 import { EntitySchema, MikroORM } from "@mikro-orm/postgresql"
+import { PrismaPg } from "@prisma/adapter-pg"
 import type { Connection } from "@tenure/core/Transactions"
 import {
   fromDrizzle,
@@ -8,6 +9,7 @@ import {
   fromKysely,
   fromMikroOrm,
   fromPostgresJs,
+  fromPrisma,
   fromTypeOrm,
 } from "@tenure/postgres/within"
 import { sql } from "drizzle-orm"
@@ -18,6 +20,7 @@ import { CamelCasePlugin, Kysely, PostgresDialect, sql as kyselySql } from "kyse
 import pg from "pg"
 import postgres from "postgres"
 import { DataSource } from "typeorm"
+import { PrismaClient } from "./prismaClient.ts"
 
 /** Runs a statement of the host in its transaction. */
 type Run = (statement: string) => Promise<unknown>
@@ -160,6 +163,23 @@ const onMikroOrm = async (url: string): Promise<Library> => {
   }
 }
 
+const onPrisma = (url: string): Library => {
+  const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: url }) })
+  const patient = { maxWait: 60_000, timeout: 60_000 }
+  return {
+    transaction: (work) =>
+      prisma.$transaction(
+        (transaction) =>
+          work(fromPrisma(transaction), async (statement) =>
+            transaction.$queryRawUnsafe(statement),
+          ),
+        patient,
+      ),
+    outside: () => fromPrisma(prisma),
+    close: () => prisma.$disconnect(),
+  }
+}
+
 /** Connects each library to a database. */
 export const libraries: Readonly<Record<string, (url: string) => Library | Promise<Library>>> = {
   pg: onPg,
@@ -170,4 +190,5 @@ export const libraries: Readonly<Record<string, (url: string) => Library | Promi
   Knex: onKnex,
   TypeORM: onTypeOrm,
   MikroORM: onMikroOrm,
+  Prisma: onPrisma,
 }
