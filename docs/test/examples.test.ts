@@ -136,6 +136,13 @@ describe("the example of a README works as pasted:", () => {
     expect(await run(`${folder}/${name}-1.ts`)).not.toBe("")
   })
 
+  it("docs-testing.md, with node:test", async () => {
+    const number = examples
+      .filter(({ name }) => name.startsWith("docs-testing.md"))
+      .findIndex(({ code }) => code.includes("node:test"))
+    expect(await run(`${folder}/docs-testing.md-${number + 1}.ts`)).toMatch(/^. pass 1$/m)
+  })
+
   it("packages-postgres-README.md", async () => {
     const DATABASE_URL = await freshDatabase(inject("databaseUrl"), "readme")
     expect(await run(`${folder}/packages-postgres-README.md-1.ts`, { DATABASE_URL })).toBe("[]\n")

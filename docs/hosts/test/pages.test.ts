@@ -1,12 +1,15 @@
 /** The code of the pages whose hosts are too large for every installation, on the real hosts. */
 
+import { execFile } from "node:child_process"
 import { mkdir, rm, writeFile } from "node:fs/promises"
+import { dirname } from "node:path"
 import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
 import { freePort, send } from "@tenure/testing"
 import { build } from "esbuild"
 import { Miniflare } from "miniflare"
 import { beforeAll, describe, expect, it } from "vitest"
-import { examplesIn } from "../../test/examples.ts"
+import { examplesIn, root } from "../../test/examples.ts"
 import { listen } from "../../test/programs.ts"
 import { binaries } from "./remote.ts"
 
@@ -105,6 +108,28 @@ describe("the code of a page runs:", () => {
       const response = await send(url, { method: "PATCH", path: extendAll })
       expect(response.status).toBe(status)
     })
+  })
+
+  it("next", { timeout: 600_000 }, async () => {
+    const app = `${folder}/next`
+    const [lib, route] = examplesIn("docs/hosts/next.md")
+    const layout = "export default ({ children }) => <html><body>{children}</body></html>"
+    const files = {
+      "package.json": JSON.stringify({ private: true, type: "module" }),
+      "next.config.mjs": `export default { turbopack: { root: ${JSON.stringify(root)} } }`,
+      "app/layout.jsx": layout,
+      "app/page.jsx": "export default () => <p>the rest of your backend</p>",
+      "lib/tenure.ts": lib?.code ?? "",
+      "app/members/[...path]/route.ts": route?.code ?? "",
+    }
+    for (const [name, content] of Object.entries(files)) {
+      await mkdir(dirname(`${app}/${name}`), { recursive: true })
+      await writeFile(`${app}/${name}`, content)
+    }
+    const next = fileURLToPath(new URL("node_modules/next/dist/bin/next", import.meta.url))
+    const env = { ...process.env, NEXT_TELEMETRY_DISABLED: "1" }
+    await promisify(execFile)(process.execPath, [next, "build", app], { env })
+    await onServer(app, expectBoth, [process.execPath, next, "start", app])
   })
 
   it("workers", async () => {
