@@ -16,7 +16,7 @@ export type Known = Partial<
   Pick<ApiRequest, "path" | "originalPath" | "remoteAddress" | "authenticate" | "body">
 >
 
-/** Converts a request whose body is known to the request of the core. */
+/** Converts a request to that of the core. What is known takes precedence over what Node has read. */
 export const toApiRequest = (
   { headers, method = "", rawHeaders, socket, url = "" }: NodeRequest,
   body: Body,
@@ -27,7 +27,7 @@ export const toApiRequest = (
   originalPath: known.originalPath,
   query: queryOf(url),
   headers: keepRepeated(headers, rawHeaders),
-  body,
+  body: known.body ?? body,
   remoteAddress: known.remoteAddress ?? socket.remoteAddress,
   authenticate: known.authenticate,
 })
