@@ -2,6 +2,9 @@
 /**
  * Creates the tables, or brings them up to date: `DATABASE_URL=postgres://… tenure-migrate [schema]`.
  *
+ * With `--from file:./data` or `--from postgres://…`, copies everything from there, into empty tables.
+ * `--to` can take the place of `DATABASE_URL`.
+ *
  * With `--encrypt-secrets`, encrypts the secrets of all webhooks with the first key of
  * `TENURE_ENCRYPTION_KEY`. With `--decrypt-secrets`, decrypts them; the variable begins with `plain`.
  */
@@ -9,12 +12,16 @@
 import { parseArgs } from "node:util"
 import { PgClient } from "@effect/sql-pg"
 import * as Keyring from "@tenure/core/Keyring"
+import * as Setting from "@tenure/core/Setting"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { isSqlError } from "effect/sql/SqlError"
 import { explain } from "../connection/DatabaseUnusable.ts"
 import { toConfig } from "../connection/DatabaseUrl.ts"
-import { migrate, rewriteSecrets } from "../index.ts"
+import { migrate, options as storeOptions, rewriteSecrets } from "../index.ts"
+import { move } from "../moving/move.ts"
+import * as ProgressBar from "./ProgressBar.ts"
 
 class UsageError extends Error {
   override readonly name = "UsageError"
@@ -72,12 +79,48 @@ const directionOf = (options: Readonly<Record<string, boolean>>): Direction | un
   return decrypts === true ? "decrypt" : undefined
 }
 
-const clientOf = (url: string) =>
+/** What this program needs of a package that only those who have a folder install. */
+interface Embedded {
+  readonly client: (options: { readonly path: string }) => Layer.Layer<PgClient.PgClient, unknown>
+}
+
+const embedded: string = "@tenure/embedded"
+
+const clientOfFolder = (path: string) =>
   Layer.unwrap(
-    Effect.map(toConfig(url, "DATABASE_URL"), (config) =>
-      PgClient.layer({ ...config, maxConnections: 1 }),
-    ),
+    Effect.tryPromise({
+      try: async () => {
+        const { client }: Embedded = await import(embedded)
+        return client({ path })
+      },
+      catch: () => new UsageError(`file:${path} needs the package ${embedded}`),
+    }),
   )
+
+const clientOfServer = (url: string, name: string) =>
+  Layer.unwrap(
+    Effect.map(toConfig(url, name), (config) => PgClient.layer({ ...config, maxConnections: 1 })),
+  )
+
+/** Opens a database. Errors in its URL have the name of the setting. */
+const clientOf = (url: string, name: string): Layer.Layer<PgClient.PgClient, unknown> =>
+  url.startsWith("file:") ? clientOfFolder(url.slice("file:".length)) : clientOfServer(url, name)
+
+/** Copies everything from another database, and tells how much. */
+const moved = Effect.fnUntraced(function* (schema: string | undefined, source: string) {
+  const { schema: name } = yield* Setting.read(storeOptions, { schema })
+  const from = yield* Effect.map(
+    Layer.build(clientOf(source, "--from")),
+    Context.get(PgClient.PgClient),
+  )
+  const bar = ProgressBar.make(process.stderr)
+  const rows = yield* Effect.ensuring(
+    move(from, yield* PgClient.PgClient, `"${name}"`, bar.show),
+    Effect.sync(bar.end),
+  )
+  const lines = [...rows].map(([table, count]) => `${table}: ${count} rows`)
+  return [...lines, "Moved. Every table has the same rows at both ends."].join("\n")
+}, Effect.scoped)
 
 const messageOf = (error: unknown): string => {
   if (isSqlError(error)) return explain(error)
@@ -88,19 +131,24 @@ const run = async (): Promise<string> => {
   const { positionals, values } = parseArgs({
     allowPositionals: true,
     options: {
+      from: { type: "string" },
+      to: { type: "string" },
       "encrypt-secrets": { type: "boolean", default: false },
       "decrypt-secrets": { type: "boolean", default: false },
     },
   })
-  const url = variable(
-    "DATABASE_URL",
-    "set, for example postgres://user:password@host:5432/database",
-  )
+  const { from, to, ...flags } = values
+  const url =
+    to ?? variable("DATABASE_URL", "set, for example postgres://user:password@host:5432/database")
   const [schema] = positionals
-  const direction = directionOf(values)
-  return Effect.suspend<string, unknown, PgClient.PgClient>(() =>
-    direction === undefined ? applied(schema) : rewritten(schema, direction),
-  ).pipe(Effect.provide(clientOf(url)), Effect.runPromise)
+  const direction = directionOf(flags)
+  return Effect.suspend<string, unknown, PgClient.PgClient>(() => {
+    if (from !== undefined) return moved(schema, from)
+    return direction === undefined ? applied(schema) : rewritten(schema, direction)
+  }).pipe(
+    Effect.provide(clientOf(url, to === undefined ? "DATABASE_URL" : "--to")),
+    Effect.runPromise,
+  )
 }
 
 try {
