@@ -36,6 +36,16 @@ const durable = (files: NodeFS): NodeFS => {
   return files
 }
 
+/** Makes the statement fail in which PostgreSQL gives up: PGlite would go on with it forever. */
+const endLoop = (module: PGlite["Module"]): void => {
+  Object.assign(module, {
+    // What PGlite asks before it goes on.
+    _pq_buffer_remaining_data: () => {
+      throw new Error("The database has stopped")
+    },
+  })
+}
+
 const withoutFsync = "-F"
 
 // A quarter of the default: the system caches the files, too.
@@ -102,14 +112,28 @@ export const open = async (folder: string, isDurable: boolean): Promise<Engine> 
   const { NodeFS, PGlite } = loaded
   if (!fs.existsSync(path)) await create(loaded, path)
   const files = new NodeFS(path)
-  const database = await PGlite.create({
+  let isStopped = false
+  const database: PGlite = await PGlite.create({
     fs: isDurable ? durable(files) : files,
     startParams: parametersOf(PGlite.defaultStartParams, isDurable),
+    onStderr: (text) => {
+      // For example because the disk is full.
+      if (text.startsWith("Aborted(")) {
+        isStopped = true
+        endLoop(database.Module)
+      }
+      return false
+    },
   })
   return {
-    run: (messages, answer) =>
-      database.execProtocolRawStream(messages, { syncToFs: false, onRawData: answer }),
-    isInTransaction: () => database.isInTransaction(),
-    close: () => database.close(),
+    run: async (messages, answer) => {
+      if (isStopped) throw new Error("The database has stopped")
+      await database.execProtocolRawStream(messages, { syncToFs: false, onRawData: answer })
+    },
+    isInTransaction: () => !isStopped && database.isInTransaction(),
+    isStopped: () => isStopped,
+    close: async () => {
+      if (!isStopped) await database.close()
+    },
   }
 }

@@ -11,6 +11,8 @@ export interface Database {
   /** Runs messages, and passes on the answers, whose bytes are only valid for the call. */
   readonly run: (messages: Uint8Array, answer: (bytes: Uint8Array) => void) => Promise<void>
   readonly isInTransaction: () => boolean
+  /** Whether it has failed for good. */
+  readonly isStopped: () => boolean
 }
 
 /** Opens sessions. */
@@ -73,7 +75,8 @@ export const make = (database: Database): Sessions => {
   const handle = async (session: Session, piece: Messages.Piece): Promise<void> => {
     switch (piece._tag) {
       case "Start":
-        session.stream.push(Messages.welcome)
+        if (database.isStopped()) session.stream.destroy(new Error("The database has stopped"))
+        else session.stream.push(Messages.welcome)
         return
       case "End":
         session.stream.destroy()

@@ -22,13 +22,14 @@ export interface Progress {
 }
 
 /** Orders tables so that each comes after those that it refers to. */
-const ordered = (tables: ReadonlyArray<sql.TableRow>): ReadonlyArray<string> => {
-  const found: Array<string> = []
+const ordered = (tables: ReadonlyArray<sql.TableRow>): ReadonlyArray<sql.TableRow> => {
+  const found: Array<sql.TableRow> = []
   let left = tables
   while (left.length > 0) {
-    const ready = left.filter(({ refers_to }) => refers_to.every((name) => found.includes(name)))
+    const names = new Set(found.map(({ name }) => name))
+    const ready = left.filter(({ refers_to }) => refers_to.every((name) => names.has(name)))
     if (ready.length === 0) throw new Error("The tables refer to each other in a circle")
-    found.push(...ready.map(({ name }) => name))
+    found.push(...ready)
     left = left.filter((table) => !ready.includes(table))
   }
   return found
@@ -37,12 +38,12 @@ const ordered = (tables: ReadonlyArray<sql.TableRow>): ReadonlyArray<string> => 
 const summaries = Effect.fnUntraced(function* (
   client: SqlClient,
   schema: string,
-  tables: ReadonlyArray<string>,
+  tables: ReadonlyArray<sql.TableRow>,
 ) {
   const found = new Map<string, sql.Summary>()
   for (const table of tables) {
     const [summary] = yield* client.unsafe<sql.Summary>(sql.summarize(schema, table))
-    if (summary !== undefined) found.set(table, summary)
+    if (summary !== undefined) found.set(table.name, summary)
   }
   return found
 })
@@ -70,7 +71,7 @@ const copyTable = Effect.fnUntraced(function* (
   from: SqlClient,
   to: SqlClient,
   schema: string,
-  table: string,
+  table: sql.TableRow,
   onWritten: (rows: number) => void,
 ) {
   yield* from.unsafe(sql.startReading(schema, table))
@@ -100,7 +101,7 @@ const copy = Effect.fnUntraced(function* (
   yield* to.unsafe(sql.settle)
   const tables = ordered(yield* from.unsafe<sql.TableRow>(sql.listTables(schema)))
   const existing = yield* summaries(to, schema, tables)
-  const full = tables.find((table) => existing.get(table)?.count !== 0)
+  const [full] = [...existing].find(([, { count }]) => count > 0) ?? []
   if (full !== undefined)
     return yield* refuse(
       `The table ${full} of the target has rows already. Move to an empty schema.`,
@@ -111,15 +112,15 @@ const copy = Effect.fnUntraced(function* (
   for (const table of tables) {
     yield* copyTable(from, to, schema, table, (written) => {
       rows += written
-      onProgress({ table, rows, of: total(given) })
+      onProgress({ table: table.name, rows, of: total(given) })
     })
   }
   yield* copySequences(from, to, schema)
   const moved = yield* summaries(to, schema, tables)
-  for (const table of tables) {
-    const [was, is] = [given.get(table), moved.get(table)]
-    if (was?.count !== is?.count || was?.digest !== is?.digest)
-      return yield* refuse(`The table ${table} of the target is not as the one of the source.`)
+  for (const [name, { count, digest }] of given) {
+    const found = moved.get(name)
+    if (found?.count !== count || found.digest !== digest)
+      return yield* refuse(`The table ${name} of the target is not as the one of the source.`)
   }
   return given
 })

@@ -3,9 +3,16 @@
 /** Sets what the JSON of a row depends on, until the transaction ends. */
 export const settle = "SET LOCAL TimeZone = 'UTC'"
 
-/** Returns the tables with data, each with those that it refers to. Partitions belong to their tables. */
+/**
+ * Returns the tables with data, each with its columns and with those that it refers to. Partitions belong
+ * to their tables. Columns with numbers of transactions mean nothing elsewhere: rows get new ones.
+ */
 export const listTables = (schema: string): string => `
-  SELECT c.relname AS name, ARRAY(
+  SELECT c.relname AS name, (
+           SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FROM pg_attribute a
+           WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+             AND a.atttypid <> 'xid8'::regtype
+         ) AS columns, ARRAY(
            SELECT f.relname::text FROM pg_constraint k JOIN pg_class f ON f.oid = k.confrelid
            WHERE k.conrelid = c.oid AND k.contype = 'f' AND f.oid <> c.oid
          ) AS refers_to
@@ -18,6 +25,8 @@ export const listTables = (schema: string): string => `
 /** The row of `listTables`. */
 export interface TableRow {
   readonly name: string
+  /** Separated by commas. */
+  readonly columns: string
   readonly refers_to: ReadonlyArray<string>
 }
 
@@ -25,12 +34,12 @@ export interface TableRow {
  * Returns the number of rows of a table, and a digest of them, in which their order does not count: the
  * sum of a digest of each.
  */
-export const summarize = (schema: string, table: string): string => `
+export const summarize = (schema: string, { columns, name }: TableRow): string => `
   SELECT count(*)::float8 AS count,
          coalesce(sum(
            ('x' || encode(substr(sha256(convert_to(to_json(t)::text, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint
          ), 0)::text AS digest
-  FROM ${schema}.${table} t
+  FROM (SELECT ${columns} FROM ${schema}.${name}) t
 `
 
 /** The row of `summarize`. */
@@ -40,8 +49,9 @@ export interface Summary {
 }
 
 /** Starts to read the rows of a table. */
-export const startReading = (schema: string, table: string): string => `
-  DECLARE moved NO SCROLL CURSOR FOR SELECT to_json(t)::text AS row FROM ${schema}.${table} t
+export const startReading = (schema: string, { columns, name }: TableRow): string => `
+  DECLARE moved NO SCROLL CURSOR FOR
+  SELECT to_json(t)::text AS row FROM (SELECT ${columns} FROM ${schema}.${name}) t
 `
 
 /** Reads up to a number of further rows. */
@@ -55,9 +65,9 @@ export interface ReadRow {
 export const stopReading = "CLOSE moved"
 
 /** Writes rows: a JSON array of them, `$1`. */
-export const write = (schema: string, table: string): string => `
-  INSERT INTO ${schema}.${table} OVERRIDING SYSTEM VALUE
-  SELECT * FROM json_populate_recordset(NULL::${schema}.${table}, $1::text::json)
+export const write = (schema: string, { columns, name }: TableRow): string => `
+  INSERT INTO ${schema}.${name} (${columns}) OVERRIDING SYSTEM VALUE
+  SELECT ${columns} FROM json_populate_recordset(NULL::${schema}.${name}, $1::text::json)
 `
 
 /** Returns the last numbers of the sequences that have been used. */
