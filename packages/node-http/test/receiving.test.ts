@@ -30,7 +30,8 @@ const programs: ReadonlyArray<readonly [string, (port: number) => Promise<Readon
 /** Starts a receiver. */
 const start = (args: ReadonlyArray<string>, environment: Readonly<Record<string, string>>) =>
   spawn(process.execPath, ["-C", "@tenure/source", ...args], {
-    cwd: fileURLToPath(new URL("..", import.meta.url)),
+    // Where the packages are that the documentation imports.
+    cwd: `${root}/docs`,
     env: { PATH: process.env["PATH"], ...environment },
     stdio: ["ignore", "ignore", "pipe"],
   })
