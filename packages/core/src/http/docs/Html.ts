@@ -56,7 +56,7 @@ const isReference = (value: object): value is Reference =>
 
 const isSchema = (value: unknown): value is Schema => Predicate.isObject(value)
 
-const link = (name: string): string => `<a href="#${name}">${name}</a>`
+const link = (name: string): string => `<a href=#${name}>${name}</a>`
 
 /** The name of a group in a URL: that of `API keys` is `api-keys`. */
 const slug = (name: string): string => name.toLowerCase().replaceAll(" ", "-")
@@ -68,10 +68,10 @@ const operationsOf = (paths: Document["paths"]): ReadonlyArray<Operation> =>
   Object.values(paths).flatMap((methods) => Object.values(methods))
 
 const heading = ({ operationId, summary }: Operation, method: string, path: string): string =>
-  `<h3><a href="#${operationId}">${escape(summary)}</a></h3><p><span class="m ${method}">${method.toUpperCase()}</span> ${code(path)}</p>`
+  `<h3><a href=#${operationId}>${escape(summary)}</a></h3><p><span class="m ${method}">${method.toUpperCase()}</span> ${code(path)}`
 
 const event = (type: string, given: Operation): string =>
-  `<section id="${given.operationId}"><h3><a href="#${given.operationId}">${escape(type)}</a></h3><p>${prose(given.summary)}</p>${Object.values(
+  `<section id=${given.operationId}><h3><a href=#${given.operationId}>${escape(type)}</a></h3><p>${prose(given.summary)}${Object.values(
     given.requestBody?.content ?? {},
   )
     .map(({ example }) => pre(example))
@@ -187,7 +187,7 @@ const printer = (document: Document) => {
     const links = all.filter((one) => !own.includes(one)).map(({ name }) => link(name))
     return all.length === 0
       ? ""
-      : `<h4>Parameters</h4>${links.length === 0 ? "" : `<p>${links.join(", ")}</p>`}${parameterList(own)}`
+      : `<h4>Parameters</h4>${links.length === 0 ? "" : `<p>${links.join(", ")}`}${parameterList(own)}`
   }
 
   const body = (title: string, content: Readonly<Record<string, MediaType>>): string =>
@@ -220,14 +220,14 @@ const printer = (document: Document) => {
     )
     return own.length === 0
       ? ""
-      : `<h4>Errors</h4><p>${own.map(({ name }) => link(name)).join(", ")}</p>`
+      : `<h4>Errors</h4><p>${own.map(({ name }) => link(name)).join(", ")}`
   }
 
   const operation = (path: string, method: string, given: Operation): string => {
     const success = given.responses["200"]
     const answer =
       success !== undefined && !isReference(success) ? result(success.content ?? {}) : ""
-    return `<section id="${given.operationId}">${heading(given, method, path)}<p>${prose(given.description)}</p><div class=two><div>${parameters(given.parameters)}${errors(given)}</div><div>${given.requestBody === undefined ? "" : body("Body", given.requestBody.content)}${answer}</div></div></section>`
+    return `<section id=${given.operationId}>${heading(given, method, path)}<p>${prose(given.description)}<div class=two><div>${parameters(given.parameters)}${errors(given)}</div><div>${given.requestBody === undefined ? "" : body("Body", given.requestBody.content)}${answer}</div></div></section>`
   }
 
   return {
@@ -247,13 +247,13 @@ const printer = (document: Document) => {
       return `${first === undefined ? "" : parameterList(first[1].parameters)}${posts.map(([type, post]) => event(type, post)).join("")}`
     },
     parameters: (): string =>
-      `<dl>${Array.from(shared.values(), (one) => parameter(one, ` id="${one.name}"`)).join("")}</dl>`,
+      `<dl>${Array.from(shared.values(), (one) => parameter(one, ` id=${one.name}`)).join("")}</dl>`,
     errors: (): string =>
       [...failures.values()]
         .toSorted((a, b) => a.status - b.status)
         .map(
           ({ code: errorCode, name, status, when }) =>
-            `<dt id="${name}">${name}<dd><small>${status} ${code(errorCode)}</small> ${prose(when)}`,
+            `<dt id=${name}>${name}<dd><small>${status} ${code(errorCode)}</small> ${prose(when)}`,
         )
         .join(""),
     objects: (): string => {
@@ -261,7 +261,7 @@ const printer = (document: Document) => {
       return Object.entries(schemas)
         .filter(([name, schema]) => hasFields(schema) && !bodies.has(name) && !failures.has(name))
         .map(
-          ([name, schema]) => `<section id="${name}"><h3>${name}</h3>${fieldsOf(schema)}</section>`,
+          ([name, schema]) => `<section id=${name}><h3>${name}</h3>${fieldsOf(schema)}</section>`,
         )
         .join("")
     },
@@ -269,7 +269,7 @@ const printer = (document: Document) => {
 }
 
 const linksOf = (links: ReadonlyArray<readonly [id: string, text: string]>): string =>
-  `<ul>${links.map(([id, text]) => `<li><a href="#${id}">${escape(text)}</a>`).join("")}</ul>`
+  `<ul>${links.map(([id, text]) => `<li><a href=#${id}>${escape(text)}</a>`).join("")}</ul>`
 
 const index = ({ paths, tags, webhooks }: Document): string =>
   tags
@@ -283,7 +283,7 @@ const index = ({ paths, tags, webhooks }: Document): string =>
       const links = [...operations, ...notifications]
         .filter(([operation]) => operation.tags.includes(name))
         .map(([{ operationId }, text]) => [operationId, text] as const)
-      return `<div><a href="#${slug(name)}">${escape(name)}</a>${linksOf(links)}</div>`
+      return `<div><a href=#${slug(name)}>${escape(name)}</a>${linksOf(links)}</div>`
     })
     .join("")
 
@@ -294,14 +294,14 @@ export const print = (document: Document): string => {
   const base = servers.map(({ url }) => url).join()
   const sections = tags.map(
     ({ description, name }) =>
-      `<section id="${slug(name)}"><h2>${escape(name)}</h2><p>${prose(description)}</p>${printed.operations(name)}${printed.notifications(name)}</section>`,
+      `<section id=${slug(name)}><h2>${escape(name)}</h2><p>${prose(description)}${printed.operations(name)}${printed.notifications(name)}</section>`,
   )
   return `<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width,initial-scale=1"><title>${escape(info.title)}</title><style>${style}</style>
-<nav>${index(document)}<div><a href="#parameters">Parameters</a></div><div><a href="#errors">Errors</a></div><div><a href="#objects">Objects</a></div></nav>
-<main><h1>${escape(info.title)}</h1><p>${prose(info.description)}</p><p>Version ${escape(info.version)}, at ${code(base)}. <a href="openapi.json">OpenAPI document</a></p>
+<nav>${index(document)}<div><a href=#parameters>Parameters</a></div><div><a href=#errors>Errors</a></div><div><a href=#objects>Objects</a></div></nav>
+<main><h1>${escape(info.title)}</h1><p>${prose(info.description)}<p>Version ${escape(info.version)}, at ${code(base)}. <a href=openapi.json>OpenAPI document</a>
 ${sections.join("\n")}
 <section id=parameters><h2>Parameters</h2>${printed.parameters()}</section>
-<section id=errors><h2>Errors</h2><p>Operations name those with the statuses ${[...ofItsOwn].join(", ")}; any operation can fail with the others.</p><dl>${printed.errors()}</dl></section>
+<section id=errors><h2>Errors</h2><p>Operations name those with the statuses ${[...ofItsOwn].join(", ")}; any operation can fail with the others.<dl>${printed.errors()}</dl></section>
 <section id=objects><h2>Objects</h2>${printed.objects()}</section></main></html>
 `
 }
