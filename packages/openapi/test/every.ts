@@ -66,8 +66,8 @@ export const causeErrors = async (): Promise<void> => {
       headers: { ...headers, "content-type": "application/x-www-form-urlencoded" },
       body: { _tag: "Bytes", bytes },
     })
-    await send({ headers, query: "limit=0" })
     await tenure.memberships.createProject("1001")
+    await send({ headers, query: "limit=0" })
     const once = { ...headers, "idempotency-key": "one" }
     const url = "https://receiver.example/"
     await send({ headers: once, body: { _tag: "Parsed", value: { url } } })
