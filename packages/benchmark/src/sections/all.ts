@@ -5,6 +5,7 @@ import { decode } from "./decode.ts"
 import { deliveries } from "./deliveries.ts"
 import { deliveryRates } from "./deliveryRates.ts"
 import { bulk, extensions } from "./extensions.ts"
+import { feed } from "./feed.ts"
 import { grants } from "./grants.ts"
 import { growth } from "./growth.ts"
 import { http } from "./http.ts"
@@ -32,6 +33,7 @@ export const sections: ReadonlyArray<Section> = [
   bulk,
   deliveries,
   deliveryRates,
+  feed,
   growth,
   start,
   decode,

@@ -1,0 +1,166 @@
+/** The feed: what it costs an extension, and how fast events reach those who follow. */
+
+import type { Tenure } from "@tenure/core/Tenure"
+import { clients, fill, startTenure } from "../database.ts"
+import type { Row, Section, Settings } from "../measurement.ts"
+import { rowsOf } from "../measurement.ts"
+import { compare, type Contestant, loops, quantile, sample } from "../rounds.ts"
+
+const withFeed = "benchmark_feed"
+const withoutFeed = "benchmark_no_feed"
+
+const endDate = "2099-01-01T00:00:00.000Z"
+
+const extending = (name: string, tenure: Tenure, members: number): Contestant => ({
+  name,
+  run: (seconds) =>
+    loops(clients, seconds, () =>
+      tenure.memberships.extend({
+        projectId: "p1",
+        userId: String(1 + Math.floor(Math.random() * members)),
+        endDate,
+      }),
+    ),
+})
+
+/** Those who follow a project. They are in another Tenure, which hears of no event by itself. */
+const followers = async (tenure: Tenure, count: number) => {
+  const projectId = "p1"
+  const { cursor: after } = await tenure.events.read({ projectId })
+  const ending = new AbortController()
+  let received = 0
+  const delays: Array<number> = []
+  const follow = async () => {
+    for await (const { at } of tenure.events.stream({ projectId, after, signal: ending.signal })) {
+      received++
+      delays.push(Date.now() - at)
+    }
+  }
+  const all = Array.from({ length: count }, follow)
+  return {
+    delays,
+    received: () => received,
+    end: async () => {
+      ending.abort()
+      await Promise.all(all)
+    },
+  }
+}
+
+type Followers = Awaited<ReturnType<typeof followers>>
+
+const pause = (millis: number): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, millis)
+  })
+
+/** Publishes an event. Its time is that of the call. */
+const publish = ({ events }: Tenure) =>
+  events.publish({ projectId: "p1", type: "payment.completed", data: { amount: 5 } })
+
+/** Waits until every follower has had an event. */
+const until = async ({ received }: Followers, count: number): Promise<void> => {
+  while (received() < count) await pause(1)
+}
+
+/** Events a second that reach every one of some followers. */
+const fanOut = async (
+  publisher: Tenure,
+  reader: Tenure,
+  count: number,
+  { pick }: Settings,
+): Promise<Row> => {
+  const events = pick(20_000, 50)
+  const all = await followers(reader, count)
+  // Until all of them follow.
+  await pause(pick(2000, 500))
+  const { rate } = await sample(async () => {
+    const queue = Array.from({ length: events }, (_, index) => index)
+    const work = async () => {
+      while (queue.pop() !== undefined) await publish(publisher)
+    }
+    await Promise.all(Array.from({ length: clients }, work))
+    await until(all, events * count)
+    return events
+  })
+  await all.end()
+  return {
+    measured: `events to each of ${count.toLocaleString("en")} who follow a project`,
+    unit: "/s",
+    figure: rate,
+  }
+}
+
+/** How long events take to arrive, at 200 a second. */
+const arrival = async (publisher: Tenure, reader: Tenure, { pick }: Settings): Promise<Row> => {
+  const events = pick(2000, 20)
+  const count = 100
+  const all = await followers(reader, count)
+  await pause(pick(2000, 500))
+  const start = performance.now()
+  for (let sent = 0; sent < events; sent++) {
+    const due = start + 5 * sent - performance.now()
+    if (due > 0) await pause(due)
+    await publish(publisher)
+  }
+  await until(all, events * count)
+  await all.end()
+  return {
+    measured: "an event to 100 who follow, at 200 a second, 99th percentile",
+    unit: "ms",
+    figure: quantile(all.delays, 0.99),
+    target: { of: "figure", atMost: 50 },
+  }
+}
+
+/** What a poll costs that finds nothing new. */
+const idlePoll = async (reader: Tenure, settings: Settings): Promise<Row> => {
+  const { cursor } = await reader.events.read({ projectId: "p1" })
+  const { rate } = await loops(1, settings.seconds, () =>
+    reader.events.read({ projectId: "p1", after: cursor }),
+  )
+  return { measured: "a poll that finds nothing new", unit: "µs", figure: 1_000_000 / rate }
+}
+
+/** The feed. */
+export const feed: Section = {
+  name: "feed",
+  measure: async (settings) => {
+    const database = await settings.database()
+    const members = settings.pick(100_000, 1000)
+    const tenures: Array<Tenure> = []
+    for (const schema of [withFeed, withoutFeed]) {
+      await database.sql(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+      const tenure = await startTenure(database.url, schema)
+      await fill(database, tenure, "p1", members, schema)
+      tenures.push(tenure)
+    }
+    const [one, other] = tenures
+    if (one === undefined || other === undefined) throw new Error("there is no Tenure")
+    await database.sql(`DROP INDEX ${withoutFeed}.events_feed`)
+    await database.sql(`ALTER TABLE ${withoutFeed}.events DROP COLUMN xid`)
+    const scores = await compare(
+      {
+        tenure: extending("Tenure", one, members),
+        peers: [extending("without the feed's column and index", other, members)],
+      },
+      settings,
+    )
+    await other.close()
+    const reader = await startTenure(database.url, withFeed)
+    const rows = [
+      ...rowsOf("extension, beside one that is not in the feed", "rate", scores, {
+        "without the feed's column and index": { of: "ratio", atLeast: 0.97 },
+      }),
+      await idlePoll(reader, settings),
+    ]
+    for (const count of [1, 100, 1000]) rows.push(await fanOut(one, reader, count, settings))
+    rows.push(await arrival(one, reader, settings))
+    await reader.close()
+    await one.close()
+    for (const schema of [withFeed, withoutFeed]) {
+      await database.sql(`DROP SCHEMA ${schema} CASCADE`)
+    }
+    return { rows }
+  },
+}
