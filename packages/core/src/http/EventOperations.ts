@@ -7,8 +7,9 @@ import { Feed, type PageQuery } from "../events/Feed.ts"
 import * as Seats from "../events/Seats.ts"
 import { Events } from "../webhooks/Events.ts"
 import type { ApiError } from "./ApiError.ts"
+import type { Authentication } from "./Authentication.ts"
 import * as DeliveryData from "./DeliveryData.ts"
-import { bodyOf, idOf, type OperationsOn, projectOf, timeOf } from "./Operation.ts"
+import { bodyOf, type Call, idOf, type OperationsOn, projectOf, timeOf } from "./Operation.ts"
 import * as Query from "./Query.ts"
 import * as RequestBody from "./RequestBody.ts"
 
@@ -42,28 +43,41 @@ const eventOf = (event: Event.Event) => ({
  * Makes the operations.
  *
  * @param maxBodyBytes - the longest request body, in bytes
+ * @param identify - finds out who sent a request
  */
-export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
+export const make = Effect.fnUntraced(function* (
+  maxBodyBytes: number,
+  identify: Authentication["identify"],
+) {
   const events = yield* Events
   const feed = yield* Feed
   const seats = Seats.make(Seats.most)
 
-  /** Reads a page of the feed. Whoever may wait for it needs a seat meanwhile. */
-  const readFeed = (client: string, query: PageQuery) =>
+  /** Fails if the sender may not use the project any more, or if it is another one with the same id. */
+  const judgeAgain = (call: Call<"project_id">) =>
+    Effect.flatMap(identify(call.request), (principal) => projectOf({ ...call, principal }))
+
+  /**
+   * Reads a page of the feed. Whoever may wait for it needs a seat meanwhile, and a key that is still
+   * valid then.
+   */
+  const readFeed = (call: Call<"project_id">, query: PageQuery) =>
     query.waitMillis === 0
       ? feed.read(query)
       : Effect.suspend(() => {
-          const giveBack = seats.take(client, query.projectId)
+          const giveBack = seats.take(call.principal.keyId, query.projectId)
           return giveBack === undefined
             ? noSeat
-            : Effect.ensuring(feed.read(query), Effect.sync(giveBack))
+            : Effect.tap(Effect.ensuring(feed.read(query), Effect.sync(giveBack)), () =>
+                judgeAgain(call),
+              )
         })
 
   return {
     "events.list": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
       const query = yield* Query.read(call.request, { ...Query.page, types, wait })
-      const page = yield* readFeed(call.principal.keyId, {
+      const page = yield* readFeed(call, {
         projectId,
         after: query.after,
         types: query.types,

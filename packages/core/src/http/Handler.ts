@@ -188,7 +188,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     ...(yield* MembershipOperations.make(maxBodyBytes)),
     ...(yield* ProjectOperations.make),
     ...(yield* WebhookOperations.make(maxBodyBytes)),
-    ...(yield* EventOperations.make(maxBodyBytes)),
+    ...(yield* EventOperations.make(maxBodyBytes, authentication.identify)),
     ...(yield* ApiKeyOperations.make(maxBodyBytes)),
     ...(yield* StatusOperations.make),
     ...(yield* DocsOperations.make(settings)),

@@ -66,6 +66,20 @@ describe("an unknown query parameter", () => {
   })
 })
 
+describe("a request that may wait for events", () => {
+  it.each([
+    ["whose key is not valid any more", undefined, "UNAUTHORIZED"],
+    ["whose key has lost the project", { ...operator, projects: ["p2"] }, "PROJECT_NOT_FOUND"],
+  ] as const)("and %s, gets none", async (_, later, code) => {
+    await tenure.events.publish({ projectId: "p1", type: "a", data: {} })
+    const identities = [operator, later]
+    const authenticate = () => identities.shift()
+    const response = await answer("events.list", { query: "after=start&wait=20", authenticate })
+    expect(response.body).toMatchObject({ error: { error_code: code } })
+    expect(response.body).not.toHaveProperty("data")
+  })
+})
+
 describe("a project that does not exist", () => {
   it.each([
     ["memberships.extend", json({ extend: "soon" })],
