@@ -13,9 +13,15 @@ import { bodyOf, type Call, idOf, type OperationsOn, projectOf, timeOf } from ".
 import * as Query from "./Query.ts"
 import * as RequestBody from "./RequestBody.ts"
 
+const parseTypes = (given: unknown): ReadonlyArray<string> | undefined => {
+  const parsed = typeof given === "string" ? given.split(",") : []
+  return parsed.length > 0 && parsed.every(Event.EventType.is) ? parsed : undefined
+}
+
 const types = Setting.optional(
-  Setting.make<string, ReadonlyArray<string>>("event types, joined by commas", (given) =>
-    typeof given === "string" ? given.split(",") : undefined,
+  Setting.make<string, ReadonlyArray<string>>(
+    `event types, each ${Event.EventType.expected}, joined by commas`,
+    parseTypes,
   ),
 )
 

@@ -66,6 +66,13 @@ describe("an unknown query parameter", () => {
   })
 })
 
+describe("an invalid parameter of the feed", () => {
+  it("is named as the request has it", async () => {
+    const { body } = await answer("events.list", { query: "types=a,,b" })
+    expect(body.error.message).toMatch(/^types must be event types, .+; received "a,,b"$/)
+  })
+})
+
 describe("a request that may wait for events", () => {
   it.each([
     ["whose key is not valid any more", undefined, "UNAUTHORIZED"],
