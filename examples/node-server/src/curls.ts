@@ -47,7 +47,7 @@ export const anotherKey = (url: string, folder: string): string => {
 # Everything is in the folder ${folder}. Its API keys were printed when it was created.
 
 # Create another one, with the token of the admin
-curl -X POST '${url}/v2/api-keys' ${ofAdmin} ${json({ projects: ["demo"] })}
+curl -X POST '${url}/v2/api-keys' ${ofAdmin} ${json({ role: "client", projects: ["demo"] })}
 
 # Give an admin a token that you choose, if you have none
 echo '${JSON.stringify(seed)}' > seed.json && SEED_FILE=seed.json npm start

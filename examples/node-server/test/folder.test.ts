@@ -1,8 +1,10 @@
 /** The server on a folder, as it is without settings. */
 
+import { execFile } from "node:child_process"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { promisify } from "node:util"
 import { send } from "@tenure/testing"
 import { afterAll, afterEach, expect, it } from "vitest"
 import { endAll, start, startServer } from "./programs.ts"
@@ -19,6 +21,7 @@ it("a server that is killed has everything after a restart, and keeps others out
   const first = await startServer(environment)
   const [authorization] = await first.line(/(?<=Authorization: )Bearer tnr_[A-Za-z0-9_-]+/)
   const headers = { authorization, "content-type": "application/json" }
+  const [adminToken = ""] = await first.line(/(?<=api-keys' .*)tnr_[A-Za-z0-9_-]+/)
   const body = JSON.stringify({ extend: "2099-01-01T00:00:00.000Z" })
   const extended = await send(first.url, {
     method: "PATCH",
@@ -39,7 +42,16 @@ it("a server that is killed has everything after a restart, and keeps others out
   const second = await startServer(environment)
   const found = await send(second.url, { method: "GET", path: member, headers })
   expect(found.body).toMatchObject({ data: { end_date: "2099-01-01T00:00:00.000Z" } })
+  const [another] = await second.line(/^curl -X POST .*TOKEN.*/)
   await second.line(/^# Give an admin a token that you choose/)
+  const { stdout: issued } = await promisify(execFile)("sh", [
+    "-c",
+    another.replace("TOKEN", adminToken),
+  ])
+  expect(JSON.parse(issued)).toMatchObject({
+    ok: true,
+    data: { token: expect.stringMatching(/^tnr_/) },
+  })
   second.kill("SIGINT")
   const { stdout } = await second.ended
   expect(stdout).toContain(path)
