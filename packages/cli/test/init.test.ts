@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { describe, expect, it, vi } from "vitest"
+import { describe, expect, it, onTestFinished, vi } from "vitest"
 import { extend, folderWith, run, start, tenure } from "./programs.ts"
 
 const tsc = fileURLToPath(new URL("../node_modules/typescript/bin/tsc", import.meta.url))
@@ -93,18 +93,25 @@ describe("in a program with Next.js", () => {
     { files: {}, path: "app/v2/[...path]/route.js" },
     { files: typescript, path: "app/v2/[...path]/route.ts" },
     { files: { "src/app/page.js": "" }, path: "src/app/v2/[...path]/route.js" },
-  ])("the handlers of $path answer", async ({ files, path }) => {
+  ])("the handlers of $path answer, and start Tenure once", async ({ files, path }) => {
     const folder = folderWith({
       ...files,
       "package.json": { type: "module", dependencies: { next: "*" } },
     })
     expect(await write(folder)).toContain(`Wrote ${path}, `)
     const printed = vi.spyOn(console, "log").mockReturnValue()
+    vi.stubGlobal("membershipApi", undefined)
+    onTestFinished(() => void vi.unstubAllGlobals())
+
     const route = await import(join(folder, path))
-    const [, token = ""] = /Bearer (\S+)/.exec(String(printed.mock.calls)) ?? []
-    const answer = await route.PATCH(extend("http://127.0.0.1:3000", token))
-    expect(await answer.json()).toMatchObject({ ok: true })
+    expect(printed).not.toHaveBeenCalled()
+
     expect((await route.GET(new Request("http://127.0.0.1:3000/v2/none"))).status).toBe(404)
+    const [, token = ""] = /Bearer (\S+)/.exec(String(printed.mock.calls)) ?? []
+    const reloaded = await import(`${join(folder, path)}?reloaded`)
+    const answer = await reloaded.PATCH(extend("http://127.0.0.1:3000", token))
+    expect(await answer.json()).toMatchObject({ ok: true })
+    expect(printed).toHaveBeenCalledOnce()
   })
 })
 

@@ -60,8 +60,9 @@ const startOf = (host: Host, path: string): ReadonlyArray<string> => {
   }
 }
 
-/** Without the types of parameters, the only types in templates, a template is JavaScript. */
-const withoutTypes = (template: string): string => template.replaceAll(/: [A-Z]\w+(?=\))/g, "")
+/** Without declarations and the types of parameters, the only types in templates, a template is JavaScript. */
+const withoutTypes = (template: string): string =>
+  template.replace(/^declare .*?^}\n\n/ms, "").replaceAll(/: [A-Z]\w+(?=\))/g, "")
 
 const isJavaScript = (path: string): boolean => path.endsWith("js")
 
