@@ -6,7 +6,7 @@
 
 import { execFile } from "node:child_process"
 import { globSync, rmSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { join, matchesGlob } from "node:path"
 import { promisify } from "node:util"
 import { tryExample } from "./app.js"
 import { installed } from "./folders.js"
@@ -28,20 +28,21 @@ const dependencies = [
   ...nodes.map((version) => `node-${version}@npm:node@${version}`),
 ]
 
-/** The paths for which a path of `exports` stands. */
-const matches = (folder, path) =>
-  path === "./*"
-    ? globSync("*.ts", { cwd: join(root, "packages", folder, "src") }).map(
-        (file) => `./${file.replace(".ts", "")}`,
-      )
-    : [path]
+/** The paths for which a path of `exports` stands, without those that `exports` hides. */
+const matches = ({ folder, manifest: { exports } }, path) => {
+  if (path !== "./*") return [path]
+  const exclude = Object.keys(exports).filter((other) => exports[other] === null)
+  return globSync("./**/*.ts", { cwd: join(root, "packages", folder, "src") })
+    .map((file) => `./${file.replace(".ts", "")}`)
+    .filter((file) => !exclude.some((pattern) => matchesGlob(file, pattern)))
+}
 
 /** Every path by which a package can be imported. */
-const importPaths = ({ folder, manifest: { exports, name } }) =>
-  Object.keys(exports)
-    .filter((path) => exports[path] !== null)
-    .flatMap((path) => matches(folder, path))
-    .map((path) => name + path.slice(1))
+const importPaths = (one) =>
+  Object.keys(one.manifest.exports)
+    .filter((path) => one.manifest.exports[path] !== null)
+    .flatMap((path) => matches(one, path))
+    .map((path) => one.manifest.name + path.slice(1))
 
 /** Writes modules that import everything, and the examples of the READMEs. */
 const writeConsumer = (folder) => {
