@@ -1,7 +1,7 @@
 /** The code of the pages whose hosts are too large for every installation, on the real hosts. */
 
 import { execFile } from "node:child_process"
-import { mkdir, rm, writeFile } from "node:fs/promises"
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises"
 import { dirname } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
@@ -130,6 +130,19 @@ describe("the code of a page runs:", () => {
     const env = { ...process.env, NEXT_TELEMETRY_DISABLED: "1" }
     await promisify(execFile)(process.execPath, [next, "build", app], { env })
     await onServer(app, expectBoth, [process.execPath, next, "start", app])
+  })
+
+  it("testing, with Jest", async () => {
+    const page = await readFile(`${root}/docs/testing.md`, "utf8")
+    const [, code = ""] = /^```js\n(.*?)^```$/ms.exec(page) ?? []
+    const cwd = `${folder}/jest`
+    await mkdir(cwd)
+    await writeFile(`${cwd}/package.json`, '{ "type": "module", "jest": { "transform": {} } }')
+    await writeFile(`${cwd}/member.test.js`, code)
+    const jest = fileURLToPath(new URL("node_modules/jest/bin/jest.js", import.meta.url))
+    const args = ["--experimental-vm-modules", jest]
+    const { stderr } = await promisify(execFile)(process.execPath, args, { cwd })
+    expect(stderr).toContain("Tests:       1 passed, 1 total")
   })
 
   it("workers", async () => {
