@@ -19,7 +19,7 @@ const nodes = ["22.19", "26"]
 
 const dependencies = [
   "effect@4",
-  "@electric-sql/pglite@0.5",
+  "@electric-sql/pglite@0.5.16",
   "express@5",
   "fastify@5",
   "@types/express@5",

@@ -13,27 +13,41 @@ export interface Engine extends Database {
 }
 
 /** Gives the files of PGlite the operation that they lack: to wait until they are on the disk. */
-const addSync = ({ NODEFS }: Pick<PGlite["Module"], "NODEFS">): void => {
-  // Not a part of what PGlite promises.
-  if (!Predicate.hasProperty(NODEFS, "stream_ops") || !Predicate.isObject(NODEFS.stream_ops))
-    throw new Error("this version of @electric-sql/pglite cannot be made durable")
+const addSync = ({ NODEFS }: Pick<PGlite["Module"], "NODEFS">, onSync: () => void): void => {
+  // Not a part of what PGlite promises, so its version is pinned, and `checkSync` asks whether it works.
+  if (!Predicate.hasProperty(NODEFS, "stream_ops") || !Predicate.isObject(NODEFS.stream_ops)) return
   Object.assign(NODEFS.stream_ops, {
     fsync: ({ nfd }: { readonly nfd: number }): number => {
       fs.fsyncSync(nfd)
+      onSync()
       return 0
     },
   })
 }
 
 /** Makes files wait for the disk when PostgreSQL tells them to. */
-const durable = (files: NodeFS): NodeFS => {
+const durable = (files: NodeFS, onSync: () => void): NodeFS => {
   const init = files.init.bind(files)
+  const add = (module: PGlite["Module"]): void => addSync(module, onSync)
   files.init = async (database, options) => {
     const { emscriptenOpts } = await init(database, options)
-    const preRun = [...(emscriptenOpts.preRun ?? []), addSync]
+    const preRun = [...(emscriptenOpts.preRun ?? []), add]
     return { emscriptenOpts: { ...emscriptenOpts, preRun } }
   }
   return files
+}
+
+// Commits, and changes nothing.
+const commit = "SELECT pg_logical_emit_message(true, 'tenure', '')"
+
+/** Throws unless a commit waits for the disk. */
+const checkSync = async (database: PGlite, syncs: () => number): Promise<void> => {
+  const before = syncs()
+  await database.exec(commit)
+  if (syncs() === before)
+    throw new Error(
+      "this version of @electric-sql/pglite does not wait for the disk. Install the one that Tenure names, or pass durable: false",
+    )
 }
 
 /** Makes the statement fail in which PostgreSQL gives up: PGlite would go on with it forever. */
@@ -113,8 +127,9 @@ export const open = async (folder: string, isDurable: boolean): Promise<Engine> 
   if (!fs.existsSync(path)) await create(loaded, path)
   const files = new NodeFS(path)
   let isStopped = false
+  let syncs = 0
   const database: PGlite = await PGlite.create({
-    fs: isDurable ? durable(files) : files,
+    fs: isDurable ? durable(files, () => syncs++) : files,
     startParams: parametersOf(PGlite.defaultStartParams, isDurable),
     onStderr: (text) => {
       // For example because the disk is full.
@@ -125,6 +140,12 @@ export const open = async (folder: string, isDurable: boolean): Promise<Engine> 
       return false
     },
   })
+  if (isDurable) {
+    await checkSync(database, () => syncs).catch(async (fault: unknown) => {
+      await database.close()
+      throw fault
+    })
+  }
   return {
     run: async (messages, answer) => {
       if (isStopped) throw new Error("The database has stopped")

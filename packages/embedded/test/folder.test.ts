@@ -1,10 +1,11 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { PGlite } from "@electric-sql/pglite"
 import * as Tenure from "@tenure/core/Tenure"
 import { embedded } from "@tenure/embedded"
 import { describe, expect, it } from "vitest"
 import { acquire } from "../src/Folder.ts"
-import { temporaryFolder } from "./folders.ts"
+import { folderWithDatabase, temporaryFolder } from "./folders.ts"
 
 const opening = (path: string) => Tenure.make({ stores: embedded({ path }) })
 
@@ -44,6 +45,20 @@ describe("a folder", () => {
     })
     // The next one finds it as it was, and not in use.
     ;(await acquire(path)).release()
+  })
+
+  it("is refused if its database does not wait for the disk", async () => {
+    const path = await folderWithDatabase()
+    const standard = PGlite.defaultStartParams.length
+    PGlite.defaultStartParams.push("-c", "fsync=off")
+    try {
+      await expect(opening(path)).rejects.toMatchObject({
+        _tag: "FolderUnusable",
+        message: expect.stringContaining("does not wait for the disk"),
+      })
+    } finally {
+      PGlite.defaultStartParams.length = standard
+    }
   })
 
   it("needs a path", async () => {
