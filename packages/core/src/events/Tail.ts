@@ -18,7 +18,7 @@ export interface Batch {
 export interface Watch {
   /**
    * Waits until the watch has begun: what is not visible to a read that begins later comes in a batch. So
-   * may some of what is visible to it.
+   * may some of what is visible to it, but nothing that was visible to a read before the watch.
    */
   readonly begun: Effect.Effect<void>
   /** The batches. They end if too many wait, or if the feed cannot go on. */
@@ -35,7 +35,7 @@ export interface Tail {
 interface Watcher {
   readonly projectId: ProjectId
   readonly batches: Queue.Queue<Batch, Cause.Done>
-  /** Open after the first read that had the project. */
+  /** Open after the first read that had the project, and all events until then. */
   readonly admitted: Latch.Latch
 }
 
@@ -86,6 +86,7 @@ export const make = Effect.fnUntraced(function* (
     pauseMillis = events.length > 0 ? shortestPauseMillis : pauseMillis * 2
     const batches = byProject(events)
     for (const watcher of watchers) {
+      if (!watcher.admitted.isOpen()) continue
       const own = batches.get(watcher.projectId)
       const isTaken =
         own === undefined || Queue.offerUnsafe(watcher.batches, { events: own, cursor })
@@ -100,8 +101,9 @@ export const make = Effect.fnUntraced(function* (
     if (!isSome(projects)) return Effect.succeed(true)
     return Effect.match(store.read(projects, from, pageSize), {
       onSuccess: (page) => {
+        // Who joins has read beyond the place of this page, so some of its events would come twice.
         hand(page)
-        for (const { admitted } of asked) admitted.openUnsafe()
+        if (page.isLast) for (const { admitted } of asked) admitted.openUnsafe()
         return page.isLast
       },
       onFailure: ({ _tag }) => {

@@ -125,6 +125,31 @@ describe("read", () => {
     })),
   )
 
+  const tailReads = Latch.makeUnsafe(true)
+  test(
+    "returns no event twice to whom begins to wait after others",
+    (feed) =>
+      Effect.gen(function* () {
+        yield* waiting(feed.read({ projectId: "p2", waitMillis: 20_000 }))
+        yield* tailReads.close
+        yield* TestClock.adjust(250)
+        yield* publish("a")
+        const { cursor, events } = yield* feed.read({ projectId, after: "start" })
+        expect(typesOf(events)).toEqual(["a"])
+        const later = yield* waiting(feed.read({ projectId, after: cursor, waitMillis: 5000 }))
+        yield* tailReads.open
+        yield* TestClock.adjust(1)
+        yield* publish("b")
+        expect(typesOf((yield* Fiber.join(later)).events)).toEqual(["b"])
+      }),
+    services(({ read }) => ({
+      read: (projects, from, size) =>
+        Effect.tap(read(projects, from, size), () =>
+          size.events === 500 ? tailReads.await : Effect.void,
+        ),
+    })),
+  )
+
   test("waits for an event, as long as it is told to", (feed) =>
     Effect.gen(function* () {
       const read = feed.read({ projectId, waitMillis: 5000 })
