@@ -98,7 +98,7 @@ const make = Effect.gen(function* () {
   const outbox = yield* Outbox
   // The store of `@tenure/postgres`. It keeps the projects that webhooks and keys belong to, and its
   // ping checks the database that also holds the host's tables.
-  const { createProject, deleteProject, findProject, history, listProjects, ping, recall } =
+  const { createProject, deleteProject, erase, findProject, history, listProjects, ping, recall } =
     yield* MembershipStore
 
   /** Runs statements in one transaction, or in the host's transaction if one is open. */
@@ -337,6 +337,23 @@ const make = Effect.gen(function* () {
         () => sql`DELETE FROM subscriptions WHERE account = ${projectId} AND customer = ${userId}`,
       )
     },
+
+    erase: Effect.fnUntraced(function* (change: Ending) {
+      const { projectId, userId } = change
+      yield* lockAccount(projectId)
+      // The other store has the events and the idempotency keys, but no memberships.
+      const replayed = yield* erase(change)
+      if (typeof replayed !== "boolean") return replayed
+      yield* sql`
+        UPDATE subscription_changes SET customer = NULL, reason = NULL
+        WHERE account = ${projectId} AND customer = ${userId}
+      `
+      const ended = yield* sql`
+        DELETE FROM subscriptions WHERE account = ${projectId} AND customer = ${userId} RETURNING 1
+      `
+      if (ended.length > 0) yield* outbox.publish(change.event)
+      return ended.length > 0
+    }, inOneStep),
 
     find: Effect.fnUntraced(function* (projectId, userId) {
       const [row] = yield* database.run(sql<Subscription>`

@@ -1,8 +1,9 @@
 /** The state that all stores share. Each function that changes it is one synchronous step. */
 
 import type { ApiKey, ApiKeyId } from "@tenure/core/ApiKey"
+import * as Erasure from "@tenure/core/Erasure"
 import type { Event, EventId } from "@tenure/core/Event"
-import type { OtherAction } from "@tenure/core/Membership"
+import type { OtherAction, UserId } from "@tenure/core/Membership"
 import type { Moment } from "@tenure/core/Moment"
 import * as Origin from "@tenure/core/Origin"
 import type { Backlog, PublishedEvent, WebhookRef } from "@tenure/core/Outbox"
@@ -94,12 +95,31 @@ export const deleteProject = (
   return true
 }
 
+/** Erases a person from all that a project has, and ends the membership. Returns whether there was one. */
+export const erase = (
+  { deliveries, events }: State,
+  project: Project.Project,
+  userId: UserId,
+): boolean => {
+  const { history, id, members } = project
+  history.rows.replace((row) =>
+    row.userId === userId ? { ...row, userId: undefined, reason: undefined } : row,
+  )
+  Deliveries.erase(deliveries, id, userId)
+  events.replace((stored) =>
+    stored.project === project ? { ...stored, event: Erasure.erase(stored.event, userId) } : stored,
+  )
+  const wasMember = members.get(userId) !== undefined
+  members.delete(userId)
+  return wasMember
+}
+
 /** Adds an audit row of something else than a membership. */
 export const audit = (
   { otherHistory, projects }: State,
   projectId: ProjectId | undefined,
   action: OtherAction,
-  subject: string,
+  subject: string | undefined,
   { at, origin }: Origin.Occasion,
 ): void => {
   const history = projectId === undefined ? otherHistory : projects.get(projectId)?.history

@@ -26,11 +26,11 @@ const drop = [
 
 beforeAll(() =>
   Effect.gen(function* () {
-    const [create = [], restrict = []] = yield* Effect.promise(() => documentedRoles(schema))
+    const [create = [], ...later] = yield* Effect.promise(() => documentedRoles(schema))
     yield* execute(...drop, ...create)
     const owner = clientLayer({ url: urlOf(`${schema}_owner`, "change me") })
     yield* Effect.provide(migrate({ schema }), owner)
-    yield* execute(...restrict)
+    yield* execute(...later.flat())
   }).pipe(Effect.runPromise),
 )
 

@@ -160,6 +160,23 @@ describe("a role that owns nothing", () => {
     }
   })
 
+  it("erases persons if it may, and otherwise changes nothing", async () => {
+    const tenure = await Tenure.make({ stores: postgres({ url: app, migrate: false }), transport })
+    const { memberships } = tenure
+    const member = { projectId: "p1", userId: "1002" }
+    await memberships.grant({ ...member, endDate: "2099-01-01T00:00:00.000Z" })
+    await expect(memberships.erase(member)).rejects.toMatchObject({
+      reason: { cause: { code: "42501" } },
+    })
+    expect(await memberships.history(member)).toHaveLength(1)
+    await memberships.find(member)
+    const [, , erasing = []] = await documentedRoles()
+    await execute(owner, ...erasing)
+    await memberships.erase(member)
+    expect(await memberships.history(member)).toEqual([])
+    await tenure.close()
+  })
+
   it("that only reads cannot drop what is old", async () => {
     await execute(owner, "REVOKE DELETE ON tenure.events FROM tenure_app")
     await expect(execute(app, "SELECT tenure.drop_day('1 day')")).rejects.toMatchObject({

@@ -8,6 +8,7 @@ import type { Port, StoreHarness } from "../src/stores/StoreHarness.ts"
 import { declareSuite } from "../src/stores/suites.ts"
 import { apiKeys } from "./mutants/apiKeys.ts"
 import { auditing } from "./mutants/auditing.ts"
+import { erasing } from "./mutants/erasing.ts"
 import { feed } from "./mutants/feed.ts"
 import { eventsOfMemberships, memberships } from "./mutants/memberships.ts"
 import { type Mutant, stores } from "./mutants/Mutant.ts"
@@ -39,7 +40,10 @@ const failureOf = Effect.fnUntraced(function* (
 })
 
 const mutants: ReadonlyArray<readonly [Port, ReadonlyArray<Mutant>]> = [
-  ["MembershipStore", [...memberships, ...eventsOfMemberships, ...projects, ...auditing]],
+  [
+    "MembershipStore",
+    [...memberships, ...eventsOfMemberships, ...projects, ...erasing, ...auditing],
+  ],
   ["WebhookStore", webhooks],
   ["ApiKeyStore", apiKeys],
   ["Outbox", outbox],

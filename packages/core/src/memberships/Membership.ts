@@ -108,6 +108,8 @@ export const AuditCursor = refined<string, AuditCursor>("cursor", "a cursor of t
 
 /** What happened to other things, as the audit trail keeps it. */
 export type OtherAction =
+  /** Without the user id, which no row has any more. */
+  | "person_erased"
   | "project_created"
   /** With all that belonged to it, its audit trail included. */
   | "project_deleted"
@@ -132,7 +134,7 @@ export interface AuditRow {
   readonly cursor: AuditCursor
   /** `undefined` for what belongs to no project: API keys, and projects themselves. */
   readonly projectId: ProjectId | undefined
-  /** `undefined` if all memberships of the project were changed, or something else. */
+  /** `undefined` if all memberships of the project were changed, or something else, or if the user was erased. */
   readonly userId: UserId | undefined
   readonly action: Action
   /** The id of the webhook, the API key or the project that was changed; `undefined` for memberships. */

@@ -168,6 +168,19 @@ export class MembershipStore extends Context.Service<
       change: Ending,
     ) => Effect.Effect<Replayed | void, MembershipNotFound | Conflict | StoreUnavailable>
 
+    /**
+     * Ends the membership of a person, if there is one, and removes the user id from the audit trail, with
+     * the reasons of these changes, and from events, as `Erasure` does. From deliveries of these, it removes
+     * what receivers have responded. A row in the trail says that somebody was erased. Publishes the event of
+     * the change, which has no user id, if there was a membership. Returns whether there was one.
+     *
+     * The end of the membership and the row in the trail are one step. The rest may take several; a
+     * repetition with the same idempotency key completes it, and leaves what was written since then.
+     */
+    readonly erase: (
+      change: Ending,
+    ) => Effect.Effect<boolean | Replayed, ProjectNotFound | Conflict | StoreUnavailable>
+
     /** Returns what a change with this idempotency key would return; `undefined` if there was none. */
     readonly recall: (
       once: Once,

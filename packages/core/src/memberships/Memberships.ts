@@ -222,6 +222,24 @@ export class Memberships extends Context.Service<
       origin?: Origin.Input,
     ) => Effect.Effect<void, ChangeFailure | MembershipNotFound>
 
+    /**
+     * Erases a person: ends the membership, if there is one, and removes the user id from the audit trail and
+     * from events, also from those that are still to be delivered; with it, the reasons of these changes,
+     * and what receivers have responded. A row in the trail says that somebody was erased. Afterwards the
+     * user has no history. What was sent to webhooks is out of reach. The event `membership.ended` has
+     * `null` in place of the user id: to tell receivers who has left, end the membership first.
+     *
+     * In events, it removes each field `user_id` that is this user, also of those that the host has published.
+     * Works for users whose membership has ended, and succeeds if nothing is known of them. It reads all events
+     * of the project that are kept, in several steps, and returns after the last one. If it fails, repeat it.
+     *
+     * Fails with `ProjectNotFound`.
+     */
+    readonly erase: (
+      member: Member & Pick<Changing, "idempotencyKey">,
+      origin?: Origin.Input,
+    ) => Effect.Effect<void, ChangeFailure | ProjectNotFound>
+
     /** Returns a membership. Fails with `MembershipNotFound`. */
     readonly find: (
       member: Member,
@@ -527,6 +545,19 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       const once = yield* onceOf(member, asked, Event.types.ended, data)
       const changed = { ...asked, event: eventOf(asked, Event.types.ended, data), userId, once }
       yield* announce(changed, yield* store.end(changed))
+    }),
+
+    erase: Effect.fnUntraced(function* (input, originInput) {
+      const { idempotencyKey, projectId: project, userId: user } = owned(input)
+      const projectId = yield* Argument.projectId(project)
+      const userId = yield* Argument.decode("userId", UserId, user)
+      const now = yield* Origin.occasionOf(originInput)
+      const occasion = yield* Once.on(now, idempotencyKey, "erase", projectId, userId)
+      const asked = { ...occasion, projectId, reason: undefined }
+      const data = { project_id: projectId, user_id: null }
+      const changed = { ...asked, event: eventOf(asked, Event.types.ended, data), userId }
+      const wasMember = yield* store.erase(changed)
+      if (wasMember !== false) yield* announce(changed, wasMember)
     }),
 
     find: Effect.fnUntraced(function* (input) {

@@ -5,8 +5,8 @@ export interface Ring<A> {
   readonly pushed: () => number
   /** Yields all elements that are kept, newest first. */
   readonly newestFirst: () => Generator<A>
-  /** Drops all elements but those that pass a test. */
-  readonly keep: (test: (element: A) => boolean) => void
+  /** Replaces each element, or drops it if there is nothing in its place. */
+  readonly replace: (change: (element: A) => A | undefined) => void
 }
 
 /** Makes an empty ring that keeps `capacity` elements. */
@@ -30,8 +30,8 @@ export const make = <A>(capacity: number): Ring<A> => {
     },
     pushed: () => pushed,
     newestFirst,
-    keep: (test) => {
-      elements = [...newestFirst()].filter(test).toReversed()
+    replace: (change) => {
+      elements = [...newestFirst()].flatMap((element) => change(element) ?? []).toReversed()
       next = elements.length % capacity
     },
   }

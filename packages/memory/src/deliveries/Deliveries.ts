@@ -2,6 +2,7 @@
 
 import * as Concurrency from "@tenure/core/Concurrency"
 import type { Event, EventId } from "@tenure/core/Event"
+import type { UserId } from "@tenure/core/Membership"
 import type { Moment } from "@tenure/core/Moment"
 import {
   type Backlog,
@@ -294,7 +295,14 @@ export const forget = (deliveries: Deliveries, projectId: ProjectId): void => {
   for (const { webhook } of deliveries.lanes.values()) {
     if (webhook.projectId === projectId) cancel(deliveries, webhook.id)
   }
-  deliveries.ended.keep(({ event }) => event.projectId !== projectId)
+  deliveries.ended.replace((job) => (job.event.projectId === projectId ? undefined : job))
+}
+
+/** Erases a person from all deliveries of a project. */
+export const erase = (deliveries: Deliveries, projectId: ProjectId, userId: UserId): void => {
+  for (const job of jobsIn(deliveries, [...deliveries.lanes.values()])) {
+    if (job.event.projectId === projectId) Job.erase(job, userId)
+  }
 }
 
 /** Returns how the latest attempts for a webhook went. */

@@ -1,17 +1,19 @@
 /** One delivery: an event for a webhook. */
 
+import * as Erasure from "@tenure/core/Erasure"
 import type { Event } from "@tenure/core/Event"
+import type { UserId } from "@tenure/core/Membership"
 import type { Moment } from "@tenure/core/Moment"
 import type { Attempt, Delivery, Replay, WebhookRef } from "@tenure/core/Outbox"
 import type { WebhookId } from "@tenure/core/Webhook"
 
 /** A delivery that changes as it is attempted. */
 export interface Job {
-  readonly event: Event
+  event: Event
   readonly webhookId: WebhookId
   /** The position among all publications, which orders jobs that are due at the same time. */
   readonly order: number
-  readonly attempts: Array<Attempt>
+  attempts: Array<Attempt>
   state: Delivery["state"]
   /** When it is due, by the monotonic clock: that is what counts. */
   dueTick: number
@@ -46,6 +48,18 @@ export const isSooner = (one: Job, other: Job): boolean =>
 /** Tells whether a job belongs to a webhook. */
 export const isOf = ({ event, webhookId }: Job, webhook: WebhookRef): boolean =>
   webhookId === webhook.webhookId && event.projectId === webhook.projectId
+
+const withoutResponse = ({ result, ...attempt }: Attempt): Attempt => ({
+  ...attempt,
+  result: result._tag === "Answered" ? { ...result, body: "" } : result,
+})
+
+/** Removes a user id from the event of a job, if that has it, and then what the receiver has responded. */
+export const erase = (job: Job, userId: UserId): void => {
+  if (!Erasure.concerns(job.event, userId)) return
+  job.event = Erasure.erase(job.event, userId)
+  job.attempts = job.attempts.map(withoutResponse)
+}
 
 /** Tells whether a job waits for its next attempt. One that is claimed was due. */
 const isLater = ({ dueTick, state }: Job, { tick }: Moment): boolean =>

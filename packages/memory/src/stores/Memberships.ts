@@ -201,6 +201,14 @@ export const make = (state: State.State): MembershipStore["Service"] => {
         return Result.succeed({ action: "ended", userId, from, to: undefined })
       }),
 
+    erase: (erasure) =>
+      changeProject(erasure, (project, now) => {
+        const wasMember = State.erase(state, project, erasure.userId)
+        State.audit(state, project.id, "person_erased", undefined, erasure)
+        if (wasMember) State.publish(state, project, erasure.event, now)
+        return wasMember
+      }),
+
     recall: state.answers.find,
 
     find: (projectId, userId) =>

@@ -32,7 +32,7 @@ const newestFirst = (row: string): string => `${row}.seq DESC, ${row}.id DESC`
 
 // Whether a row of the project is of all memberships. The index of these rows has the same conditions.
 const isBulk = (row: string): string =>
-  `${row}.project_number = p.number AND ${row}.user_id IS NULL AND ${row}.subject IS NULL`
+  `${row}.project_number = p.number AND ${row}.action IN ('bulk_extended', 'bulk_lengthened')`
 
 const auditRows = (schema: string, rows: string): string => `
   SELECT ${columns(schema)}

@@ -26,6 +26,17 @@ import { countMemberships, type CountsRow } from "./countMemberships.sql.ts"
 import { createProject, createProjectParams } from "./createProject.sql.ts"
 import { deleteProject, deleteProjectParams } from "./deleteProject.sql.ts"
 import { end } from "./end.sql.ts"
+import {
+  beforeFirst,
+  eraseAudit,
+  eraseAuditParams,
+  type Erased,
+  type ErasedRow,
+  eraseEvents,
+  eraseEventsParams,
+  eraseMembership,
+  type EventPlace,
+} from "./erase.sql.ts"
 import { extend, type ExtendedRow, extendParams } from "./extend.sql.ts"
 import { extendAll } from "./extendAll.sql.ts"
 import { extendShorter } from "./extendShorter.sql.ts"
@@ -83,6 +94,9 @@ export const make = Effect.fnUntraced(function* (
       neverShorten: forms(schema, extendShorter, 10),
     },
     end: forms(schema, end, 10),
+    eraseMembership: forms(schema, eraseMembership, 10),
+    eraseAudit: eraseAudit(schema),
+    eraseEvents: eraseEvents(schema),
   }
 
   /** Runs a statement that changes memberships, and notifies dispatchers of new deliveries. */
@@ -127,6 +141,31 @@ export const make = Effect.fnUntraced(function* (
   /** Makes a change once if it has an idempotency key. */
   const once = <A, E>(work: Effect.Effect<A, E | StoreUnavailable>, { once: key }: Change) =>
     answers.change(key, work)
+
+  const endErased = Effect.fnUntraced(function* (erasure: Ending) {
+    const { projectId, userId } = erasure
+    const form = formOf(sql.eraseMembership, changeParams(erasure, userId, undefined), erasure.once)
+    const [row] = yield* change<ErasedRow>(form, { owner: projectId })
+    return row === undefined ? yield* new ProjectNotFound({ projectId }) : row.was_member
+  })
+
+  /** Removes a person from the audit trail and from events, a part at a time. */
+  const eraseRows = Effect.fnUntraced(function* (erased: Erased) {
+    const manner = { owner: erased.projectId, isLong: true }
+    yield* Effect.repeat(executor.execute(sql.eraseAudit, eraseAuditParams(erased), manner), {
+      while: (rows) => rows.length > 0,
+    })
+    let after: EventPlace | undefined = beforeFirst
+    while (after !== undefined) {
+      const params = eraseEventsParams(erased, after)
+      const rows: ReadonlyArray<EventPlace> = yield* executor.execute<EventPlace>(
+        sql.eraseEvents,
+        params,
+        manner,
+      )
+      after = rows[0]
+    }
+  })
 
   const store: MembershipStore["Service"] = {
     ping: executor.ping,
@@ -203,6 +242,15 @@ export const make = Effect.fnUntraced(function* (
       const rows = yield* change(form, { owner: projectId })
       if (rows.length === 0) return yield* new MembershipNotFound({ projectId, userId })
     }, once),
+
+    erase: Effect.fnUntraced(function* (erasure: Ending) {
+      const { projectId, userId } = erasure
+      const ended = yield* once(endErased(erasure), erasure)
+      // A repetition completes what the first may have left, and leaves what was written since then.
+      const at = typeof ended === "boolean" ? undefined : Number(ended.answer)
+      yield* eraseRows({ projectId, userId, at })
+      return ended
+    }),
 
     recall: answers.recall,
 

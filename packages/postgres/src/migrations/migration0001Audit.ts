@@ -19,12 +19,12 @@ export const createAudit = (schema: string): ReadonlyArray<string> => [
     -- The seq of what was changed. It puts an extension that a bulk extension overrode before that,
     -- whichever of them was recorded first.
     seq        bigint NOT NULL,
-    -- NULL for a change of all memberships of the project, or of something else: of the webhook, the API
-    -- key or the project \`subject\`.
+    -- NULL for a change of all memberships of the project, of somebody who was erased, or of something
+    -- else: of the webhook, the API key or the project \`subject\`.
     user_id    text COLLATE "C",
     subject    text,
     action     text NOT NULL CHECK (action IN (
-                 'granted', 'imported', 'extended', 'bulk_extended', 'bulk_lengthened', 'ended', 'project_created', 'project_deleted',
+                 'granted', 'imported', 'extended', 'bulk_extended', 'bulk_lengthened', 'ended', 'person_erased', 'project_created', 'project_deleted',
                  'webhook_created', 'webhook_deleted', 'webhook_enabled', 'webhook_disabled',
                  'secret_rotated', 'signing_key_added', 'key_issued', 'key_opened', 'key_revoked'
                )),
@@ -40,7 +40,7 @@ export const createAudit = (schema: string): ReadonlyArray<string> => [
   `CREATE INDEX audit_of_user ON ${schema}.audit (project_number, user_id, seq, id)`,
   `
   CREATE INDEX audit_of_all_users ON ${schema}.audit (project_number, seq, id)
-  WHERE user_id IS NULL AND subject IS NULL
+  WHERE action IN ('bulk_extended', 'bulk_lengthened')
   `,
   // Finds out that there are none.
   `

@@ -8,6 +8,7 @@ import { bulkTests } from "./bulk.ts"
 import { changingTests } from "./changing.ts"
 import { countingTests } from "./counting.ts"
 import { deletingTests } from "./deleting.ts"
+import { erasingTests } from "./erasing.ts"
 import { eventTests } from "./events.ts"
 import { expectingTests } from "./expecting.ts"
 import { importingTests } from "./importing.ts"
@@ -27,6 +28,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   readingTests(on)
   projectTests(on)
   deletingTests(on)
+  erasingTests(on)
   auditingTests(on)
   eventTests(on)
   atomicityTests(on)

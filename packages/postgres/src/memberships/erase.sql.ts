@@ -1,0 +1,156 @@
+/** Statements that erase a person: see `erase` of the store. */
+
+import type { UserId } from "@tenure/core/Membership"
+import type { ProjectId } from "@tenure/core/Project"
+import { instant, nilUuid, text, uuid } from "../connection/parameters.ts"
+import type { OncePart } from "../idempotency/fragments.sql.ts"
+import { publishing } from "../outbox/fragments.sql.ts"
+import { isInProject } from "../projects.sql.ts"
+import { asked, lockedProject } from "./fragments.sql.ts"
+
+/**
+ * A statement that removes the user `$2` from up to a thousand audit rows of the project `$1`, with the
+ * reasons, which may name the person.
+ *
+ * @param condition - a further condition on a row `o`
+ */
+const erasing = (schema: string, condition: string): string => `
+    UPDATE ${schema}.audit SET user_id = NULL, reason = NULL
+    WHERE ${isInProject(schema)} AND (seq, id) IN (
+      SELECT o.seq, o.id FROM ${schema}.audit o
+      WHERE o.${isInProject(schema)} AND o.user_id = $2::text AND ${condition}
+      LIMIT 1000
+    )
+    RETURNING 1`
+
+/**
+ * Ends a membership, if there is one, removes the user from the first audit rows, and records that the person
+ * is erased. Returns one row, with whether there was a membership and with the number of deliveries, if the
+ * project exists.
+ */
+export const eraseMembership = (schema: string, once: OncePart): string => `
+  WITH ${asked},
+  ${lockedProject(schema, once.condition)},
+  ended AS (
+    DELETE FROM ${schema}.memberships m USING project p
+    WHERE m.project_number = p.number AND m.user_id = $2
+    RETURNING p.number
+  ),
+  counted AS (
+    UPDATE ${schema}.projects SET members = members - 1
+    WHERE id = $1 AND EXISTS (SELECT FROM ended)
+  ),
+  erased AS (${erasing(schema, "EXISTS (SELECT FROM project)")}
+  ),
+  audited AS (
+    INSERT INTO ${schema}.audit (project_number, seq, action, at, request_id, key_id)
+    SELECT p.number, p.bulk_seq, 'person_erased', a.at, a.request_id, a.key_id FROM asked a, project p
+  ),
+  changed AS (SELECT a.*, e.number AS project_number FROM asked a, ended e),
+  ${publishing(schema, "changed")}${once.keeping("project", "round(extract(epoch FROM $4::timestamptz) * 1000)::bigint::text", "number")}
+  SELECT EXISTS (SELECT FROM ended) AS was_member, (SELECT count(*) FROM delivered)::integer AS deliveries
+  FROM project
+`
+
+// Whether a row was written until `$3`, or that is NULL.
+const isUntil = (row: string): string => `($3::timestamptz IS NULL OR ${row}.at <= $3::timestamptz)`
+
+/** Removes the user from the next audit rows that were written until `$3`. Returns one row if there may be more. */
+export const eraseAudit = (schema: string): string => `
+  WITH erased AS (${erasing(schema, isUntil("o"))}
+  )
+  SELECT FROM erased HAVING count(*) = 1000
+`
+
+// The responses of receivers may have the user id, too.
+const withoutResponses = `(
+      SELECT jsonb_agg(CASE WHEN t.one #> '{result,body}' IS NULL THEN t.one
+             ELSE jsonb_set(t.one, '{result,body}', '""') END ORDER BY t.n)
+      FROM jsonb_array_elements(d.attempts) WITH ORDINALITY t (one, n)
+    )`
+
+// Whether a delivery `d` is of one of the events of `old`, and was attempted. An array is looked up in the
+// index, however many deliveries the planner expects.
+const hasResponses = "d.event_id = ANY (ARRAY(SELECT id FROM old)) AND d.attempts <> '[]'"
+
+/**
+ * Removes the user `$2` from events of a project until `$3`, as `Erasure` of the core says, and the responses of
+ * receivers to these from their deliveries. Looks at the next thousand events of the project, after the
+ * event `$5` of the transaction `$4`. Returns one row with the last of them, if there may be more.
+ */
+export const eraseEvents = (schema: string): string => `
+  WITH page AS MATERIALIZED (
+    SELECT e.xid, e.id, e.at, e.body FROM ${schema}.events e
+    WHERE ${isInProject(schema)} AND (e.xid, e.id) > ($4::text::xid8, $5::uuid)
+    ORDER BY e.xid, e.id LIMIT 1000
+  ),
+  old AS MATERIALIZED (
+    SELECT p.id FROM page p
+    WHERE ${isUntil("p")} AND p.body ~ ('"user_id":("' || $2::text || '"|' || $2::text || ')[,}]')
+  ),
+  erased AS (
+    UPDATE ${schema}.events e
+    SET body = regexp_replace(
+      regexp_replace(
+        e.body, '"user_id":("' || $2::text || '"|' || $2::text || ')(?=[,}])', '"user_id":null', 'g'
+      ),
+      CASE WHEN e.type LIKE 'membership.%' THEN '"reason":"([^"\\\\]|\\\\.)*"' ELSE '$^' END,
+      '"reason":null'
+    )
+    WHERE e.id = ANY (ARRAY(SELECT id FROM old))
+  ),
+  attempted AS MATERIALIZED (
+    SELECT d.event_id, d.webhook_id FROM ${schema}.deliveries d
+    WHERE ${hasResponses}
+    -- All statements lock deliveries in the same order, which avoids deadlocks.
+    ORDER BY d.event_id, d.webhook_id
+    FOR UPDATE
+  ),
+  open AS (
+    UPDATE ${schema}.deliveries d SET attempts = ${withoutResponses}
+    FROM attempted a WHERE d.event_id = a.event_id AND d.webhook_id = a.webhook_id
+  ),
+  ended AS (
+    UPDATE ${schema}.ended_deliveries d SET attempts = ${withoutResponses}
+    WHERE ${hasResponses}
+  )
+  SELECT xid::text, id::text FROM (
+    SELECT p.*, row_number() OVER (ORDER BY p.xid, p.id) AS n FROM page p
+  ) p WHERE p.n = 1000
+`
+
+/** The event before all others, for `eraseEvents`. */
+export const beforeFirst: EventPlace = { xid: "0", id: nilUuid }
+
+/** The parameters of `eraseAudit`. */
+export const eraseAuditParams = ({ at, projectId, userId }: Erased) => [
+  text(projectId),
+  text(userId),
+  instant(at),
+]
+
+/** The parameters of `eraseEvents`. */
+export const eraseEventsParams = (erased: Erased, after: EventPlace) => [
+  ...eraseAuditParams(erased),
+  text(after.xid),
+  uuid(after.id),
+]
+
+/** Who is erased, with all or with what was written until `at`, in milliseconds since the epoch. */
+export interface Erased {
+  readonly projectId: ProjectId
+  readonly userId: UserId
+  readonly at: number | undefined
+}
+
+/** The row of `eraseMembership`. */
+export interface ErasedRow {
+  readonly was_member: boolean
+  readonly deliveries: number
+}
+
+/** The row of `eraseEvents`: the place of an event among those of its project. */
+export interface EventPlace {
+  readonly xid: string
+  readonly id: string
+}

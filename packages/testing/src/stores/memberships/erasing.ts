@@ -1,0 +1,209 @@
+/** Erasing persons. */
+
+import { expect } from "@effect/vitest"
+import { ApiKeyId } from "@tenure/core/ApiKey"
+import * as Event from "@tenure/core/Event"
+import { type FeedPage, FeedStore } from "@tenure/core/FeedStore"
+import { isReplayed } from "@tenure/core/Once"
+import { Outbox } from "@tenure/core/Outbox"
+import { Reason } from "@tenure/core/Reason"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Effect from "effect/Effect"
+import {
+  change,
+  event,
+  in2027,
+  in2028,
+  occasion,
+  once,
+  p1,
+  p2,
+  u1,
+  u2,
+  webhook,
+} from "../../support/fixtures.ts"
+import { answered, claims, delivered, deliveriesOf, retry, settle } from "../outbox/steps.ts"
+import type { StoreTests } from "../storeTests.ts"
+import { nowhere, prepared } from "./steps.ts"
+
+const allOf = { events: 100, bytes: 1_000_000 }
+
+const everything = { userId: undefined, limit: 1000 }
+
+/** An event that names a user, with text that looks as if it did. */
+const about = (userId: string, type: string, reason?: string): Event.Event =>
+  Event.make({
+    ...event(p1, type),
+    data: {
+      user_id: userId,
+      nested: [{ user_id: userId }, { user_id: Number(userId) }],
+      quoted: `"user_id":"${userId}"`,
+      longer: { user_id: `${userId}0` },
+      reason,
+    },
+  })
+
+/** A store with changes of two users, one of whose memberships has ended, and a webhook. */
+const told = Effect.gen(function* () {
+  const store = yield* prepared
+  const receiver = webhook(p1)
+  yield* (yield* WebhookStore).add(receiver, 50, occasion)
+  const reason = Reason("1001 has paid")
+  const extension = { ...change(p1), event: about(u1, "membership.extended", reason), reason }
+  yield* store.extend({ ...extension, userId: u1, endDate: in2028 })
+  yield* store.extendAll({ ...change(p1), endDate: in2028, mode: "set" })
+  yield* store.extend({ ...change(p1), event: about(u2, "a.b"), userId: u2, endDate: in2028 })
+  const erased = {
+    ...change(p1),
+    origin: { requestId: "r1", keyId: ApiKeyId("k1") },
+    at: Date.now(),
+    userId: u1,
+  }
+  return { store, receiver, erased, extension }
+})
+
+const dataOf = Effect.fnUntraced(function* (eventId: Event.EventId) {
+  return Event.dataOf(yield* (yield* Outbox).find(p1, eventId))
+})
+
+const erasureTests = ({ test }: StoreTests): void => {
+  test("has no history, and nobody else loses any", () =>
+    Effect.gen(function* () {
+      const { erased, store } = yield* told
+      const [before, ofOther] = [
+        yield* store.history(p1, everything),
+        yield* store.history(p1, { ...everything, userId: u2 }),
+      ]
+      expect(yield* store.erase(erased)).toBe(true)
+      expect((yield* Effect.flip(store.find(p1, u1)))._tag).toBe("MembershipNotFound")
+      expect(yield* store.history(p1, { ...everything, userId: u1 })).toEqual([])
+      expect(yield* store.history(p1, { ...everything, userId: u2 })).toEqual(ofOther)
+      const [row, ...rest] = yield* store.history(p1, everything)
+      expect(row).toMatchObject({
+        action: "person_erased",
+        userId: undefined,
+        subject: undefined,
+        origin: erased.origin,
+        at: erased.at,
+      })
+      expect(rest).toEqual(
+        before.map((one) =>
+          one.userId === u1 ? { ...one, userId: undefined, reason: undefined } : one,
+        ),
+      )
+      expect(yield* store.findProject(p1)).toMatchObject({ memberships: 1 })
+    }))
+
+  test("is removed from events, also those to be delivered, and nothing else is", () =>
+    Effect.gen(function* () {
+      const { erased, extension, receiver, store } = yield* told
+      const outbox = yield* Outbox
+      const [own, foreign] = [about(u1, "payment.completed", "kept"), about(u2, "a.b")]
+      yield* outbox.publish(own)
+      yield* outbox.publish(foreign)
+      yield* store.erase(erased)
+      const gone = {
+        user_id: null,
+        nested: [{ user_id: null }, { user_id: null }],
+        quoted: '"user_id":"1001"',
+        longer: { user_id: "10010" },
+      }
+      expect(yield* dataOf(extension.event.id)).toEqual({ ...gone, reason: null })
+      expect(yield* dataOf(own.id)).toEqual({ ...gone, reason: "kept" })
+      expect(yield* dataOf(foreign.id)).toEqual(Event.dataOf(foreign))
+      const claimed = yield* claims()
+      const bodies = new Map(claimed.map((one) => [one.event.id, one.event.body]))
+      expect(bodies.get(own.id)).not.toContain('"user_id":"1001"}')
+      expect(bodies.get(foreign.id)).toBe(foreign.body)
+      expect([...bodies.keys()]).toContain(erased.event.id)
+      expect(claimed.every((one) => one.webhook.webhookId === receiver.id)).toBe(true)
+    }))
+
+  test("is removed with what receivers have responded, before and after the end of a delivery", () =>
+    Effect.gen(function* () {
+      const { erased, receiver, store } = yield* told
+      const outbox = yield* Outbox
+      const [ended, failing, foreign] = [
+        about(u1, "a.b"),
+        about(u1, "payment.failed"),
+        about(u2, "a.b"),
+      ]
+      for (const one of [ended, failing, foreign]) yield* outbox.publish(one)
+      for (const one of yield* claims()) {
+        const settlement = one.event.id === failing.id ? retry(60_000) : delivered
+        yield* settle(one, settlement)
+      }
+      yield* store.erase(erased)
+      const all = yield* deliveriesOf(receiver)
+      const responsesTo = ({ id }: Event.Event) =>
+        all.filter(({ eventId }) => eventId === id).flatMap(({ attempts }) => attempts)
+      const silent = { result: { _tag: "Answered", body: "" } }
+      expect(responsesTo(ended)).toMatchObject([silent])
+      expect(responsesTo(failing)).toMatchObject([silent])
+      expect(responsesTo(foreign)).toEqual([answered(200)])
+    }))
+
+  test("is removed from the feed, which keeps its events in their order", () =>
+    Effect.gen(function* () {
+      const { erased, extension, store } = yield* told
+      yield* store.end({ ...change(p1), userId: u1 })
+      const feed = yield* FeedStore
+      const before = yield* feed.read([p1], "start", allOf)
+      yield* store.erase(erased)
+      const after = yield* feed.read([p1], "start", allOf)
+      const idsOf = ({ events }: FeedPage) => events.map(({ id }) => id)
+      expect(idsOf(after)).toEqual(idsOf(before))
+      const found = after.events.find(({ id }) => id === extension.event.id)
+      expect(found?.body).toContain('"user_id":null')
+      const next = about(u2, "a.b")
+      yield* (yield* Outbox).publish(next)
+      const later = yield* feed.read([p1], before.cursor, allOf)
+      expect(idsOf(later)).toEqual([next.id])
+    }))
+
+  test("is erased after the membership has ended, and if nothing is known", () =>
+    Effect.gen(function* () {
+      const { erased, store } = yield* told
+      yield* store.end({ ...change(p1), userId: u1 })
+      for (const _ of ["known", "unknown"]) {
+        expect(yield* store.erase({ ...erased, event: event(p1) })).toBe(false)
+        expect(yield* store.history(p1, { ...everything, userId: u1 })).toEqual([])
+      }
+      const error = yield* Effect.flip(store.erase({ ...erased, ...change(nowhere) }))
+      expect(error).toMatchObject({ _tag: "ProjectNotFound" })
+    }))
+
+  test("keeps what other projects know, and a history of what follows", () =>
+    Effect.gen(function* () {
+      const { erased, store } = yield* told
+      yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
+      yield* store.erase(erased)
+      expect(yield* store.history(p2, { ...everything, userId: u1 })).toHaveLength(1)
+      yield* store.grant({ ...change(p1), userId: u1, endDate: in2027 })
+      expect(yield* store.history(p1, { ...everything, userId: u1 })).toMatchObject([
+        { action: "granted", from: undefined },
+      ])
+    }))
+
+  test("is erased once with an idempotency key, whatever was written since", () =>
+    Effect.gen(function* () {
+      const { erased, store } = yield* told
+      const keyed = { ...erased, once: once() }
+      expect(yield* store.erase(keyed)).toBe(true)
+      const later = { ...change(p1), at: erased.at + 1, userId: u1, endDate: in2027 }
+      yield* store.grant(later)
+      const replayed = yield* store.erase({ ...keyed, at: erased.at + 2, event: event(p1) })
+      expect(isReplayed(replayed)).toBe(true)
+      expect((yield* store.find(p1, u1)).endDate).toBe(in2027)
+      expect(yield* store.history(p1, { ...everything, userId: u1 })).toHaveLength(1)
+      const rows = yield* store.history(p1, everything)
+      expect(rows.filter(({ action }) => action === "person_erased")).toHaveLength(1)
+    }))
+}
+
+/** Declares the tests. */
+export const erasingTests = (on: StoreTests): void => {
+  on.describe("a person", () => {
+    erasureTests(on)
+  })
+}
