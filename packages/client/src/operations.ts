@@ -518,13 +518,15 @@ export interface Client {
       options?: CallOptions,
     ) => Promise<Success<Membership>>
 
-    /** Removes a membership. The user can be granted another one. Needs the role `operator`. `DELETE /v2/projects/{project_id}/memberships/{user_id}` */
+    /** Removes a membership. The user can be granted another one. With `erase=true`, also removes the user id from the history and from events, and succeeds if the membership has ended. Needs the role `operator`. `DELETE /v2/projects/{project_id}/memberships/{user_id}` */
     readonly end: (
       input: {
         /** The id of the project. */
         readonly project_id: string
         /** The id of the user. */
         readonly user_id: string
+        /** Whether to erase the person, which needs the role `admin`. */
+        readonly erase?: "true" | "false" | undefined
       },
       options?: CallOptions,
     ) => Promise<Success<null>>

@@ -4,6 +4,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { InvalidInput } from "../base/InvalidInput.ts"
 import * as Setting from "../base/Setting.ts"
+import * as Role from "../keys/Role.ts"
 import * as EndDate from "../memberships/EndDate.ts"
 import {
   type AuditRow,
@@ -18,6 +19,7 @@ import * as ChangeBody from "./ChangeBody.ts"
 import * as ImportBody from "./ImportBody.ts"
 import {
   bodyOf,
+  type Call,
   idOf,
   type OperationsOn,
   originOf,
@@ -58,6 +60,14 @@ const changeOf = (row: AuditRow) => ({
 })
 
 const { maxBodyBytes: maxImportBytes } = Route.table["memberships.import"]
+
+const endQuery = { erase: Setting.optional(Setting.oneOf(["true", "false"])) }
+
+/** Fails if somebody asks to erase a person who is no admin, before anything else is judged. */
+const permitErasure = ({ principal, request }: Call<never>): Effect.Effect<void, ApiError> =>
+  new URLSearchParams(request.query).has("erase", "true") && !Role.covers(principal.role, "admin")
+    ? Effect.fail({ _tag: "Forbidden" })
+    : Effect.void
 
 const listQuery = { ...Query.page, state: Setting.optional(Setting.oneOf(membershipStates)) }
 
@@ -162,15 +172,20 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
     }),
 
     "memberships.end": Effect.fnUntraced(function* (call) {
+      yield* permitErasure(call)
       const projectId = yield* projectOf(call)
       const userId = yield* idOf(call.params.user_id)
-      yield* Query.read(call.request, {})
-      yield* Effect.catchTag(
-        memberships.end({ projectId, userId, idempotencyKey: call.once }, originOf(call)),
-        "InvalidInput",
-        () => membershipNotFound,
-      )
-      return { message: "The membership was ended.", data: null }
+      const { erase } = yield* Query.read(call.request, endQuery)
+      const member = { projectId, userId, idempotencyKey: call.once }
+      const perform: Effect.Effect<void, ApiError> =
+        erase === "true"
+          ? memberships.erase(member, originOf(call))
+          : memberships.end(member, originOf(call))
+      yield* Effect.catchTag(perform, "InvalidInput", () => membershipNotFound)
+      return {
+        message: erase === "true" ? "The person was erased." : "The membership was ended.",
+        data: null,
+      }
     }),
 
     "memberships.history": Effect.fnUntraced(function* (call) {

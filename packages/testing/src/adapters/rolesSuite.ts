@@ -136,9 +136,35 @@ const answersTo = async (fixture: Fixture, operation: Route.Operation, sender: S
   return answers
 }
 
+const erasureTest = (serving: Serving): void => {
+  it(
+    "admin is needed to erase a person",
+    serving(async (fixture) => {
+      for (const sender of senders) {
+        await restore(fixture)
+        const { token } = await fixture.tenure.apiKeys.issue(sender)
+        for (const [erase, least] of [
+          ["true", "admin"],
+          ["false", "operator"],
+        ] as const) {
+          const path = `${pathOf("memberships.end", "p2")}?erase=${erase}`
+          const code = codeOf(await fixture.call("DELETE", path, { token }))
+          const isForbidden = !Role.covers(sender.role, least)
+          expect([sender.name, erase, code === "FORBIDDEN"]).toEqual([
+            sender.name,
+            erase,
+            isForbidden,
+          ])
+        }
+      }
+    }),
+  )
+}
+
 /** Declares the tests. */
 export const rolesSuite = (serving: Serving): void => {
   describe("a role", () => {
+    erasureTest(serving)
     for (const operation of Struct.keys(expectations)) {
       it(
         `${expectations[operation].least} is enough for ${operation}, in projects that the key opens`,

@@ -194,6 +194,13 @@ export class Memberships extends HttpApiGroup.make("memberships")
     ),
     HttpApiEndpoint.make(end.method)("end", end.pattern, {
       params: { project_id: Fields.projectId, user_id: Fields.userId },
+      query: {
+        erase: Schema.optionalKey(
+          Schema.Literals(["true", "false"]).annotate({
+            description: "Whether to erase the person, which needs the role `admin`.",
+          }),
+        ),
+      },
       success: success(Schema.Null, "The membership was ended."),
       error: [
         ...Failures.inProject,
@@ -204,7 +211,8 @@ export class Memberships extends HttpApiGroup.make("memberships")
     }).annotateMerge(
       OpenApi.annotations({
         summary: "End a membership",
-        description: "Removes a membership. The user can be granted another one.",
+        description:
+          "Removes a membership. The user can be granted another one. With `erase=true`, also removes the user id from the history and from events, and succeeds if the membership has ended.",
       }),
     ),
     HttpApiEndpoint.make(history.method)("history", history.pattern, {

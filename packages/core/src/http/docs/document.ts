@@ -1162,7 +1162,7 @@ export const document: Document = {
       "delete": {
         "operationId": "memberships.end",
         "summary": "End a membership",
-        "description": "Removes a membership. The user can be granted another one. Needs the role `operator`.",
+        "description": "Removes a membership. The user can be granted another one. With `erase=true`, also removes the user id from the history and from events, and succeeds if the membership has ended. Needs the role `operator`.",
         "tags": [
           "Memberships"
         ],
@@ -1198,6 +1198,19 @@ export const document: Document = {
               ]
             },
             "example": "1001"
+          },
+          {
+            "name": "erase",
+            "in": "query",
+            "description": "Whether to erase the person, which needs the role `admin`.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "enum": [
+                "true",
+                "false"
+              ]
+            }
           },
           {
             "name": "Idempotency-Key",

@@ -101,6 +101,67 @@ const endTests = (serving: Serving): void => {
   )
 }
 
+const eraseTests = (serving: Serving): void => {
+  it(
+    "leaves no history, and says so in the trail",
+    serving(async ({ call, tenure }) => {
+      const { id, token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "admin" })
+      const erase = `${existing}?erase=true`
+      const history = `${existing}/history?limit=10`
+      // Works for members, for those who were, and for strangers.
+      for (const _ of ["member", "erased"]) {
+        const response = await call("DELETE", erase, { token })
+        expectSuccess(response, "DELETE", existing, { data: null })
+        const found = await call("GET", existing, { token })
+        expectFailure(found, "GET", existing, 404, "MEMBERSHIP_NOT_FOUND")
+        const { body } = await call("GET", history, { token })
+        expect(fieldsOf(body)).toMatchObject({ data: [], total: 0 })
+      }
+      const trail = await tenure.memberships.history({ projectId: "p1" })
+      expect(trail.filter(({ userId }) => userId === "1001")).toEqual([])
+      const row = { action: "person_erased", origin: { keyId: id } }
+      expect(trail.slice(0, 2)).toMatchObject([row, row])
+      const left = await tenure.memberships.list({ projectId: "p1" })
+      expect(left.map(({ userId }) => userId)).toEqual(["1002", "1003"])
+    }),
+  )
+
+  it(
+    "happens once with an idempotency key, which no ending has",
+    serving(async ({ call, tenure }) => {
+      const { token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "admin" })
+      const options = { token, headers: { "idempotency-key": "k-1" } }
+      const erase = `${existing}?erase=true`
+      expect((await call("DELETE", erase, options)).headers["idempotent-replayed"]).toBeUndefined()
+      await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: validDate })
+      const again = await call("DELETE", erase, options)
+      expect(again.headers["idempotent-replayed"]).toBe("true")
+      expect((await call("GET", existing, { token })).status).toBe(200)
+      const mismatch = await call("DELETE", existing, options)
+      expectFailure(mismatch, "DELETE", existing, 422, "IDEMPOTENCY_MISMATCH")
+    }),
+  )
+
+  it(
+    "fails if a parameter or the user id is invalid, or the project is missing",
+    serving(async ({ call, tenure }) => {
+      const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
+      for (const query of ["erase=yes", "erase=", "erase=true&erase=true", "erase=true&more=1"]) {
+        const response = await call("DELETE", `${existing}?${query}`, { token })
+        expectFailure(response, "DELETE", existing, 422, "VALIDATION_ERROR")
+      }
+      for (const [path, code] of [
+        ["/v2/projects/p1/memberships/abc", "MEMBERSHIP_NOT_FOUND"],
+        ["/v2/projects/p9/memberships/1001", "PROJECT_NOT_FOUND"],
+      ] as const) {
+        const response = await call("DELETE", `${path}?erase=true`, { token })
+        expectFailure(response, "DELETE", path, 404, code)
+      }
+      expect((await call("GET", existing, { token })).status).toBe(200)
+    }),
+  )
+}
+
 /** Declares the tests. */
 export const grantingTests = (serving: Serving): void => {
   describe("granting a membership", () => {
@@ -108,5 +169,8 @@ export const grantingTests = (serving: Serving): void => {
   })
   describe("ending a membership", () => {
     endTests(serving)
+  })
+  describe("erasing a person", () => {
+    eraseTests(serving)
   })
 }
