@@ -16,6 +16,7 @@ import * as Setting from "@tenure/core/Setting"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Predicate from "effect/Predicate"
 import { isSqlError } from "effect/sql/SqlError"
 import { explain } from "../connection/DatabaseUnusable.ts"
 import { toConfig } from "../connection/DatabaseUrl.ts"
@@ -86,6 +87,16 @@ interface Embedded {
 
 const embedded: string = "@tenure/embedded"
 
+const messageOf = (error: unknown): string => {
+  if (isSqlError(error)) return explain(error)
+  return error instanceof Error ? error.message : String(error)
+}
+
+const isAbsent = (fault: unknown): boolean =>
+  Predicate.hasProperty(fault, "code") &&
+  fault.code === "ERR_MODULE_NOT_FOUND" &&
+  messageOf(fault).includes(`'${embedded}'`)
+
 const clientOfFolder = (path: string) =>
   Layer.unwrap(
     Effect.tryPromise({
@@ -93,7 +104,8 @@ const clientOfFolder = (path: string) =>
         const { client }: Embedded = await import(embedded)
         return client({ path })
       },
-      catch: () => new UsageError(`file:${path} needs the package ${embedded}`),
+      catch: (cause) =>
+        isAbsent(cause) ? new UsageError(`file:${path} needs the package ${embedded}`) : cause,
     }),
   )
 
@@ -121,11 +133,6 @@ const moved = Effect.fnUntraced(function* (schema: string | undefined, source: s
   const lines = [...rows].map(([table, count]) => `${table}: ${count} rows`)
   return [...lines, "Moved. Every table has the same rows at both ends."].join("\n")
 }, Effect.scoped)
-
-const messageOf = (error: unknown): string => {
-  if (isSqlError(error)) return explain(error)
-  return error instanceof Error ? error.message : String(error)
-}
 
 const run = async (): Promise<string> => {
   const { positionals, values } = parseArgs({
