@@ -1,8 +1,11 @@
 /** The host's own logger, in place of the console. */
 
 import * as Cause from "effect/Cause"
-import type * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+// As a type alone: with its values come the file system and streams: a sixth of what a host imports.
+import type * as Logger from "effect/Logger"
+import * as Pipeable from "effect/Pipeable"
 import * as Predicate from "effect/Predicate"
 import * as References from "effect/References"
 import * as Setting from "./Setting.ts"
@@ -58,17 +61,32 @@ const fieldsOf = ({ cause, fiber }: Logger.Options<unknown>): Fields => ({
 const messageOf = (message: unknown): string =>
   Array.isArray(message) ? message.join(" ") : String(message)
 
-/**
- * Passes on every entry of the log to the logger of the host. If that throws, the console gets the
- * entry.
- */
-export const layer = (logger: HostLogger): Layer.Layer<never> =>
-  Logger.layer([
-    Logger.make((entry) => {
+/** Passes on the entries of the log to a host's logger. */
+class Forwarding extends Pipeable.Class implements Logger.Logger<unknown, void> {
+  readonly "~effect/Logger" = "~effect/Logger"
+  readonly log: (entry: Logger.Options<unknown>) => void
+
+  constructor(logger: HostLogger, replaced: ReadonlySet<Logger.Logger<unknown, unknown>>) {
+    super()
+    this.log = (entry) => {
       try {
         logger[levelOf(entry.logLevel)](fieldsOf(entry), messageOf(entry.message))
       } catch {
-        Logger.defaultLogger.log(entry)
+        for (const other of replaced) other.log(entry)
       }
-    }),
-  ])
+    }
+  }
+}
+
+/**
+ * Passes on every entry of the log to the logger of the host. If that throws, the loggers that it
+ * replaces get the entry: the console, by default.
+ */
+export const layer = (logger: HostLogger): Layer.Layer<never> =>
+  Layer.effect(
+    References.CurrentLoggers,
+    Effect.map(
+      References.CurrentLoggers,
+      (replaced) => new Set([new Forwarding(logger, replaced)]),
+    ),
+  )
