@@ -177,14 +177,17 @@ const make = Effect.gen(function* () {
       ({ begun }) => begun,
     )
 
-    /** Returns the page that the next batch makes; `undefined` if the watch has ended. */
+    /**
+     * Returns the page that the next batch makes; `undefined` if the watch has ended, or if it has nothing
+     * new: then the place after it may be before the one that is reached.
+     */
     const take = ({ batches }: Tail.Watch) =>
       Effect.match(Queue.take(batches), {
-        onSuccess: ({ cursor, events }) =>
-          ofTypes(
-            { events: events.filter(({ id }) => !known.has(id)), cursor, isLast: true },
-            asked.types,
-          ),
+        onSuccess: ({ cursor, events }) => {
+          const unknown = events.filter(({ id }) => !known.has(id))
+          const page = ofTypes({ events: unknown, cursor, isLast: true }, asked.types)
+          return page.events.length === 0 ? undefined : page
+        },
         onFailure: () => stop(),
       })
 
