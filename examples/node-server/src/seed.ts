@@ -59,6 +59,8 @@ const issue = Effect.fnUntraced(function* (projects: "all" | ReadonlyArray<strin
   )
 })
 
+const repeatedUser = new StartError({ message: "user_id: the user has an entry before" })
+
 const grant = Effect.fnUntraced(function* (projectId: string, given: typeof Member.Type) {
   const memberships = yield* Memberships
   const member = { projectId, userId: given.user_id }
@@ -69,7 +71,12 @@ const grant = Effect.fnUntraced(function* (projectId: string, given: typeof Memb
 
 const create = Effect.fnUntraced(function* (project: typeof Project.Type) {
   yield* (yield* Memberships).createProject(project.id)
-  yield* each(project.memberships, ["memberships"], (member) => grant(project.id, member))
+  const seen = new Set<string>()
+  yield* each(project.memberships, ["memberships"], (member) => {
+    if (seen.has(member.user_id)) return Effect.fail(repeatedUser)
+    seen.add(member.user_id)
+    return grant(project.id, member)
+  })
   yield* each(project.api_keys, ["api_keys"], (key) => issue([project.id], key))
 })
 

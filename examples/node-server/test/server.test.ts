@@ -136,6 +136,21 @@ describe("a seed file", () => {
     ["has no projects", {}, /SEED_FILE.*projects/s],
     ["has an invalid user id", memberOf({ user_id: "x", end_date: extend }), /userId/],
     ["has an invalid end date", memberOf({ user_id: "1", end_date: "soon" }), /end date/],
+    [
+      "has a user twice",
+      {
+        projects: [
+          {
+            id: "p",
+            memberships: [
+              { user_id: "1", end_date: "2099-01-01T00:00:00.000Z" },
+              { user_id: "1", end_date: "2099-02-01T00:00:00.000Z" },
+            ],
+          },
+        ],
+      },
+      /projects: 0: memberships: 1: user_id/,
+    ],
     ["has an invalid token", { projects: [{ id: "p", api_keys: ["ü"] }] }, /api_keys: 0: token/],
     ["has an unknown field", { projects: [{ id: "p", api_key: ["secret"] }] }, /0: api_key:/],
     ["has an unknown role", keysOf({ token: "secret", role: "root" }), /api_keys: 1: role/],
