@@ -3,10 +3,10 @@
 import { execFile } from "node:child_process"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { promisify } from "node:util"
 import { send } from "@tenure/testing"
-import { afterAll, afterEach, expect, it } from "vitest"
+import { afterAll, afterEach, expect, inject, it } from "vitest"
 import { endAll, start, startServer } from "./programs.ts"
 
 afterEach(endAll)
@@ -56,4 +56,16 @@ it("a server that is killed has everything after a restart, and keeps others out
   const { stdout } = await second.ended
   expect(stdout).toContain(path)
   expect(stdout).not.toContain("tnr_")
+})
+
+it("tenure-migrate beside the server moves the folder", async () => {
+  const migrate = join(dirname(inject("serverFile")), "migrate.mjs")
+  const to = await mkdtemp(join(tmpdir(), "tenure-"))
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [migrate, "--from", `file:${path}`],
+    { env: { DATABASE_URL: `file:${to}` } },
+  )
+  expect(stdout).toContain("memberships: 3 rows")
+  await rm(to, { recursive: true })
 })

@@ -28,10 +28,12 @@ export interface Module {
 
 const modulesOf = (folder: string): ReadonlyArray<Module> => {
   const { exports, name } = manifestOf(folder)
-  return Object.keys(exports).map((path) => ({
-    original: `${name}${path.slice(1)}`,
-    here: `tenure${starts.get(folder) ?? `/${folder}`}${path.slice(1)}`,
-  }))
+  return Object.keys(exports)
+    .filter((path) => !path.startsWith("./bin/"))
+    .map((path) => ({
+      original: `${name}${path.slice(1)}`,
+      here: `tenure${starts.get(folder) ?? `/${folder}`}${path.slice(1)}`,
+    }))
 }
 
 /** All modules. */

@@ -1,0 +1,173 @@
+/**
+ * The command `tenure-migrate`. Creates the tables, or brings them up to date: `DATABASE_URL=postgres://… tenure-migrate [schema]`.
+ *
+ * With `--from file:./data` or `--from postgres://…`, copies everything from there, into empty tables.
+ * `--to` can take the place of `DATABASE_URL`.
+ *
+ * With `--encrypt-secrets`, encrypts the secrets of all webhooks with the first key of
+ * `TENURE_ENCRYPTION_KEY`. With `--decrypt-secrets`, decrypts them; the variable begins with `plain`.
+ */
+
+import { parseArgs } from "node:util"
+import { PgClient } from "@effect/sql-pg"
+import * as Keyring from "@tenure/core/Keyring"
+import * as Setting from "@tenure/core/Setting"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Predicate from "effect/Predicate"
+import { isSqlError } from "effect/sql/SqlError"
+import { explain } from "../connection/DatabaseUnusable.ts"
+import { toConfig } from "../connection/DatabaseUrl.ts"
+import { migrate, options as storeOptions, rewriteSecrets } from "../index.ts"
+import { move } from "../moving/move.ts"
+import * as ProgressBar from "./ProgressBar.ts"
+
+class UsageError extends Error {
+  override readonly name = "UsageError"
+}
+
+const variable = (name: string, expected: string): string => {
+  const value = process.env[name]
+  if (value === undefined) throw new UsageError(`${name} must be ${expected}`)
+  return value
+}
+
+type Direction = "encrypt" | "decrypt"
+
+/** Reads the keys. The servers, which have the same ones, must not write secrets the other way. */
+const keysTo = (direction: Direction): Keyring.Given => {
+  const keys = Keyring.fromText(variable("TENURE_ENCRYPTION_KEY", Keyring.expectedText))
+  if (keys === undefined) {
+    throw new UsageError(`TENURE_ENCRYPTION_KEY must be ${Keyring.expectedText}`)
+  }
+  if ((keys.current === undefined) === (direction === "encrypt")) {
+    const beginning = direction === "encrypt" ? "the key that encrypts" : '"plain"'
+    throw new UsageError(`TENURE_ENCRYPTION_KEY must begin with ${beginning}`)
+  }
+  return keys
+}
+
+/** Applies the pending migrations, and tells their numbers. */
+const applied = (schema: string | undefined) =>
+  Effect.map(migrate({ schema }), (numbers) =>
+    numbers.length === 0 ? "Nothing to do." : `Applied: ${numbers.join(", ")}.`,
+  )
+
+/** Encrypts or decrypts the secrets, and tells how many. */
+const rewritten = (schema: string | undefined, direction: Direction) =>
+  Effect.flatMap(
+    rewriteSecrets({ schema, encryption: keysTo(direction) }),
+    ({ changed, problems }) => {
+      const done = direction === "encrypt" ? "Encrypted" : "Decrypted"
+      return problems.length === 0
+        ? Effect.succeed(`${done}: the secrets of ${changed} webhooks.`)
+        : Effect.fail(
+            new UsageError(
+              [...problems, `${done}: ${changed}. Failed: ${problems.length}.`].join("\n"),
+            ),
+          )
+    },
+  )
+
+const directionOf = (options: Readonly<Record<string, boolean>>): Direction | undefined => {
+  const { "decrypt-secrets": decrypts, "encrypt-secrets": encrypts } = options
+  if (decrypts === true && encrypts === true) {
+    throw new UsageError("--encrypt-secrets and --decrypt-secrets exclude each other")
+  }
+  if (encrypts === true) return "encrypt"
+  return decrypts === true ? "decrypt" : undefined
+}
+
+/** What the command needs of the package `@tenure/embedded`, which only those who have a folder install. */
+interface Embedded {
+  readonly client: (options: { readonly path: string }) => Layer.Layer<PgClient.PgClient, unknown>
+}
+
+type Load = () => Promise<Embedded>
+
+const embedded = "@tenure/embedded"
+
+const messageOf = (error: unknown): string => {
+  if (isSqlError(error)) return explain(error)
+  return error instanceof Error ? error.message : String(error)
+}
+
+const isAbsent = (fault: unknown): boolean =>
+  Predicate.hasProperty(fault, "code") &&
+  fault.code === "ERR_MODULE_NOT_FOUND" &&
+  messageOf(fault).includes(`'${embedded}'`)
+
+const clientOfFolder = (path: string, load: Load) =>
+  Layer.unwrap(
+    Effect.tryPromise({
+      try: async () => (await load()).client({ path }),
+      catch: (cause) =>
+        isAbsent(cause) ? new UsageError(`file:${path} needs the package ${embedded}`) : cause,
+    }),
+  )
+
+const clientOfServer = (url: string, name: string) =>
+  Layer.unwrap(
+    Effect.map(toConfig(url, name), (config) => PgClient.layer({ ...config, maxConnections: 1 })),
+  )
+
+/** Opens a database. Errors in its URL have the name of the setting. */
+const clientOf = (url: string, name: string, load: Load): Layer.Layer<PgClient.PgClient, unknown> =>
+  url.startsWith("file:")
+    ? clientOfFolder(url.slice("file:".length), load)
+    : clientOfServer(url, name)
+
+/** Copies everything from another database, and tells how much. */
+const moved = Effect.fnUntraced(function* (schema: string | undefined, source: string, load: Load) {
+  const { schema: name } = yield* Setting.read(storeOptions, { schema })
+  const from = yield* Effect.map(
+    Layer.build(clientOf(source, "--from", load)),
+    Context.get(PgClient.PgClient),
+  )
+  const bar = ProgressBar.make(process.stderr)
+  const rows = yield* Effect.ensuring(
+    move(from, yield* PgClient.PgClient, `"${name}"`, bar.show),
+    Effect.sync(bar.end),
+  )
+  const lines = [...rows].map(([table, count]) => `${table}: ${count} rows`)
+  return [...lines, "Moved. Every table has the same rows at both ends."].join("\n")
+}, Effect.scoped)
+
+const run = async (load: Load): Promise<string> => {
+  const { positionals, values } = parseArgs({
+    allowPositionals: true,
+    options: {
+      from: { type: "string" },
+      to: { type: "string" },
+      "encrypt-secrets": { type: "boolean", default: false },
+      "decrypt-secrets": { type: "boolean", default: false },
+    },
+  })
+  const { from, to, ...flags } = values
+  const url =
+    to ?? variable("DATABASE_URL", "set, for example postgres://user:password@host:5432/database")
+  const [schema] = positionals
+  const direction = directionOf(flags)
+  return Effect.suspend<string, unknown, PgClient.PgClient>(() => {
+    if (from !== undefined) return moved(schema, from, load)
+    return direction === undefined ? applied(schema) : rewritten(schema, direction)
+  }).pipe(
+    Effect.provide(clientOf(url, to === undefined ? "DATABASE_URL" : "--to", load)),
+    Effect.runPromise,
+  )
+}
+
+/**
+ * Runs the command with the arguments and the environment of the process, and sets its exit code.
+ *
+ * @param load - imports `@tenure/embedded`
+ */
+export const main = async (load: Load): Promise<void> => {
+  try {
+    process.stdout.write(`${await run(load)}\n`)
+  } catch (error) {
+    process.stderr.write(`${messageOf(error)}\n`)
+    process.exitCode = 1
+  }
+}
