@@ -743,7 +743,7 @@ export interface Client {
         readonly after?: string | undefined
         /** Only events of these types, joined by commas. */
         readonly types?: string | undefined
-        /** How many seconds to wait for an event if there is none: 0 to 20. Default: 0. */
+        /** How many seconds to wait when there is no event yet: 0 to 20. Default: 0. */
         readonly wait?: string | undefined
       },
       options?: CallOptions,

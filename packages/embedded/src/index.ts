@@ -17,7 +17,7 @@ export { FolderUnusable } from "./Folder.ts"
 
 /** The options of the database. */
 export const clientOptions = Setting.struct({
-  /** The folder that has the database. It is created if there is none. */
+  /** The folder that has the database. It is created if it does not exist. */
   path: Setting.text("the path of a folder", (path) => path !== ""),
   /**
    * Whether what has been committed outlives a power cut, as on a server. Without it, changes are faster,

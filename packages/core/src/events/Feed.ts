@@ -13,7 +13,8 @@ import { owned } from "../base/Own.ts"
 import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
 import * as Setting from "../base/Setting.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
-import { type EventId, EventType } from "./Event.ts"
+import type { EventId, EventType } from "./Event.ts"
+import * as EventTypes from "./EventTypes.ts"
 import { Cursor, type CursorExpired, type FeedPage, FeedStore, type From } from "./FeedStore.ts"
 import { Hooks } from "./Hooks.ts"
 import * as Tail from "./Tail.ts"
@@ -31,7 +32,7 @@ export interface Query {
 export interface PageQuery extends Query {
   /** The most events: 1 to 1,000. By default 100. */
   readonly limit?: number | undefined
-  /** How long to wait for an event if there is none, in milliseconds, up to 20,000. By default 0. */
+  /** How long to wait when there is no event yet, in milliseconds, up to 20,000. By default 0. */
   readonly waitMillis?: number | undefined
 }
 
@@ -52,33 +53,19 @@ export interface Follower {
 
 const mostEvents = 1000
 const maxPageBytes = 1_048_576
-const mostTypes = 100
 
 // How many pages are read if none has an event of the types asked for. The caller may go on from there.
 const mostEmpty = 10
 
-const isType = (given: unknown): given is EventType =>
-  typeof given === "string" && EventType.is(given)
-
-const limits = Setting.withDefault(Setting.count({ most: 1000 }), 100)
+const limits = Setting.withDefault(Setting.count({ most: mostEvents }), 100)
 
 const waits = Setting.withDefault(Setting.count({ least: 0, most: 20_000 }), 0)
-
-const typesSetting = Setting.optional(
-  Setting.make<ReadonlyArray<string>, ReadonlySet<EventType>>(
-    `an array of 1 to ${mostTypes} event types, each ${EventType.expected}`,
-    (given) =>
-      Array.isArray(given) && given.length > 0 && given.length <= mostTypes && given.every(isType)
-        ? new Set(given)
-        : undefined,
-  ),
-)
 
 /** A query after it was checked. */
 interface Asked {
   readonly projectId: ProjectId
   readonly from: From
-  readonly types: ReadonlySet<EventType> | undefined
+  readonly types: ReadonlyArray<EventType> | undefined
 }
 
 const decode = Effect.fnUntraced(function* (query: Query): Effect.fn.Return<Asked, InvalidInput> {
@@ -86,14 +73,14 @@ const decode = Effect.fnUntraced(function* (query: Query): Effect.fn.Return<Aske
   const { after = "now" } = query
   const from =
     after === "start" || after === "now" ? after : yield* Argument.decode("after", Cursor, after)
-  return { projectId, from, types: yield* Argument.read("types", typesSetting, query.types) }
+  return { projectId, from, types: yield* Argument.read("types", EventTypes.setting, query.types) }
 })
 
 /** Leaves out the events of other types. */
-const ofTypes = (page: FeedPage, types: ReadonlySet<EventType> | undefined): FeedPage =>
+const ofTypes = (page: FeedPage, types: ReadonlyArray<EventType> | undefined): FeedPage =>
   types === undefined
     ? page
-    : { ...page, events: page.events.filter(({ type }) => types.has(type)) }
+    : { ...page, events: page.events.filter(({ type }) => types.includes(type)) }
 
 /**
  * Reads the events of projects in an order in which none is skipped, and none comes twice.

@@ -52,7 +52,7 @@ const aborted = (signal: AbortSignal | undefined): Effect.Effect<void> =>
         return Effect.sync(() => signal.removeEventListener("abort", abort))
       })
 
-/** Returns the pages of a function, up to the first time that there is none. */
+/** Returns the pages that a function returns, until it returns nothing. */
 const pagesOf = (next: () => Promise<Option.Option<FeedPage>>): AsyncIterable<FeedPage> => ({
   [Symbol.asyncIterator]: () => ({
     next: async () =>

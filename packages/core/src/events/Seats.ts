@@ -12,7 +12,7 @@ export const most: Most = { perClient: 10, perProject: 100, inAll: 10_000 }
 
 /** The seats of those who wait. */
 export interface Seats {
-  /** Takes a seat, and returns how to give it back; `undefined` if there is none. */
+  /** Takes a seat, and returns how to give it back. Returns `undefined` when all are taken. */
   readonly take: (client: string, project: string) => (() => void) | undefined
 }
 

@@ -14,11 +14,11 @@ import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
 import * as Setting from "../base/Setting.ts"
 import { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import * as Event from "../events/Event.ts"
+import * as EventTypes from "../events/EventTypes.ts"
 import { Hooks } from "../events/Hooks.ts"
 import { AddressPolicy, permitsHost } from "./AddressPolicy.ts"
 import { Dispatcher } from "./Dispatcher.ts"
 import { Encryption, type SecretUnreadable } from "./Encryption.ts"
-import * as EventTypes from "./EventTypes.ts"
 import {
   type Delivery,
   type DeliveryState,

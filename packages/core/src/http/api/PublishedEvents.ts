@@ -66,8 +66,7 @@ export class Events extends HttpApiGroup.make("events")
           examples: ["membership.extended,membership.ended"],
         }),
         wait: Schema.optionalKey(Schema.String).annotate({
-          description:
-            "How many seconds to wait for an event if there is none: 0 to 20. Default: 0.",
+          description: "How many seconds to wait when there is no event yet: 0 to 20. Default: 0.",
           examples: ["20"],
         }),
       },

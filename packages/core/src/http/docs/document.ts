@@ -4000,7 +4000,7 @@ export const document: Document = {
           {
             "name": "wait",
             "in": "query",
-            "description": "How many seconds to wait for an event if there is none: 0 to 20. Default: 0.",
+            "description": "How many seconds to wait when there is no event yet: 0 to 20. Default: 0.",
             "required": false,
             "schema": {
               "type": "string",

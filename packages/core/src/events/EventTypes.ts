@@ -1,9 +1,9 @@
-/** The types of events that a webhook is sent. */
+/** The types of events that a webhook is sent, or that a reader of the feed asks for. */
 
 import * as Setting from "../base/Setting.ts"
-import { EventType } from "../events/Event.ts"
+import { EventType } from "./Event.ts"
 
-/** The most types that a webhook can name. */
+/** The most types that can be named. */
 export const most = 100
 
 const isType = (given: unknown): given is EventType =>
