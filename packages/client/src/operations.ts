@@ -78,6 +78,17 @@ export interface FeedEvent {
   readonly data: unknown
 }
 
+export interface Identity {
+  /** The id of the API key, or of whom else the host named. */
+  readonly key_id: string
+  /** What the holder of a key may do; each role may also do what those before it may. */
+  readonly role: "client" | "operator" | "admin"
+  /** Ids of the projects that the key opens; `all` for those there are and will be. */
+  readonly projects: "all" | ReadonlyArray<string>
+  /** Whether the sender may change nothing. */
+  readonly read_only: boolean
+}
+
 export interface IssuedApiKey {
   /** A UUID. */
   readonly id: string
@@ -798,6 +809,11 @@ export interface Client {
     ) => Promise<Success<null>>
   }
 
+  readonly identity: {
+    /** Returns who sends the request, and what they may do. `GET /v2/identity` */
+    readonly get: (input?: {}, options?: CallOptions) => Promise<Success<Identity>>
+  }
+
   readonly status: {
     /** Returns how the server and its stores are doing. Needs a key that opens all projects. Needs the role `admin`. `GET /v2/status` */
     readonly get: (input?: {}, options?: CallOptions) => Promise<Success<Status>>
@@ -889,6 +905,9 @@ export const operations = ({ call, callWithLines, list }: Calls): Client => ({
     list: (input = {}, options) => list("GET", "/v2/api-keys", input, options),
     issue: (input, options) => call("POST", "/v2/api-keys", input, options),
     revoke: (input, options) => call("DELETE", "/v2/api-keys/{key_id}", input, options),
+  },
+  identity: {
+    get: (input = {}, options) => call("GET", "/v2/identity", input, options),
   },
   status: {
     get: (input = {}, options) => call("GET", "/v2/status", input, options),

@@ -45,6 +45,7 @@ const further = fc.constantFrom<Line[]>(
   { method: "GET", target: `${basePath}/v2/api-keys?role=client` },
   { method: "POST", target: `${basePath}/v2/api-keys` },
   { method: "DELETE", target: `${basePath}/v2/api-keys/${unknownId}` },
+  { method: "GET", target: `${basePath}/v2/identity` },
   { method: "GET", target: `${basePath}/v2/status` },
 )
 

@@ -10,6 +10,7 @@ import { ApiKeys } from "./api/ApiKeys.ts"
 import { Docs } from "./api/Docs.ts"
 import { complete } from "./api/Document.ts"
 import { notifications } from "./api/Events.ts"
+import { Identity } from "./api/Identity.ts"
 import { Memberships } from "./api/Memberships.ts"
 import { Projects } from "./api/Projects.ts"
 import { Events } from "./api/PublishedEvents.ts"
@@ -44,7 +45,7 @@ export { Authorization } from "./api/Authorization.ts"
  * ```
  */
 export class Api extends HttpApi.make("tenure")
-  .add(Memberships, Projects, Webhooks, Events, ApiKeys, Status, Docs)
+  .add(Memberships, Projects, Webhooks, Events, ApiKeys, Identity, Status, Docs)
   .annotate(
     HttpApi.AdditionalSchemas,
     notifications.map(({ schema }) => schema),

@@ -32,7 +32,7 @@ const tokenOf = (headers: HeaderFields): Outcome.Outcome<string> => {
 const ofKey = (key: ApiKey | undefined): Effect.Effect<Identity.Principal, ApiError> =>
   key === undefined
     ? Effect.fail(unauthorized)
-    : Effect.succeed({ keyId: key.id, role: key.role, projects: key.projects })
+    : Effect.succeed({ keyId: key.id, role: key.role, projects: key.projects, isReadOnly: false })
 
 // Hosts without types may also return `null` or `false`.
 const ofIdentity = (

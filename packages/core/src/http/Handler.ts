@@ -31,6 +31,7 @@ import * as DocsOperations from "./DocsOperations.ts"
 import * as Envelope from "./Envelope.ts"
 import * as EventOperations from "./EventOperations.ts"
 import * as Idempotency from "./Idempotency.ts"
+import * as IdentityOperations from "./IdentityOperations.ts"
 import * as MembershipOperations from "./MembershipOperations.ts"
 import * as MissingProject from "./MissingProject.ts"
 import type { Operations } from "./Operation.ts"
@@ -190,6 +191,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     ...(yield* WebhookOperations.make(maxBodyBytes)),
     ...(yield* EventOperations.make(maxBodyBytes, authentication.identify)),
     ...(yield* ApiKeyOperations.make(maxBodyBytes)),
+    ...IdentityOperations.make(),
     ...(yield* StatusOperations.make),
     ...(yield* DocsOperations.make(settings)),
   }

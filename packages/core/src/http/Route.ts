@@ -160,6 +160,7 @@ export const table = {
     pattern: "/v2/api-keys/:key_id",
     role: "admin",
   },
+  "identity.get": { method: "GET", pattern: "/v2/identity", role: "client" },
   "status.get": { method: "GET", pattern: "/v2/status", role: "admin" },
   "docs.document": { method: "GET", pattern: "/v2/openapi.json", role: "none" },
   "docs.page": { method: "GET", pattern: "/v2/docs", role: "none" },
@@ -210,6 +211,9 @@ const contract: ReadonlyArray<Operation> = [
 
 /** The least role that may call an operation; `"none"` if no key is needed. */
 export const roleOf = (operation: Operation): Route["role"] => table[operation].role
+
+/** Whether an operation changes something, so that those who may only read may not call it. */
+export const changes = (operation: Operation): boolean => table[operation].method !== "GET"
 
 const rows: Readonly<Record<Operation, Route>> = table
 

@@ -16,7 +16,10 @@ export interface Routed extends Call {
 
 const permits = (operation: Route.Operation, principal: Principal): boolean => {
   const role = Route.roleOf(operation)
-  return role === "none" || Role.covers(principal.role, role)
+  return (
+    role === "none" ||
+    (Role.covers(principal.role, role) && !(principal.isReadOnly && Route.changes(operation)))
+  )
 }
 
 const needsKey = (operation: Route.Operation | undefined): boolean =>

@@ -16,6 +16,8 @@ export interface Identity {
   readonly projects: ReadonlyArray<string> | ReadonlySet<string> | "all"
   /** What the sender may do. Default: `"client"`. */
   readonly role?: Role | undefined
+  /** Whether the sender may see what the role may see, and change nothing. Default: `false`. */
+  readonly readOnly?: boolean | undefined
 }
 
 /** A host's own authentication. Returns who sent a request, or `undefined` if it is not authenticated. */
@@ -29,6 +31,8 @@ export interface Principal {
   readonly role: Role
   /** Ids of the projects that the sender may use. */
   readonly projects: ReadonlySet<string> | "all"
+  /** Whether the sender may change nothing. */
+  readonly isReadOnly: boolean
 }
 
 /** The sender of a request to an operation that needs no key. It opens no project. */
@@ -36,6 +40,7 @@ export const anonymous: Principal = {
   keyId: ApiKeyId("anonymous"),
   role: "client",
   projects: new Set(),
+  isReadOnly: true,
 }
 
 const idsOf = (projects: ReadonlyArray<string> | ReadonlySet<string>): ReadonlySet<string> => {
@@ -55,12 +60,20 @@ const idsOf = (projects: ReadonlyArray<string> | ReadonlySet<string>): ReadonlyS
  * @throws TypeError if the identity is invalid, which is a fault of the host
  */
 export const toPrincipal = (identity: Identity): Principal => {
-  const { keyId, projects, role = "client" } = owned(identity)
+  const { keyId, projects, readOnly = false, role = "client" } = owned(identity)
   if (!ApiKeyId.is(keyId)) {
     throw new TypeError(`the keyId of an identity must be ${ApiKeyId.expected}`)
   }
   if (!roles.includes(role)) {
     throw new TypeError(`the role of an identity must be one of ${roles.join(", ")}`)
   }
-  return { keyId, role, projects: projects === "all" ? projects : idsOf(projects) }
+  if (typeof readOnly !== "boolean") {
+    throw new TypeError("readOnly of an identity must be true or false")
+  }
+  return {
+    keyId,
+    role,
+    projects: projects === "all" ? projects : idsOf(projects),
+    isReadOnly: readOnly,
+  }
 }

@@ -11,6 +11,7 @@ const principal: Principal = {
   keyId: ApiKeyId("a key"),
   role: "client",
   projects: new Set(["p1"]),
+  isReadOnly: false,
 }
 const known = Result.succeed(principal)
 const unknown = Outcome.fail({ _tag: "Unauthorized" })

@@ -87,6 +87,19 @@ describe("a host's own authentication", () => {
     await tenure.close()
   })
 
+  it("may only read, whatever its role may", async () => {
+    const auditor: Identity = { keyId: "auditor", projects: ["p1"], role: "admin", readOnly: true }
+    const tenure = await make({ authenticate: () => auditor })
+    const ask = async (method: string, path: string) =>
+      (await tenure.handle({ ...request(), method, path })).status
+    expect(await ask("GET", webhooks)).toBe(200)
+    expect(await ask("GET", "/v2/api-keys")).toBe(200)
+    for (const method of ["PUT", "DELETE"]) expect(await ask(method, "/v2/projects/p1")).toBe(403)
+    expect(await ask("POST", webhooks)).toBe(403)
+    expect(await ask("PATCH", "/v2/projects/p1/memberships/extend")).toBe(403)
+    await tenure.close()
+  })
+
   it("opens only the projects that it names", async () => {
     const tenure = await make({ authenticate: () => ({ keyId: "bob", projects: ["p2"] }) })
     expect((await tenure.handle(request())).status).toBe(404)
@@ -122,6 +135,10 @@ describe("a host's own authentication", () => {
     ["returns an unknown role", () => JSON.parse('{"keyId":"a","projects":[],"role":"owner"}')],
     ["returns text in place of projects", () => JSON.parse('{"keyId":"a","projects":"p1"}')],
     ["returns projects that are not text", () => JSON.parse('{"keyId":"a","projects":[["p1"]]}')],
+    [
+      "returns text in place of readOnly",
+      () => JSON.parse('{"keyId":"a","projects":[],"readOnly":"no"}'),
+    ],
     ["returns a keyId with a control character", () => ({ keyId: "a\n", projects: [] })],
   ])(
     "is at fault if it %s: the response is 500, and onError is called",

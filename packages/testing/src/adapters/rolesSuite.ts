@@ -68,6 +68,7 @@ const expectations: { readonly [Of in Route.Operation]: Expectation } = {
   "apiKeys.list": { least: "admin" },
   "apiKeys.issue": { least: "admin", body: { projects: ["p2"], role: "client" } },
   "apiKeys.revoke": { least: "admin", answer: "API_KEY_NOT_FOUND" },
+  "identity.get": { least: "client" },
   "status.get": { least: "admin", needsAll: true },
   "docs.document": { least: "none" },
   "docs.page": { least: "none" },

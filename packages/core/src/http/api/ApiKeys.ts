@@ -15,16 +15,20 @@ const { "apiKeys.issue": issue, "apiKeys.list": list, "apiKeys.revoke": revoke }
 
 const keyId = Fields.uuid.annotateKey({ description: "The id of the key." })
 
-const role = Schema.Literals(roles).annotate({
+/** A role. */
+export const role = Schema.Literals(roles).annotate({
   identifier: "Role",
   description: "What the holder of a key may do; each role may also do what those before it may.",
   examples: ["client"],
 })
 
-const projects = Schema.Union([Schema.Literal("all"), Schema.Array(Schema.String)]).annotate({
-  description: "Ids of the projects that the key opens; `all` for those there are and will be.",
-  examples: [["demo"]],
-})
+/** The projects that a key opens. */
+export const projects = Schema.Union([Schema.Literal("all"), Schema.Array(Schema.String)]).annotate(
+  {
+    description: "Ids of the projects that the key opens; `all` for those there are and will be.",
+    examples: [["demo"]],
+  },
+)
 
 const name = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(255)).annotate({
   description: "What people call the key.",

@@ -49,6 +49,10 @@ export const document: Document = {
       "description": "Who may call the API, and what they may do."
     },
     {
+      "name": "Identity",
+      "description": "Who sends a request."
+    },
+    {
       "name": "Status",
       "description": "How the server is doing, for its operators."
     },
@@ -4812,6 +4816,129 @@ export const document: Document = {
         }
       }
     },
+    "/v2/identity": {
+      "get": {
+        "operationId": "identity.get",
+        "summary": "Get the identity",
+        "description": "Returns who sends the request, and what they may do.",
+        "tags": [
+          "Identity"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [],
+        "responses": {
+          "200": {
+            "description": "Who sent the request.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/RequestId"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "Who sent the request."
+                      ]
+                    },
+                    "data": {
+                      "$ref": "#/components/schemas/Identity"
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "GET",
+                  "path": "/v2/identity",
+                  "code": 200,
+                  "message": "Who sent the request.",
+                  "data": {
+                    "key_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                    "role": "client",
+                    "projects": [
+                      "demo"
+                    ],
+                    "read_only": false
+                  }
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "422": {
+            "$ref": "#/components/responses/InvalidInput"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
     "/v2/status": {
       "get": {
         "operationId": "status.get",
@@ -8242,6 +8369,68 @@ export const document: Document = {
           "suspended_keys"
         ]
       },
+      "Identity": {
+        "type": "object",
+        "properties": {
+          "key_id": {
+            "type": "string",
+            "description": "The id of the API key, or of whom else the host named.",
+            "examples": [
+              "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+            ]
+          },
+          "role": {
+            "$ref": "#/components/schemas/Role"
+          },
+          "projects": {
+            "anyOf": [
+              {
+                "type": "string",
+                "enum": [
+                  "all"
+                ]
+              },
+              {
+                "type": "array",
+                "items": {
+                  "type": "string"
+                }
+              }
+            ],
+            "description": "Ids of the projects that the key opens; `all` for those there are and will be.",
+            "examples": [
+              [
+                "demo"
+              ]
+            ]
+          },
+          "read_only": {
+            "type": "boolean",
+            "description": "Whether the sender may change nothing.",
+            "examples": [
+              false
+            ]
+          }
+        },
+        "required": [
+          "key_id",
+          "role",
+          "projects",
+          "read_only"
+        ]
+      },
+      "Role": {
+        "type": "string",
+        "enum": [
+          "client",
+          "operator",
+          "admin"
+        ],
+        "description": "What the holder of a key may do; each role may also do what those before it may.",
+        "examples": [
+          "client"
+        ]
+      },
       "ApiKeyNotFound": {
         "type": "object",
         "properties": {
@@ -8535,18 +8724,6 @@ export const document: Document = {
         "required": [
           "projects",
           "role"
-        ]
-      },
-      "Role": {
-        "type": "string",
-        "enum": [
-          "client",
-          "operator",
-          "admin"
-        ],
-        "description": "What the holder of a key may do; each role may also do what those before it may.",
-        "examples": [
-          "client"
         ]
       },
       "ApiKey": {

@@ -8,6 +8,7 @@ import { extendAllTests } from "./extendAll.ts"
 import { extendOneTests } from "./extendOne.ts"
 import { grantingTests } from "./granting.ts"
 import { idempotencyTests } from "./idempotency.ts"
+import { identityTests } from "./identity.ts"
 import { importingTests } from "./importing.ts"
 import { projectTestsOn } from "./projects.ts"
 import { statusTests } from "./status.ts"
@@ -27,5 +28,6 @@ export const operationsSuite = (serving: Serving): void => {
   eventTests(serving)
   idempotencyTests(serving)
   apiKeyTests(serving)
+  identityTests(serving)
   statusTests(serving)
 }
