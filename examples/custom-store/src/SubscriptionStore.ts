@@ -11,6 +11,7 @@ import {
   type Action,
   AuditCursor,
   type AuditRow,
+  bulkActions,
   conflictOf,
   type Dated,
   type ProjectSummary,
@@ -203,20 +204,23 @@ const make = Effect.gen(function* () {
     return inOneStep(step)
   }
 
-  /** Sets the end dates of all subscriptions, or of those that end earlier. Returns their number. */
+  /** Sets the end dates of all subscriptions, or of those that end earlier. Returns the number of all. */
   const extendAll = Effect.fnUntraced(function* (change: BulkExtension) {
     const { endDate, mode, projectId } = change
     const [row] = yield* sql<{ readonly total: number }>`
       WITH extended AS (
         UPDATE subscriptions SET paid_until = ${toDate(endDate)}
         WHERE account = ${projectId} AND (${mode === "set"} OR paid_until < ${toDate(endDate)})
-        RETURNING 1
       )
-      SELECT count(*)::integer AS total FROM extended
+      SELECT count(*)::integer AS total FROM subscriptions WHERE account = ${projectId}
     `
     const total = row?.total ?? 0
-    const action = mode === "set" ? "bulk_extended" : "bulk_lengthened"
-    const audited = { action, userId: undefined, from: undefined, to: endDate } as const
+    const audited = {
+      action: bulkActions[mode],
+      userId: undefined,
+      from: undefined,
+      to: endDate,
+    } as const
     yield* record(change, audited, String(total))
     return total
   })
@@ -320,7 +324,6 @@ const make = Effect.gen(function* () {
     count: Effect.fnUntraced(function* (projectId, endDate) {
       const [row] = yield* database.run(sql<Counts>`
         SELECT count(s.customer)::integer AS total,
-               count(*) FILTER (WHERE s.paid_until < ${toDate(endDate)})::integer AS earlier,
                count(*) FILTER (WHERE s.paid_until > ${toDate(endDate)})::integer AS later
         FROM accounts a LEFT JOIN subscriptions s ON s.account = a.id
         WHERE a.id = ${projectId}

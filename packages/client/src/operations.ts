@@ -473,6 +473,8 @@ export interface Client {
         readonly dry_run?: boolean | undefined
         /** Why, in 1 to 500 characters. The audit trail and the event keep it. */
         readonly reason?: string | undefined
+        /** Whether memberships that end later are set, too, or left as they are. The default is the server's. */
+        readonly mode?: "set" | "never_shorten" | undefined
       },
       options?: CallOptions,
     ) => Promise<Counted<BulkExtended>>

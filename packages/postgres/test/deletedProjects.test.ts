@@ -83,7 +83,15 @@ onStores(
          AND table_name !~ '_([0-9]{8}|default)$' ORDER BY 1`,
     )
     // Idempotency keys are removed by their age.
-    const expected = ["answers", "api_key_projects", "audit", "events", "memberships", "webhooks"]
+    const expected = [
+      "answers",
+      "api_key_projects",
+      "audit",
+      "events",
+      "floors",
+      "memberships",
+      "webhooks",
+    ]
     expect(named.map(({ name }) => name)).toEqual(expected)
   }),
 )

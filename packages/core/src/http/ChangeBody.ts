@@ -4,6 +4,7 @@ import * as Result from "effect/Result"
 import type { InvalidInput } from "../base/InvalidInput.ts"
 import { own } from "../base/Own.ts"
 import * as Setting from "../base/Setting.ts"
+import * as Bulk from "../memberships/Bulk.ts"
 import * as EndDate from "../memberships/EndDate.ts"
 import { Reason } from "../memberships/Reason.ts"
 import type { JsonObject } from "./RequestBody.ts"
@@ -30,7 +31,18 @@ const read = <O>(
 /** Reads the end date of an extension, in either of its two formats. */
 const extendOf = (body: JsonObject) => EndDate.decode(own(body, "extend"))
 
+const modeOf = (given: unknown): Bulk.Mode | undefined =>
+  Bulk.modes.find((mode) => Bulk.modeNames[mode] === given)
+
 const optional = {
+  mode: Setting.optional(
+    Setting.make<Bulk.Mode>(
+      `one of ${Object.values(Bulk.modeNames)
+        .map((name) => `"${name}"`)
+        .join(", ")}`,
+      modeOf,
+    ),
+  ),
   expectedEndDate: Setting.optional(endDate),
   noExpectedEndDate: Setting.optional(absent),
   dryRun: Setting.optional(Setting.flag),
@@ -70,4 +82,5 @@ export const bulkExtension = (body: JsonObject) =>
     expectedEndDate: read(body, "expected_end_date", optional.noExpectedEndDate),
     dryRun: read(body, "dry_run", optional.dryRun),
     reason: read(body, "reason", optional.reason),
+    mode: read(body, "mode", optional.mode),
   })

@@ -5,6 +5,7 @@ import * as Data from "effect/Data"
 import type { Origin } from "../base/Origin.ts"
 import type { ProjectId } from "../base/Project.ts"
 import { refined } from "../base/Refined.ts"
+import type { Mode } from "./Bulk.ts"
 import { type EndDate, format } from "./EndDate.ts"
 import type { Reason } from "./Reason.ts"
 
@@ -94,9 +95,15 @@ export type MembershipAction =
   | "extended"
   /** All memberships of the project. */
   | "bulk_extended"
-  /** All memberships of the project that ended earlier. */
+  /** All memberships of the project; those that ended later were left as they were. */
   | "bulk_lengthened"
   | "ended"
+
+/** The action of a bulk extension of each mode. */
+export const bulkActions = {
+  set: "bulk_extended",
+  neverShorten: "bulk_lengthened",
+} as const satisfies Record<Mode, MembershipAction>
 
 /** A place in the audit trail: two numbers, which only the store understands. */
 export type AuditCursor = Branded<string, "@tenure/core/AuditCursor">

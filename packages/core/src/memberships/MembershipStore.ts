@@ -7,6 +7,7 @@ import type { Occasion } from "../base/Origin.ts"
 import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import type { Event } from "../events/Event.ts"
+import type { Mode } from "./Bulk.ts"
 import type { EndDate } from "./EndDate.ts"
 import type {
   AuditCursor,
@@ -51,14 +52,12 @@ export interface Import extends Change {
 /** A new end date for all memberships of a project. */
 export interface BulkExtension extends Change {
   readonly endDate: EndDate
-  /** Whether memberships that end later are set as well (`"set"`) or left as they are. */
-  readonly mode: "set" | "neverShorten"
+  readonly mode: Mode
 }
 
-/** How many memberships a project has, and how many of them end before or after a date. */
+/** How many memberships a project has, and how many of them end after a date. */
 export interface Counts {
   readonly total: number
-  readonly earlier: number
   readonly later: number
 }
 
@@ -152,7 +151,10 @@ export class MembershipStore extends Context.Service<
       MembershipNotFound | EndDateConflict | Conflict | StoreUnavailable
     >
 
-    /** Sets the end date of all memberships of a project. Returns the number that were set. */
+    /**
+     * Sets the end date of all memberships of a project, or of those that end earlier. Returns the number of
+     * memberships of the project.
+     */
     readonly extendAll: (
       change: BulkExtension,
     ) => Effect.Effect<number | Replayed, ProjectNotFound | Conflict | StoreUnavailable>

@@ -16,6 +16,7 @@ import * as Setting from "../base/Setting.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import * as Event from "../events/Event.ts"
 import { Hooks } from "../events/Hooks.ts"
+import * as Bulk from "./Bulk.ts"
 import * as EndDate from "./EndDate.ts"
 import * as Import from "./Import.ts"
 import {
@@ -32,7 +33,7 @@ import {
   stateAt,
   UserId,
 } from "./Membership.ts"
-import { type Change, type Counts, MembershipStore } from "./MembershipStore.ts"
+import { type Change, MembershipStore } from "./MembershipStore.ts"
 import { Reason } from "./Reason.ts"
 
 /** A user of a project. */
@@ -66,10 +67,10 @@ export interface Extending extends Changing {
 /** The options of memberships. */
 export const options = Setting.struct({
   /**
-   * Whether a bulk extension also sets memberships that end later than the new date (`"set"`), or
-   * leaves those as they are (`"neverShorten"`). Default: `"set"`.
+   * Whether a bulk extension that does not say so itself also sets memberships that end later than the new
+   * date (`"set"`), or leaves those as they are (`"neverShorten"`). Default: `"set"`.
    */
-  bulk: Setting.withDefault(Setting.oneOf(["set", "neverShorten"]), "set"),
+  bulk: Setting.withDefault(Setting.oneOf(Bulk.modes), "set"),
 })
 
 /** The options as a host passes them. */
@@ -81,7 +82,7 @@ export interface Settings extends Setting.Output<typeof options> {}
 /** The result of a bulk extension. */
 export interface BulkExtended {
   readonly endDate: EndDate.EndDate
-  /** The number of memberships whose end date was set. */
+  /** The number of memberships of the project, with those that were left as they are. */
   readonly total: number
   /** Of a dry run, the number of memberships that would end earlier than they do now. */
   readonly wouldShorten?: number
@@ -207,9 +208,12 @@ export class Memberships extends Context.Service<
      * Sets the end date of all memberships of a project to a future date. Fails with
      * `InvalidEndDate`, `EndDateNotInFuture` or `ProjectNotFound`. A dry run reads all memberships of
      * the project.
+     *
+     * @param project.mode - whether memberships that end later are set, too (`"set"`), or left as they are
+     *   (`"neverShorten"`); the option `bulk` by default
      */
     readonly extendAll: (
-      project: Extending & { readonly projectId: string },
+      project: Extending & { readonly projectId: string; readonly mode?: Bulk.Mode | undefined },
       origin?: Origin.Input,
     ) => Effect.Effect<
       BulkExtended,
@@ -285,6 +289,8 @@ export class Memberships extends Context.Service<
 
 const membershipState = Setting.optional(Setting.oneOf(membershipStates))
 
+const bulkMode = Setting.optional(Setting.oneOf(Bulk.modes))
+
 const current = (membership: Membership, at: number): CurrentMembership => ({
   ...membership,
   state: stateAt(membership, at),
@@ -324,9 +330,6 @@ const extensionOf = (
 const isDryRun = ({ dryRun }: Extending): Effect.Effect<boolean, InvalidInput> =>
   dryRun === undefined ? notDry : Argument.read("dryRun", Setting.flag, dryRun)
 
-/** What a bulk extension would answer. */
-const foresee = (mode: Settings["bulk"], { earlier, later, total }: Counts) =>
-  mode === "set" ? { total, wouldShorten: later } : { total: earlier, wouldShorten: 0 }
 /** Reads the idempotency key of a call, whose arguments the other parameters have. */
 const onceOf = (
   { idempotencyKey }: Changing,
@@ -353,7 +356,7 @@ const dateOf = (
       : EndDate.fromInput(endDate),
   )
 
-const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
+const make = Effect.fnUntraced(function* ({ bulk: defaultMode }: Settings) {
   const hooks = yield* Hooks
   const deletions = yield* ProjectDeletions
   const store = yield* MembershipStore
@@ -384,6 +387,18 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       : Effect.flatMap(store.recall(once), (known) =>
           known === undefined ? Effect.fail(EndDate.notInFuture) : Effect.succeed(known),
         )
+
+  /** Returns what a bulk extension would. */
+  const foresee = (projectId: ProjectId, mode: Bulk.Mode, endDate: EndDate.EndDate) =>
+    mode === "set"
+      ? Effect.map(store.count(projectId, endDate), ({ later, total }) => ({
+          total,
+          wouldShorten: later,
+        }))
+      : Effect.map(store.findProject(projectId), ({ memberships }) => ({
+          total: memberships,
+          wouldShorten: 0,
+        }))
 
   /** Reads a change of a project. */
   const projectChangeOf = Effect.fnUntraced(function* (
@@ -513,19 +528,25 @@ const make = Effect.fnUntraced(function* ({ bulk }: Settings) {
       const at = yield* Moment.unix
       const endDate = yield* dateOf(project, at)
       const projectId = yield* Argument.projectId(project.projectId)
+      const mode = (yield* Argument.read("mode", bulkMode, project.mode)) ?? defaultMode
       const reason = yield* reasonOf(project)
       const origin = yield* Origin.fromInput(originInput)
       if (yield* isDryRun(project)) {
-        return { endDate, ...foresee(bulk, yield* store.count(projectId, endDate)) }
+        return { endDate, ...(yield* foresee(projectId, mode, endDate)) }
       }
-      const data = { project_id: projectId, new_end_date: EndDate.format(endDate) }
+      const data = {
+        project_id: projectId,
+        new_end_date: EndDate.format(endDate),
+        // JSON has no mode where it is undefined.
+        mode: mode === "set" ? undefined : Bulk.modeNames[mode],
+      }
       const asked = { projectId, origin, reason, at }
       const once = yield* onceOf(project, asked, Event.types.bulkExtended, data)
       const changed = {
         ...asked,
         event: eventOf(asked, Event.types.bulkExtended, data),
         endDate,
-        mode: bulk,
+        mode,
         once,
       }
       const result = yield* extendBy(changed, store.extendAll(changed))

@@ -1,5 +1,6 @@
 /** The end dates of a project's members. */
 
+import * as Bulk from "@tenure/core/Bulk"
 import type { EndDate } from "@tenure/core/EndDate"
 import type { UserId } from "@tenure/core/Membership"
 
@@ -9,8 +10,8 @@ export interface Members {
   /** Returns a member's current end date, or `undefined` if the user is no member. */
   readonly get: (userId: UserId) => EndDate | undefined
   readonly set: (userId: UserId, endDate: EndDate) => void
-  /** Sets the end date of all members, in constant time. */
-  readonly setAll: (endDate: EndDate) => void
+  /** Extends all members, in constant time. */
+  readonly extendAll: (mode: Bulk.Mode, endDate: EndDate) => void
   readonly delete: (userId: UserId) => void
   /** Returns the number of members whose current end date passes a test. */
   readonly count: (test: (endDate: EndDate) => boolean) => number
@@ -18,24 +19,26 @@ export interface Members {
   readonly sorted: () => ReadonlyArray<UserId>
 }
 
-interface Dated {
-  readonly endDate: EndDate
-  /** The position among all changes: a bulk change overrides the dates that were set before it. */
-  readonly order: number
-}
+// How many bulk extensions that never shorten are kept before they become members' own dates. Hardly
+// anybody has more than one: each of them would have to set an earlier date than the one before.
+const mostFloors = 32
 
 /** Makes an empty set of members. */
 export const make = (): Members => {
-  const own = new Map<UserId, Dated>()
-  let bulk: Dated | undefined
+  const own = new Map<UserId, Bulk.Placed>()
+  let bulk = Bulk.none
   let changes = 0
   let sorted: ReadonlyArray<UserId> | undefined
 
-  const dated = (endDate: EndDate): Dated => ({ endDate, order: ++changes })
+  const placed = (endDate: EndDate): Bulk.Placed => ({ endDate, order: ++changes })
 
-  /** Returns the date that holds: the member's own, or that of a later bulk change. */
-  const current = (date: Dated): EndDate =>
-    bulk !== undefined && bulk.order > date.order ? bulk.endDate : date.endDate
+  const current = (date: Bulk.Placed): EndDate => Bulk.dateOf(bulk, date)
+
+  /** Makes what the bulk extensions have made of each date the member's own. */
+  const settle = (): void => {
+    for (const [userId, date] of own) own.set(userId, { ...date, endDate: current(date) })
+    bulk = Bulk.none
+  }
 
   return {
     size: () => own.size,
@@ -50,10 +53,11 @@ export const make = (): Members => {
     },
     set: (userId, endDate) => {
       if (!own.has(userId)) sorted = undefined
-      own.set(userId, dated(endDate))
+      own.set(userId, placed(endDate))
     },
-    setAll: (endDate) => {
-      bulk = dated(endDate)
+    extendAll: (mode, endDate) => {
+      bulk = Bulk.add(bulk, mode, placed(endDate))
+      if (bulk.floors.length > mostFloors) settle()
     },
     delete: (userId) => {
       own.delete(userId)

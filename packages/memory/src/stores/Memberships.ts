@@ -4,6 +4,7 @@ import type { ApiKeyId } from "@tenure/core/ApiKey"
 import type { EndDate } from "@tenure/core/EndDate"
 import {
   type Action,
+  bulkActions,
   conflictOf,
   type Dated,
   type Membership,
@@ -11,7 +12,7 @@ import {
   stateAt,
   type UserId,
 } from "@tenure/core/Membership"
-import type { BulkExtension, Change, MembershipStore } from "@tenure/core/MembershipStore"
+import type { Change, MembershipStore } from "@tenure/core/MembershipStore"
 import * as Moment from "@tenure/core/Moment"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import * as Effect from "effect/Effect"
@@ -26,19 +27,6 @@ interface Entry {
   readonly userId: UserId | undefined
   readonly from: EndDate | undefined
   readonly to: EndDate | undefined
-}
-
-/** Sets the end date of the members that the mode concerns. Returns their number. */
-const setAll = (project: Project, { endDate, mode }: BulkExtension): number => {
-  const { members } = project
-  project.lastBulkEndDate = endDate
-  if (mode === "set") {
-    members.setAll(endDate)
-    return members.size()
-  }
-  const shorter = members.sorted().filter((userId) => (members.get(userId) ?? endDate) < endDate)
-  for (const userId of shorter) members.set(userId, endDate)
-  return shorter.length
 }
 
 const audit = (project: Project, { at, origin, reason }: Change, entry: Entry): void => {
@@ -177,12 +165,12 @@ export const make = (state: State.State): MembershipStore["Service"] => {
       changeProject(
         extension,
         (project, now) => {
-          const total = setAll(project, extension)
-          const to = extension.endDate
-          const action = extension.mode === "set" ? "bulk_extended" : "bulk_lengthened"
-          const entry = { action, userId: undefined, from: undefined, to } as const
-          record(project, extension, entry, now)
-          return total
+          const { endDate: to, mode } = extension
+          project.members.extendAll(mode, to)
+          project.lastBulkEndDate = to
+          const action = bulkActions[mode]
+          record(project, extension, { action, userId: undefined, from: undefined, to }, now)
+          return project.members.size()
         },
         String,
       ),
@@ -190,7 +178,6 @@ export const make = (state: State.State): MembershipStore["Service"] => {
     count: (projectId, endDate) =>
       Effect.map(State.projectOf(state, projectId), ({ members }) => ({
         total: members.size(),
-        earlier: members.count((one) => one < endDate),
         later: members.count((one) => one > endDate),
       })),
 

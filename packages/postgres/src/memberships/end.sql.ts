@@ -1,6 +1,6 @@
 import type { OncePart } from "../idempotency/fragments.sql.ts"
 import { publishing } from "../outbox/fragments.sql.ts"
-import { asked, auditing, effectiveDate, lockedProject } from "./fragments.sql.ts"
+import { asked, auditing, effectiveDateLocked, lockedProject } from "./fragments.sql.ts"
 
 /** Removes a membership. Returns one row, with the number of deliveries, if the membership existed. */
 export const end = (schema: string, once: OncePart): string => `
@@ -9,7 +9,7 @@ export const end = (schema: string, once: OncePart): string => `
   ended AS (
     DELETE FROM ${schema}.memberships m USING project p
     WHERE m.project_number = p.number AND m.user_id = $2 ${once.condition}
-    RETURNING p.number AS project_number, p.bulk_seq AS seq, ${effectiveDate} AS from_date
+    RETURNING p.number AS project_number, p.bulk_seq AS seq, ${effectiveDateLocked(schema)} AS from_date
   ),
   counted AS (
     UPDATE ${schema}.projects SET members = members - 1

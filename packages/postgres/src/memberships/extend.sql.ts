@@ -25,7 +25,7 @@ import {
 export const extend = (schema: string, once: OnceEachPart): string => `
   WITH ${askedOfEach(once, { types: ", $11::timestamptz[]", columns: ", expected_date" })},
   placed AS MATERIALIZED (
-    SELECT a.*, p.number AS project_number, p.bulk_seq, p.bulk_end_date
+    SELECT a.*, p.number AS project_number, p.bulk_seq, p.set_seq, p.bulk_end_date
     FROM asked a
     JOIN ${schema}.projects p ON p.id = a.project_id
     -- All statements lock memberships in the same order, which avoids deadlocks.
@@ -33,9 +33,11 @@ export const extend = (schema: string, once: OnceEachPart): string => `
   ),
   found AS (
     UPDATE ${schema}.memberships m
-    SET end_date = CASE WHEN ${effectiveDate} <> p.expected_date THEN ${effectiveDate} ELSE p.to_date END,
+    SET end_date =
+          CASE WHEN ${effectiveDate(schema)} <> p.expected_date THEN ${effectiveDate(schema)}
+          ELSE p.to_date END,
         seq = greatest(m.seq, p.bulk_seq),
-        previous_end_date = ${effectiveDate}
+        previous_end_date = ${effectiveDate(schema)}
     -- Both columns come from one table, so that the index finds each membership, whatever is known of
     -- how many a project has.
     FROM placed p

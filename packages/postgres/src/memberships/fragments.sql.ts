@@ -80,13 +80,25 @@ export interface EachRow extends ChangeRow {
  */
 export const lockedProject = (schema: string, condition = ""): string => `
   project AS MATERIALIZED (
-    SELECT id, number, bulk_seq, bulk_end_date FROM ${schema}.projects WHERE id = $1 ${condition}
+    SELECT id, number, bulk_seq, set_seq, bulk_end_date FROM ${schema}.projects WHERE id = $1 ${condition}
     FOR NO KEY UPDATE
   )`
 
+/** The effective end date of a membership `m` of a project `p`, as `Bulk.dateOf` in core. */
+const dateOf = (floor: string): string => `
+  CASE WHEN m.seq >= p.bulk_seq THEN m.end_date
+  ELSE greatest(CASE WHEN m.seq >= p.set_seq THEN m.end_date ELSE p.bulk_end_date END, ${floor}) END`
+
 /** An expression for the effective end date of a membership `m` of a project `p`. */
-export const effectiveDate =
-  "CASE WHEN m.seq >= p.bulk_seq THEN m.end_date ELSE p.bulk_end_date END"
+export const effectiveDate = (schema: string): string =>
+  dateOf(`(
+    SELECT f.end_date FROM ${schema}.floors f
+    WHERE f.project_number = m.project_number AND f.seq > m.seq ORDER BY f.seq LIMIT 1
+  )`)
+
+/** The same in a statement that has locked the project, and may have waited for it. */
+export const effectiveDateLocked = (schema: string): string =>
+  dateOf(`${schema}.floor_after(m.project_number, m.seq)`)
 
 /**
  * The common table expressions `granted` and `counted`: they create the memberships of `asked`, or set
@@ -104,7 +116,7 @@ export const granting = (schema: string): string => `
         seq = excluded.seq,
         previous_end_date =
           CASE WHEN m.seq >= excluded.seq THEN m.end_date
-          ELSE (SELECT bulk_end_date FROM project WHERE number = m.project_number) END
+          ELSE (SELECT ${effectiveDateLocked(schema)} FROM project p WHERE p.number = m.project_number) END
     RETURNING m.project_number, user_id, (xmax = 0) AS is_new, seq, previous_end_date AS from_date,
               end_date AS to_date
   ),

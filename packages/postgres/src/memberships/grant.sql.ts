@@ -9,7 +9,7 @@ import { askedOfEach, auditing, granting } from "./fragments.sql.ts"
 export const grant = (schema: string, once: OnceEachPart): string => `
   WITH ${askedOfEach(once)},
   project AS MATERIALIZED (
-    SELECT id, number, bulk_seq, bulk_end_date FROM ${schema}.projects WHERE id = ANY ($1)
+    SELECT id, number, bulk_seq, set_seq, bulk_end_date FROM ${schema}.projects WHERE id = ANY ($1)
     -- All statements lock projects in the same order, too, and before memberships.
     ORDER BY id
     FOR NO KEY UPDATE

@@ -39,7 +39,6 @@ import {
 } from "./erase.sql.ts"
 import { extend, type ExtendedRow, extendParams } from "./extend.sql.ts"
 import { extendAll } from "./extendAll.sql.ts"
-import { extendShorter } from "./extendShorter.sql.ts"
 import { findMembership } from "./findMembership.sql.ts"
 import { findGrantable, findUnlocked } from "./findUnlocked.sql.ts"
 import { type ChangeRow, changeParams, type EachRow, paramsOfEach } from "./fragments.sql.ts"
@@ -90,8 +89,8 @@ export const make = Effect.fnUntraced(function* (
     findUnlocked: findUnlocked(schema),
     count: countMemberships(schema),
     extendAll: {
-      set: forms(schema, extendAll, 10),
-      neverShorten: forms(schema, extendShorter, 10),
+      set: forms(schema, extendAll("set"), 10),
+      neverShorten: forms(schema, extendAll("neverShorten"), 10),
     },
     end: forms(schema, end, 10),
     eraseMembership: forms(schema, eraseMembership, 10),
@@ -221,7 +220,7 @@ export const make = Effect.fnUntraced(function* (
       const params = changeParams(extension, undefined, endDate)
       const [row] = yield* change<ChangeRow & { readonly total: Integer }>(
         formOf(sql.extendAll[mode], params, extension.once),
-        { owner: projectId, isLong: mode === "neverShorten" },
+        { owner: projectId },
       )
       return row === undefined ? yield* new ProjectNotFound({ projectId }) : Number(row.total)
     }, once),
@@ -232,8 +231,7 @@ export const make = Effect.fnUntraced(function* (
       const manner = { owner: "counts", isLong: true }
       const [row] = yield* executor.execute<CountsRow>(sql.count, params, manner)
       if (row === undefined) return yield* new ProjectNotFound({ projectId })
-      const { earlier, later, total } = row
-      return { total: Number(total), earlier: Number(earlier), later: Number(later) }
+      return { total: Number(row.total), later: Number(row.later) }
     }),
 
     end: Effect.fnUntraced(function* (ending: Ending) {

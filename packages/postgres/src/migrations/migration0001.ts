@@ -1,10 +1,11 @@
 /** Migration 1: the first tables. */
 
+import { effectiveDate } from "../memberships/fragments.sql.ts"
 import { createAudit } from "./migration0001Audit.ts"
 import { createClaim } from "./migration0001Claim.ts"
 import { createDay, createDays, createDropDay, createFirstId } from "./migration0001Days.ts"
-import { createExtendShorter } from "./migration0001ExtendShorter.ts"
 import { createReadFeed } from "./migration0001Feed.ts"
+import { createFloors } from "./migration0001Floors.ts"
 import {
   createDeletedProjects,
   createDeleteProject,
@@ -21,9 +22,12 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     -- The number of memberships and webhooks of the project.
     members       bigint NOT NULL DEFAULT 0,
     webhooks      integer NOT NULL DEFAULT 0,
-    -- The last bulk extension. It applies to every membership with a smaller seq.
-    bulk_end_date timestamptz,
+    -- The number of bulk extensions.
     bulk_seq      bigint NOT NULL DEFAULT 0,
+    -- The date of the last one that set all memberships, and its seq. It applies to every membership with a
+    -- smaller seq.
+    bulk_end_date timestamptz,
+    set_seq       bigint NOT NULL DEFAULT 0,
     -- The end date of the last bulk extension of either mode.
     last_bulk_end_date timestamptz
   ) WITH (fillfactor = 50)
@@ -40,10 +44,10 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     PRIMARY KEY (project_number, user_id)
   ) WITH (fillfactor = 60)
   `,
+  ...createFloors(schema),
   `
   CREATE VIEW ${schema}.memberships_current AS
-  SELECT p.id AS project_id, m.user_id,
-         CASE WHEN m.seq >= p.bulk_seq THEN m.end_date ELSE p.bulk_end_date END AS end_date
+  SELECT p.id AS project_id, m.user_id, ${effectiveDate(schema)} AS end_date
   FROM ${schema}.memberships m
   JOIN ${schema}.projects p ON p.number = m.project_number
   `,
@@ -198,7 +202,6 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   `SELECT ${schema}.create_days()`,
   `CREATE SEQUENCE ${schema}.leases`,
   createClaim(schema),
-  createExtendShorter(schema),
   createReadFeed(schema),
   createDeletedProjects(schema),
   createDeleteProject(schema),

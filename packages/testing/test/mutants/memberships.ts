@@ -250,11 +250,7 @@ export const memberships = mutantsOf(MembershipStore, {
   }),
 
   "counts those at the date as later": ({ count }) => ({
-    count: (projectId, endDate) =>
-      Effect.map(count(projectId, endDate), (counts) => ({
-        ...counts,
-        later: counts.total - counts.earlier,
-      })),
+    count: (projectId, endDate) => count(projectId, EndDate(endDate - 1)),
   }),
 
   "counts to the second": ({ count }) => ({
@@ -275,7 +271,7 @@ export const memberships = mutantsOf(MembershipStore, {
   "counts nobody in a project that does not exist": ({ count }) => ({
     count: (projectId, endDate) =>
       Effect.catchTag(count(projectId, endDate), "ProjectNotFound", () =>
-        Effect.succeed({ total: 0, earlier: 0, later: 0 }),
+        Effect.succeed({ total: 0, later: 0 }),
       ),
   }),
 
@@ -302,13 +298,45 @@ export const memberships = mutantsOf(MembershipStore, {
       ),
   }),
 
-  "counts memberships that a bulk extension leaves as they are": ({ extendAll, list }) => ({
+  "does not count memberships that a bulk extension leaves as they are": ({ extendAll, list }) => ({
     extendAll: Effect.fnUntraced(function* (extension) {
-      yield* extendAll(extension)
       const page = { after: undefined, limit: 1_000_000 }
-      return (yield* list(extension.projectId, page)).length
+      const members = yield* Effect.orElseSucceed(list(extension.projectId, page), () => [])
+      const total = yield* extendAll(extension)
+      const left = members.filter(({ endDate }) => endDate > extension.endDate)
+      return extension.mode === "set" || isReplayed(total) ? total : total - left.length
     }),
   }),
+
+  "shortens memberships that end later": ({ extendAll }) => ({
+    extendAll: (extension) => extendAll({ ...extension, mode: "set" }),
+  }),
+
+  "never shortens a membership": ({ extendAll }) => ({
+    extendAll: (extension) => extendAll({ ...extension, mode: "neverShorten" }),
+  }),
+
+  "knows only the last bulk extension that never shortens": ({ extendAll, find, ...right }) => {
+    const dates = new Map<UserId, EndDate>()
+    let floor: EndDate | undefined
+    return {
+      extendAll: (extension) => {
+        floor = extension.mode === "set" ? undefined : extension.endDate
+        return extendAll(extension)
+      },
+      extend: (extension) => {
+        dates.set(extension.userId, extension.endDate)
+        return right.extend(extension)
+      },
+      find: (projectId, userId) =>
+        Effect.map(find(projectId, userId), (membership) => {
+          const own = dates.get(userId)
+          return own === undefined || floor === undefined
+            ? membership
+            : { ...membership, endDate: EndDate(Math.max(own, floor)) }
+        }),
+    }
+  },
 
   "imports memberships without audit rows": auditing((row) =>
     row.action === "imported" ? [] : [row],

@@ -5,6 +5,7 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
+import * as Bulk from "../../memberships/Bulk.ts"
 import { membershipStates } from "../../memberships/Membership.ts"
 import * as RequestBody from "../RequestBody.ts"
 import { table } from "../Route.ts"
@@ -35,7 +36,7 @@ const membership = Schema.Struct({
   state,
 }).annotate({ identifier: "Membership" })
 
-const bulkExtension = Schema.Struct({
+const extending = Schema.Struct({
   extend: Fields.endDate.annotate({
     description: "A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ.",
   }),
@@ -44,10 +45,18 @@ const bulkExtension = Schema.Struct({
       "If true, nothing is changed. The response is that of the same request without it.",
   }),
   reason: Schema.optionalKey(Fields.reason),
+})
+
+const bulkExtension = Schema.Struct({
+  ...extending.fields,
+  mode: Schema.optionalKey(Schema.Literals(Object.values(Bulk.modeNames))).annotateKey({
+    description:
+      "Whether memberships that end later are set, too, or left as they are. The default is the server's.",
+  }),
 }).annotate({ identifier: "BulkExtension" })
 
 const extension = Schema.Struct({
-  ...bulkExtension.fields,
+  ...extending.fields,
   expected_end_date: Schema.optionalKey(Fields.endDate).annotateKey({
     description: "If given, the membership is changed only if it has this end date.",
   }),

@@ -10078,6 +10078,14 @@ export const document: Document = {
             "examples": [
               "Compensation for the outage of 3 May"
             ]
+          },
+          "mode": {
+            "description": "Whether memberships that end later are set, too, or left as they are. The default is the server's.",
+            "type": "string",
+            "enum": [
+              "set",
+              "never_shorten"
+            ]
           }
         },
         "required": [

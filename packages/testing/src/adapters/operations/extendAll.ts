@@ -37,18 +37,44 @@ export const extendAllTests = (serving: Serving): void => {
     )
 
     it(
-      "neither changes nor counts memberships that end later, with `neverShorten`",
+      "leaves memberships that end later as they are, with `neverShorten`",
       serving(
         async ({ call, tenure }) => {
           const later = "2200-01-01T00:00:00.000Z"
+          const endDateOf = async () => {
+            const found = await tenure.memberships.find({ projectId: "p1", userId: "1001" })
+            return new Date(found.endDate).toISOString()
+          }
           await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: later })
           const response = await call("PATCH", extendAll, { body: { extend } })
-          expect(response.body).toMatchObject({ total: 2 })
-          const found = await tenure.memberships.find({ projectId: "p1", userId: "1001" })
-          expect(new Date(found.endDate).toISOString()).toBe(later)
+          expect(response.body).toMatchObject({ total: 3 })
+          expect(await endDateOf()).toBe(later)
+          await call("PATCH", extendAll, { body: { extend, mode: "set" } })
+          expect(await endDateOf()).toBe(extend)
         },
         { bulk: "neverShorten" },
       ),
+    )
+
+    it(
+      "leaves memberships that end later as they are, if the request says so",
+      serving(async ({ call, tenure }) => {
+        const later = "2200-01-01T00:00:00.000Z"
+        await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: later })
+        const ask = (mode: unknown, dry_run: boolean) =>
+          call("PATCH", extendAll, { body: { extend, mode, dry_run } })
+        const dry = await ask("never_shorten", true)
+        expect(dry.body).toMatchObject({ total: 3, data: { would_shorten: 0 } })
+        expectSuccess(await ask("never_shorten", false), "PATCH", extendAll, {
+          total: 3,
+          data: { new_end_date: extend },
+        })
+        const found = await tenure.memberships.find({ projectId: "p1", userId: "1001" })
+        expect(new Date(found.endDate).toISOString()).toBe(later)
+        for (const mode of ["neverShorten", "SET", "", null, 1, {}]) {
+          expectFailure(await ask(mode, false), "PATCH", extendAll, 422, "VALIDATION_ERROR")
+        }
+      }),
     )
 
     it(

@@ -1,6 +1,7 @@
 /** Counts of memberships by their end dates, and dry runs, which tell what a bulk extension would do. */
 
 import { expect } from "@effect/vitest"
+import * as Bulk from "@tenure/core/Bulk"
 import { EndDate } from "@tenure/core/EndDate"
 import { Memberships } from "@tenure/core/Memberships"
 import { MembershipStore } from "@tenure/core/MembershipStore"
@@ -25,32 +26,33 @@ import type { StoreTests } from "../storeTests.ts"
 import { nowhere, prepared } from "./steps.ts"
 
 const countTests = ({ test }: StoreTests): void => {
-  test("counts the memberships that end before and after a date, and neither those at it", () =>
+  test("counts the memberships, and those that end after a date", () =>
     Effect.gen(function* () {
       const store = yield* prepared
       yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
       const counts = (endDate: EndDate) => store.count(p1, endDate)
-      expect(yield* counts(EndDate(in2027 - 1))).toEqual({ total: 2, earlier: 0, later: 2 })
-      expect(yield* counts(in2027)).toEqual({ total: 2, earlier: 0, later: 1 })
-      expect(yield* counts(in2028)).toEqual({ total: 2, earlier: 1, later: 1 })
-      expect(yield* counts(EndDate(in2029 + 1))).toEqual({ total: 2, earlier: 2, later: 0 })
+      expect(yield* counts(EndDate(in2027 - 1))).toEqual({ total: 2, later: 2 })
+      expect(yield* counts(in2027)).toEqual({ total: 2, later: 1 })
+      expect(yield* counts(in2028)).toEqual({ total: 2, later: 1 })
+      expect(yield* counts(in2029)).toEqual({ total: 2, later: 0 })
+      expect(yield* counts(EndDate(in2029 - 1))).toEqual({ total: 2, later: 1 })
     }))
 
   test("counts by the date of a bulk extension, except for later changes", () =>
     Effect.gen(function* () {
       const store = yield* prepared
       yield* store.extendAll({ ...change(p1), endDate: in2028, mode: "set" })
-      expect(yield* store.count(p1, in2028)).toEqual({ total: 2, earlier: 0, later: 0 })
+      expect(yield* store.count(p1, in2028)).toEqual({ total: 2, later: 0 })
       yield* store.extend({ ...change(p1), userId: u1, endDate: in2027 })
       yield* store.grant({ ...change(p1), userId: u3, endDate: in2029 })
       yield* store.end({ ...change(p1), userId: u2 })
-      expect(yield* store.count(p1, in2028)).toEqual({ total: 2, earlier: 1, later: 1 })
+      expect(yield* store.count(p1, in2028)).toEqual({ total: 2, later: 1 })
     }))
 
   test("counts nobody in a project without members, and fails if there is no project", () =>
     Effect.gen(function* () {
       const store = yield* prepared
-      expect(yield* store.count(p2, in2028)).toEqual({ total: 0, earlier: 0, later: 0 })
+      expect(yield* store.count(p2, in2028)).toEqual({ total: 0, later: 0 })
       expect((yield* Effect.flip(store.count(nowhere, in2028)))._tag).toBe("ProjectNotFound")
     }))
 }
@@ -72,9 +74,11 @@ const dates = fc.nat({ max: 4 }).map((years) => EndDate(Date.UTC(2800 + years, 0
 const users = fc.constantFrom(u1, u2, u3)
 
 const situations = fc.record({
-  bulk: fc.constantFrom("set" as const, "neverShorten" as const),
+  mode: fc.constantFrom(...Bulk.modes),
   granted: fc.array(fc.tuple(users, dates), { maxLength: 5 }),
-  extended: fc.option(dates, { nil: undefined }),
+  extended: fc.array(fc.record({ endDate: dates, mode: fc.constantFrom(...Bulk.modes) }), {
+    maxLength: 3,
+  }),
   changed: fc.option(fc.tuple(users, dates), { nil: undefined }),
   userId: users,
   endDate: dates,
@@ -91,9 +95,7 @@ const arrange = Effect.fnUntraced(function* ({ changed, extended, granted }: Sit
   const grant = ([userId, endDate]: readonly [typeof u1, EndDate]) =>
     store.grant({ ...change(p1), userId, endDate })
   yield* Effect.forEach(granted, grant)
-  if (extended !== undefined) {
-    yield* store.extendAll({ ...change(p1), endDate: extended, mode: "set" })
-  }
+  for (const bulk of extended) yield* store.extendAll({ ...change(p1), ...bulk })
   if (changed !== undefined) yield* grant(changed)
 })
 
@@ -103,24 +105,24 @@ const dryRunTests = ({ property }: StoreTests): void =>
     situations,
     Effect.fnUntraced(function* (situation: Situation) {
       yield* arrange(situation)
-      const { bulk, endDate, expectedEndDate, userId } = situation
+      const { endDate, expectedEndDate, mode, userId } = situation
       const work = Effect.gen(function* () {
         const memberships = yield* Memberships
         const one = { projectId: p1, userId, endDate, expectedEndDate }
-        const all = { projectId: p1, endDate }
+        const all = { projectId: p1, endDate, mode }
         const before = yield* everything
         const dryOne = yield* Effect.result(memberships.extend({ ...one, dryRun: true }))
         const dryAll = yield* memberships.extendAll({ ...all, dryRun: true })
         expect(yield* everything).toEqual(before)
         const isLater = before.members.filter((member) => member.endDate > endDate)
-        expect(dryAll.wouldShorten).toBe(bulk === "set" ? isLater.length : 0)
+        expect(dryAll.wouldShorten).toBe(mode === "set" ? isLater.length : 0)
         const { wouldShorten: _, ...foreseen } = dryAll
         expect(foreseen).toEqual(yield* memberships.extendAll(all))
         // The bulk extension has changed the date that the extension expects.
         yield* Effect.forEach(before.members, (member) => memberships.grant(member))
         expect(dryOne).toEqual(yield* Effect.result(memberships.extend(one)))
       })
-      yield* Effect.provide(work, Memberships.layer({ bulk }))
+      yield* Effect.provide(work, Memberships.layer())
     }),
   )
 

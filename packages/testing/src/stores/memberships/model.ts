@@ -62,9 +62,10 @@ const extendIf = (userId: UserId, endDate: EndDate, expectedEndDate: EndDate): C
 const extendAll = (endDate: EndDate, mode: "set" | "neverShorten"): Command =>
   command(`extendAll ${endDate} ${mode}`, async (model, { run }) => {
     const total = await run((store) => store.extendAll({ ...change(p1), endDate, mode }))
-    const set = [...model].filter(([, current]) => mode === "set" || current < endDate)
-    expect(total).toBe(set.length)
-    for (const [userId] of set) model.set(userId, endDate)
+    expect(total).toBe(model.size)
+    for (const [userId, current] of model) {
+      if (mode === "set" || current < endDate) model.set(userId, endDate)
+    }
   })
 
 const end = (userId: UserId): Command =>

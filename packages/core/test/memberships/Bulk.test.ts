@@ -1,0 +1,48 @@
+import * as Bulk from "@tenure/core/Bulk"
+import { EndDate } from "@tenure/core/EndDate"
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+
+const date = fc.nat({ max: 5 }).map((days) => EndDate(days * 86_400_000))
+const user = fc.nat({ max: 3 })
+
+const step = fc.oneof(
+  fc.record({ _tag: fc.constant("Own" as const), user, date }),
+  fc.record({ _tag: fc.constant("Bulk" as const), mode: fc.constantFrom(...Bulk.modes), date }),
+)
+
+describe("dateOf", () => {
+  it("returns the date that each member has after any sequence of changes", () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+        const expected = new Map<number, EndDate>()
+        const own = new Map<number, Bulk.Placed>()
+        let bulk = Bulk.none
+        for (const [order, change] of steps.entries()) {
+          if (change._tag === "Own") {
+            expected.set(change.user, change.date)
+            own.set(change.user, { endDate: change.date, order })
+            continue
+          }
+          bulk = Bulk.add(bulk, change.mode, { endDate: change.date, order })
+          for (const [member, endDate] of expected) {
+            if (change.mode === "set" || endDate < change.date) expected.set(member, change.date)
+          }
+        }
+        for (const [member, placed] of own) {
+          expect(Bulk.dateOf(bulk, placed)).toBe(expected.get(member))
+        }
+      }),
+    )
+  })
+})
+
+describe("add", () => {
+  it("keeps one floor, however often the same date or a later one is set", () => {
+    let bulk = Bulk.none
+    for (let order = 0; order < 1000; order++) {
+      bulk = Bulk.add(bulk, "neverShorten", { endDate: EndDate(Math.floor(order / 2)), order })
+    }
+    expect(bulk.floors).toHaveLength(1)
+  })
+})
