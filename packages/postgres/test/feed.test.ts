@@ -1,11 +1,15 @@
-/** The feed skips nothing, in whatever order transactions begin, write, commit and fail. */
+/**
+ * The feed skips nothing, in whatever order transactions begin, write, commit and fail, on whatever days their
+ * events are by their ids, and whenever days are closed.
+ */
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
-import type { EventId } from "@tenure/core/Event"
+import * as Event from "@tenure/core/Event"
 import { type Cursor, FeedStore } from "@tenure/core/FeedStore"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
+import type { Stores } from "@tenure/core/Tenure"
 import { layer } from "@tenure/postgres"
 import { Fixture } from "@tenure/testing"
 import * as Deferred from "effect/Deferred"
@@ -18,13 +22,29 @@ import { clientLayer, execute, sql } from "./harness.ts"
 
 const { event, occasion, p1 } = Fixture
 
+/** What happens to days: they are closed, a crash forgets that, and one of the past gets its partition. */
+type Upkeep = "close" | "crash" | "create"
+
 /** A step of one of several transactions, or of a reader. */
 type Step =
-  | { readonly do: "publish" | "commit" | "fail"; readonly in: number }
+  | { readonly do: "publish"; readonly in: number; readonly day: number }
+  | { readonly do: "commit" | "fail"; readonly in: number }
+  | { readonly do: Upkeep }
   | { readonly do: "read"; readonly events: number }
+
+type Command = Exclude<Step, { readonly do: Upkeep | "read" }>
 
 const seeds = 60
 const transactions = 4
+const pastDays = [-3, -2, -1]
+// This one has no partition at first.
+const createdDay = -4
+
+// Most events are of days that are closed, or of none, as if their clocks were wrong.
+const day = fc.constantFrom(...pastDays, createdDay, 0, 9, -99)
+
+const dayMillis = 86_400_000
+const idOf = (offset: number) => Event.freshId(crypto, Date.now() + offset * dayMillis)
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
@@ -32,6 +52,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       do: fc.constant("publish" as const),
       in: fc.nat(transactions - 1),
+      day,
     }),
   },
   {
@@ -39,6 +60,12 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       do: fc.constantFrom("commit" as const, "commit" as const, "fail" as const),
       in: fc.nat(transactions - 1),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constantFrom("close" as const, "close" as const, "crash" as const, "create" as const),
     }),
   },
   {
@@ -54,20 +81,20 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 const transaction = Effect.gen(function* () {
   const client = yield* PgClient.PgClient
   const outbox = yield* Outbox
-  const commands = yield* Queue.unbounded<readonly [Step["do"], Deferred.Deferred<void>]>()
-  const committed = new Set<EventId>()
+  const commands = yield* Queue.unbounded<readonly [Command, Deferred.Deferred<void>]>()
+  const committed = new Set<Event.EventId>()
 
   const once = Effect.gen(function* () {
-    const published: Array<EventId> = []
+    const published: Array<Event.EventId> = []
     let ended: Deferred.Deferred<void> | undefined
     const body = Effect.gen(function* () {
       for (;;) {
         const [command, done] = yield* Queue.take(commands)
-        if (command !== "publish") {
+        if (command.do !== "publish") {
           ended = done
-          return command === "fail" ? yield* Effect.fail("the host's own failure") : undefined
+          return command.do === "fail" ? yield* Effect.fail("the host's own failure") : undefined
         }
-        const one = event(p1)
+        const one = { ...event(p1), id: idOf(command.day) }
         yield* outbox.publish(one)
         published.push(one.id)
         yield* Deferred.succeed(done, undefined)
@@ -81,7 +108,7 @@ const transaction = Effect.gen(function* () {
   const fiber = yield* Effect.forkChild(Effect.forever(once))
   return {
     committed,
-    tell: Effect.fnUntraced(function* (command: Step["do"]) {
+    tell: Effect.fnUntraced(function* (command: Command) {
       const done = yield* Deferred.make<void>()
       yield* Queue.offer(commands, [command, done])
       yield* Deferred.await(done)
@@ -93,7 +120,7 @@ const transaction = Effect.gen(function* () {
 /** A reader of the feed, which goes on from page to page. */
 const feedReader = Effect.gen(function* () {
   const feed = yield* FeedStore
-  const seen: Array<EventId> = []
+  const seen: Array<Event.EventId> = []
   let from: Cursor | "start" = "start"
   const read = (events: number) =>
     Effect.map(feed.read([p1], from, { events, bytes: 1_000_000 }), (page) => {
@@ -122,9 +149,36 @@ const naiveReader = () => {
   return { read, seen }
 }
 
+const suffixOf = (offset: number): string =>
+  new Date(Date.now() + offset * dayMillis).toISOString().slice(0, 10).replaceAll("-", "")
+
+/** Empties the tables of a run before, and opens all days. */
+const begin = Effect.forEach(
+  [
+    "DELETE FROM feed.events",
+    "DELETE FROM feed.closed_days",
+    "DELETE FROM feed.late_events",
+    ...pastDays.map((offset) => `DROP TRIGGER IF EXISTS late ON feed.events_${suffixOf(offset)}`),
+    ...["events", "ended_deliveries"].map(
+      (table) => `DROP TABLE IF EXISTS feed.${table}_${suffixOf(createdDay)}`,
+    ),
+  ],
+  (text) => sql(text),
+)
+
+const createDay = (offset: number): string =>
+  `SELECT set_config('lock_timeout', '50ms', true), feed.create_day('${suffixOf(offset)}')`
+
+const upkeep: Record<Upkeep, string> = {
+  close: "SELECT feed.close_days()",
+  // A crash empties the tables that are not logged.
+  crash: "DELETE FROM feed.closed_days",
+  create: createDay(createdDay),
+}
+
 /** Runs the steps, lets all transactions commit, and reads to the end. */
-const run = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
-  yield* sql("DELETE FROM feed.events")
+const run = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>, kept = upkeep) {
+  yield* begin
   const hosts = yield* Effect.all(Array.from({ length: transactions }, () => transaction))
   const reader = yield* feedReader
   const naive = naiveReader()
@@ -132,12 +186,15 @@ const run = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
     if (one.do === "read") {
       yield* reader.read(one.events)
       yield* naive.read(one.events)
+    } else if ("in" in one) {
+      yield* hosts[one.in]?.tell(one) ?? Effect.void
     } else {
-      yield* hosts[one.in]?.tell(one.do) ?? Effect.void
+      // A lock that is not free stands in its way.
+      yield* Effect.ignore(sql(kept[one.do]))
     }
   }
-  for (const host of hosts) {
-    yield* host.tell("commit")
+  for (const [index, host] of hosts.entries()) {
+    yield* host.tell({ do: "commit", in: index })
     yield* host.end
   }
   yield* Effect.repeat(
@@ -152,32 +209,98 @@ const run = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
   return { committed, seen: reader.seen.toSorted(), naive: naive.seen.toSorted() }
 })
 
-describe("the feed", () => {
-  it.live(
-    `has every event once, in ${seeds} orders of concurrent transactions`,
-    () =>
+const orders = fc.sample(fc.array(step, { minLength: 10, maxLength: 40 }), {
+  numRuns: seeds,
+  seed: 17,
+})
+
+/** Makes a schema with a project and partitions of the past. */
+const stores = Layer.unwrap(
+  Effect.gen(function* () {
+    yield* execute("DROP SCHEMA IF EXISTS feed CASCADE")
+    const prepared = Layer.effectDiscard(
       Effect.gen(function* () {
         yield* (yield* MembershipStore).createProject(p1, occasion)
-        let skipped = 0
-        const orders = fc.array(step, { minLength: 10, maxLength: 40 })
-        for (const steps of fc.sample(orders, { numRuns: seeds, seed: 17 })) {
-          const { committed, naive, seen } = yield* run(steps)
-          expect(seen, JSON.stringify(steps)).toEqual(committed)
-          if (naive.length < committed.length) skipped++
-        }
-        // The orders are such that numbers alone do not suffice.
-        expect(skipped).toBeGreaterThan(seeds / 10)
-      }).pipe(
-        Effect.provide(
-          Layer.provideMerge(
-            Layer.fresh(layer({ schema: "feed" })),
-            Layer.provideMerge(
-              clientLayer(),
-              Layer.effectDiscard(execute("DROP SCHEMA IF EXISTS feed CASCADE")),
-            ),
-          ),
-        ),
-      ),
-    120_000,
+        for (const offset of pastDays) yield* sql(createDay(offset))
+      }),
+    )
+    return Layer.provideMerge(
+      Layer.provideMerge(prepared, Layer.fresh(layer({ schema: "feed" }))),
+      clientLayer(),
+    )
+  }),
+)
+
+const onStores = <A, E>(
+  name: string,
+  test: Effect.Effect<A, E, Stores | PgClient.PgClient>,
+): void => it.live(name, () => test.pipe(Effect.provide(stores)), 120_000)
+
+/** Whether a reader misses events in one of the orders. */
+const misses = Effect.fnUntraced(function* (kept = upkeep) {
+  for (const steps of orders) {
+    const { committed, seen } = yield* run(steps, kept)
+    if (seen.length < committed.length) return true
+  }
+  return false
+})
+
+interface Explained {
+  readonly "QUERY PLAN": ReadonlyArray<{ readonly Plan: { readonly "Shared Hit Blocks": number } }>
+}
+
+/** How many blocks a poll reads that finds nothing new. */
+const blocksOfPoll = PgClient.PgClient.use((client) =>
+  Effect.gen(function* () {
+    const poll = `
+      EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
+      SELECT * FROM feed.read_feed('{p1}', pg_current_snapshot(), NULL, NULL, NULL, 100, 1000)`
+    // The first one plans the statements of the function for the connection.
+    yield* sql(poll)
+    const [row] = yield* sql<Explained>(poll)
+    return row?.["QUERY PLAN"][0]?.Plan["Shared Hit Blocks"]
+  }).pipe(client.withTransaction),
+)
+
+describe("the feed", () => {
+  onStores(
+    `has every event once, in ${seeds} orders of concurrent transactions`,
+    Effect.gen(function* () {
+      let skipped = 0
+      for (const steps of orders) {
+        const { committed, naive, seen } = yield* run(steps)
+        expect(seen, JSON.stringify(steps)).toEqual(committed)
+        if (naive.length < committed.length) skipped++
+      }
+      // The orders are such that numbers alone do not suffice.
+      expect(skipped).toBeGreaterThan(seeds / 10)
+    }),
+  )
+
+  onStores(
+    "would miss events if days were closed without waiting for transactions, or nobody noted late events",
+    Effect.gen(function* () {
+      const close = `
+        INSERT INTO feed.closed_days (open_from)
+        SELECT feed.first_id((now() AT TIME ZONE 'UTC')::date)
+        WHERE NOT EXISTS (SELECT FROM feed.closed_days)`
+      expect(yield* misses({ ...upkeep, close })).toBe(true)
+      yield* sql(`
+        CREATE OR REPLACE FUNCTION feed.note_late() RETURNS trigger LANGUAGE plpgsql
+        AS $$ BEGIN RETURN NULL; END $$`)
+      expect(yield* misses()).toBe(true)
+    }),
+  )
+
+  onStores(
+    "looks into the days that are open, however many are kept",
+    Effect.gen(function* () {
+      yield* sql(upkeep.close)
+      const withThree = yield* blocksOfPoll
+      for (let offset = -30; offset < createdDay; offset++) yield* sql(createDay(offset))
+      expect(yield* blocksOfPoll).toBe(withThree)
+      yield* sql(upkeep.crash)
+      expect(yield* blocksOfPoll).toBeGreaterThan(30)
+    }),
   )
 })

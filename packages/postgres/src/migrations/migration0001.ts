@@ -3,6 +3,7 @@
 import { effectiveDate } from "../memberships/fragments.sql.ts"
 import { createAudit } from "./migration0001Audit.ts"
 import { createClaim } from "./migration0001Claim.ts"
+import { createClosedDays } from "./migration0001ClosedDays.ts"
 import { createDay, createDays, createDropDay, createFirstId } from "./migration0001Days.ts"
 import { createReadFeed } from "./migration0001Feed.ts"
 import { createFloors } from "./migration0001Floors.ts"
@@ -199,6 +200,7 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   createDay(schema),
   createDays(schema),
   createDropDay(schema),
+  ...createClosedDays(schema),
   `SELECT ${schema}.create_days()`,
   `CREATE SEQUENCE ${schema}.leases`,
   createClaim(schema),

@@ -26,6 +26,18 @@ export const asOwner = `
 export const getsLock = (schema: string): string =>
   `pg_try_advisory_xact_lock(hashtextextended('${schema}.days', 0))`
 
+/** Returns the days that have partitions of events, oldest first. */
+export const listDays = (schema: string): string => `
+      SELECT to_date(right(c.relname, 8), 'YYYYMMDD')
+      FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+      WHERE i.inhparent = '${schema}.events'::regclass AND c.relname ~ '^events_[0-9]{8}$'
+      ORDER BY 1`
+
+/** Has transactions noted that store an event in a partition, but not events that move there. */
+export const noteLate = (schema: string, partition: string): string => `
+        CREATE OR REPLACE TRIGGER late AFTER INSERT ON ${partition}
+        FOR EACH ROW WHEN (NEW.xid = pg_current_xact_id()) EXECUTE FUNCTION ${schema}.note_late()`
+
 /** Statements that create the partition of a table for the day `day`, with the ids in `key`. */
 const createPartition = (schema: string, table: string, key: string): string => `
       name := '${schema}.${table}' || to_char(day, '_YYYYMMDD');
@@ -63,7 +75,11 @@ export const createDay = (schema: string): string => `
       WHERE event_id >= first AND event_id < after OFFSET ${mostMoved}
     ) THEN
       RETURN false;
-    END IF;${createPartition(schema, "events", "id")}${createPartition(schema, "ended_deliveries", "event_id")}
+    END IF;${createPartition(schema, "events", "id")}
+      -- The clock may have been far ahead before.
+      IF EXISTS (SELECT FROM ${schema}.closed_days c WHERE first < c.open_from) THEN
+        EXECUTE '${noteLate(schema, "' || name || '")}';
+      END IF;${createPartition(schema, "ended_deliveries", "event_id")}
     RETURN true;
   END $$
 `
@@ -100,11 +116,7 @@ export const createDropDay = (schema: string): string => `
       RAISE insufficient_privilege USING MESSAGE = 'permission denied to delete events';
     END IF;
     IF NOT ${getsLock(schema)} THEN RETURN; END IF;
-    FOR day IN
-      SELECT to_date(right(c.relname, 8), 'YYYYMMDD')
-      FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-      WHERE i.inhparent = '${schema}.events'::regclass AND c.relname ~ '^events_[0-9]{8}$'
-      ORDER BY 1
+    FOR day IN ${listDays(schema)}
     LOOP
       EXIT WHEN day + 1 > (clock_timestamp() AT TIME ZONE 'UTC') - kept;
       first := ${schema}.first_id(day);

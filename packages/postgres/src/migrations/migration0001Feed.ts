@@ -1,3 +1,5 @@
+import { nilUuid } from "../connection/parameters.ts"
+
 /**
  * What tells the history of a database from others: the cluster, its time line, which a promotion or a
  * restore to an earlier time begins, the database, and the table, which a restore makes anew.
@@ -10,12 +12,16 @@ const epoch = (schema: string): string => `
     '${schema}.events'::regclass::oid
   )), 1, 12)`
 
+// Conditions on an xid: the transactions that the snapshot `base` does not see.
+const begunSince = "xid >= pg_snapshot_xmax(base)"
+const runningThen = "xid = ANY (ARRAY(SELECT pg_snapshot_xip(base)))"
+
 // The events of a project that the snapshot `base` does not see, as far as a condition on their
 // transactions finds them in the index, up to the limit.
 const unseen = (schema: string, transactions: string): string => `
         (
           SELECT e.xid, e.id, e.type, e.at, e.body FROM ${schema}.events e
-          WHERE e.project_number = p.number AND ${transactions}
+          WHERE e.project_number = p.number AND e.id >= open_from AND e.${transactions}
             AND (until IS NULL
                  OR pg_visible_in_snapshot(e.xid, until) AND (e.xid, e.id) > (last_xid, last_id))
           ORDER BY e.xid, e.id LIMIT most_events
@@ -30,6 +36,9 @@ const unseen = (schema: string, transactions: string): string => `
  * Every row has the snapshot of the statement, and how many events it has found within `most_events`.
  * If there is none, the only row has nothing else. There is no row if none of the projects exists. A
  * later migration replaces the function.
+ *
+ * It looks only into the days from `open_from` on if `base` has seen everything of those before: see
+ * `migration0001ClosedDays.ts`.
  *
  * It is a function so that it is planned once for a connection: planning takes longer than looking into
  * the partitions of a month.
@@ -48,7 +57,14 @@ export const createReadFeed = (schema: string): string => `
   SET jit = off
   AS $$
   #variable_conflict use_column
+  DECLARE
+    open_from uuid;
   BEGIN
+    SELECT c.open_from INTO open_from FROM ${schema}.closed_days c
+    WHERE pg_visible_in_snapshot(c.closed_in, base)
+      AND NOT EXISTS (SELECT FROM ${schema}.late_events WHERE ${begunSince})
+      AND NOT EXISTS (SELECT FROM ${schema}.late_events WHERE ${runningThen});
+    open_from := coalesce(open_from, '${nilUuid}');
     RETURN QUERY
     WITH existing AS MATERIALIZED (
       SELECT p.id, p.number FROM ${schema}.projects p WHERE p.id = ANY (projects)
@@ -57,9 +73,9 @@ export const createReadFeed = (schema: string): string => `
       SELECT n.xid, n.id, p.id AS project_id, n.type, n.at, n.body
       FROM existing p
       CROSS JOIN LATERAL (
-        ${unseen(schema, "e.xid >= pg_snapshot_xmax(base)")}
+        ${unseen(schema, begunSince)}
         UNION ALL
-        ${unseen(schema, "e.xid = ANY (ARRAY(SELECT pg_snapshot_xip(base)))")}
+        ${unseen(schema, runningThen)}
       ) n
       ORDER BY n.xid, n.id LIMIT most_events
     ),

@@ -5,7 +5,8 @@ export const settle = "SET LOCAL TimeZone = 'UTC'"
 
 /**
  * Returns the tables with data, each with its columns and with those that it refers to. Partitions belong
- * to their tables. Columns with numbers of transactions mean nothing elsewhere: rows get new ones.
+ * to their tables. Columns with numbers of transactions mean nothing elsewhere: rows get new ones. Nor do
+ * the tables that tell readers of the feed which transactions are late.
  */
 export const listTables = (schema: string): string => `
   SELECT c.relname AS name, (
@@ -18,7 +19,8 @@ export const listTables = (schema: string): string => `
          ) AS refers_to
   FROM pg_class c
   WHERE c.relnamespace = '${schema}'::regnamespace AND c.relkind IN ('r', 'p')
-    AND NOT c.relispartition AND c.relname <> 'migrations'
+    AND NOT c.relispartition
+    AND c.relname NOT IN ('migrations', 'closed_days', 'late_events')
   ORDER BY c.relname
 `
 

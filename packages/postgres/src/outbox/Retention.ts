@@ -9,7 +9,7 @@ import { regularly } from "../connection/housekeeping.ts"
 import { days } from "../connection/parameters.ts"
 import { forgetAnswers } from "../idempotency/forgetAnswers.sql.ts"
 import { forgetProjects } from "../memberships/forgetProjects.sql.ts"
-import { createDays, dropDay } from "./days.sql.ts"
+import { closeDays, createDays, dropDay } from "./days.sql.ts"
 import { forgetEvents } from "./forgetEvents.sql.ts"
 import { forgetFailed } from "./forgetFailed.sql.ts"
 
@@ -48,8 +48,8 @@ const createNext = (client: PgClient, schema: string) =>
     )
 
 /**
- * Creates the partitions of the next days, now and then regularly, and deletes regularly what is old. What
- * fails to get a lock is left for the next time.
+ * Creates the partitions of the next days, now and then regularly. Closes the days that are over, and deletes
+ * what is old, regularly. What fails to get a lock is left for the next time.
  */
 export const start = Effect.fnUntraced(function* (
   client: PgClient,
@@ -70,6 +70,7 @@ export const start = Effect.fnUntraced(function* (
   // One after the other, because they lock each other out.
   const partitions = Effect.all([
     run(createDays(schema)),
+    run(closeDays(schema)),
     run(dropDay(schema), days(eventRetention)),
     ...(auditRetention === undefined ? [] : ofAudit(days(auditRetention))),
   ])

@@ -5,6 +5,11 @@
 export const createDays = (schema: string): string => `SELECT * FROM ${schema}.create_days()`
 
 /**
+ * Closes the days that are over, by calling the function of the migrations. Returns one row for each.
+ */
+export const closeDays = (schema: string): string => `SELECT * FROM ${schema}.close_days()`
+
+/**
  * Drops the oldest day that has been over for `$1` days, by calling the function of the migrations.
  * Returns one row if it has dropped one.
  */
