@@ -111,6 +111,9 @@ export class Feed extends Context.Service<
 
     /** Ends all waiting for events, from now on, so that the process can end. */
     readonly release: Effect.Effect<void>
+
+    /** Waits until waiting ends. */
+    readonly closing: Effect.Effect<void>
   }
 >()("@tenure/core/Feed") {
   static readonly layer: Layer.Layer<Feed, never, FeedStore> = Layer.effect(
@@ -226,5 +229,6 @@ const make = Effect.gen(function* () {
       ),
 
     release: Effect.asVoid(released.open),
+    closing: released.await,
   })
 })
