@@ -1,6 +1,7 @@
 /** The cost of an operation as the number of projects, memberships and webhooks grows. */
 
 import { ApiKeyId } from "@tenure/core/ApiKey"
+import * as Bulk from "@tenure/core/Bulk"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { clients, type Database, fill, startTenure } from "../database.ts"
@@ -74,13 +75,29 @@ const origin = {
   keyId: ApiKeyId("b9019cc1-e966-4695-ad2c-6caf64a8431f"),
 }
 
-const extender = ({ members, projects, tenure }: Filled, concurrency: number): Contestant => ({
+/** What is done, and how. */
+interface Operation {
+  readonly name: string
+  readonly perform: (filled: Filled) => Promise<unknown>
+}
+
+const extension: Operation = {
+  name: "extension",
+  perform: ({ members, projects, tenure }) => {
+    const [projectId, userId] = [projectOf(below(projects)), String(1 + below(members))]
+    return tenure.memberships.extend({ projectId, userId, endDate }, origin)
+  },
+}
+
+const bulkExtensions: ReadonlyArray<Operation> = Bulk.modes.map((mode) => ({
+  name: `bulk extension (${mode})`,
+  perform: ({ projects, tenure }) =>
+    tenure.memberships.extendAll({ projectId: projectOf(below(projects)), endDate, mode }, origin),
+}))
+
+const contestantOf = ({ perform }: Operation, filled: Filled, concurrency: number): Contestant => ({
   name: "",
-  run: (seconds) =>
-    loops(concurrency, seconds, () => {
-      const [projectId, userId] = [projectOf(below(projects)), String(1 + below(members))]
-      return tenure.memberships.extend({ projectId, userId, endDate }, origin)
-    }),
+  run: (seconds) => loops(concurrency, seconds, () => perform(filled)),
 })
 
 /** Something that grows: its name, and a contestant for each size. */
@@ -119,7 +136,8 @@ const judge = (
 const measure = async (growing: Growing, settings: Settings) =>
   judge(growing, await takeTurns([...growing.contestants.values()], settings))
 
-const growExtensions = async (
+const growMemberships = async (
+  operations: ReadonlyArray<Operation>,
   { concurrency, make, name }: Place,
   what: string,
   sizes: ReadonlyMap<number, Size>,
@@ -127,10 +145,14 @@ const growExtensions = async (
 ) => {
   const filled = new Map<number, Filled>()
   for (const [count, size] of sizes) filled.set(count, await make(size))
-  const contestants = new Map(
-    Array.from(filled, ([count, one]) => [count, extender(one, concurrency)]),
-  )
-  const found = await measure({ measured: `extension ${name} by ${what}`, contestants }, settings)
+  const found = []
+  for (const operation of operations) {
+    const contestants = new Map(
+      Array.from(filled, ([count, one]) => [count, contestantOf(operation, one, concurrency)]),
+    )
+    const measured = `${operation.name} ${name} by ${what}`
+    found.push(await measure({ measured, contestants }, settings))
+  }
   for (const { close } of filled.values()) await close()
   return found
 }
@@ -155,15 +177,24 @@ const growPublications = async (database: Database | undefined, settings: Settin
   )
 }
 
-/** The cost of extensions and publications as things grow. */
+/** The cost of extensions, bulk extensions and publications as things grow. */
 export const growth: Section = {
   name: "growth",
   measure: async (settings) => {
     const database = await settings.database()
     const found = []
     for (const place of [inMemory, onPostgres(database)]) {
-      found.push(await growExtensions(place, "projects", projectSizes(settings), settings))
-      found.push(await growExtensions(place, "memberships", memberSizes(settings), settings))
+      const [byProjects, byMembers] = [projectSizes(settings), memberSizes(settings)]
+      found.push(
+        ...(await growMemberships([extension], place, "projects", byProjects, settings)),
+        ...(await growMemberships(
+          [extension, ...bulkExtensions],
+          place,
+          "memberships",
+          byMembers,
+          settings,
+        )),
+      )
     }
     found.push(await growPublications(undefined, settings))
     found.push(await growPublications(database, settings))
