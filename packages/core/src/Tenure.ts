@@ -22,6 +22,7 @@ import * as Feed from "./events/Feed.ts"
 import * as FeedPromises from "./events/FeedPromises.ts"
 import type { FeedStore } from "./events/FeedStore.ts"
 import * as Hooks from "./events/Hooks.ts"
+import * as Listeners from "./events/Listeners.ts"
 import { Readiness } from "./health/Readiness.ts"
 import { type Report, Status } from "./health/Status.ts"
 import type { ApiResponse } from "./http/Envelope.ts"
@@ -59,6 +60,7 @@ export type Services =
   | ApiKeys.ApiKeys
   | Events.Events
   | Feed.Feed
+  | Listeners.Listeners
   | RateLimiter.RateLimiter
   | Dispatcher.Dispatcher
   | Handler.Handler
@@ -160,6 +162,7 @@ const compose = (settings: Setting.Output<typeof options>) => {
   )
   return Handler.Handler.layer(settings).pipe(
     Layer.provideMerge(Status.layer()),
+    Layer.provideMerge(Listeners.Listeners.layer),
     Layer.provideMerge(Readiness.layer(settings.rateLimits)),
     Layer.provideMerge(RateLimiter.RateLimiter.layer(settings.rateLimits)),
     Layer.provideMerge(operations),

@@ -7,6 +7,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
+import { aborted } from "../base/Aborted.ts"
 import * as Argument from "../base/Argument.ts"
 import type { InvalidInput } from "../base/InvalidInput.ts"
 import { owned } from "../base/Own.ts"
@@ -34,6 +35,8 @@ export interface PageQuery extends Query {
   readonly limit?: number | undefined
   /** How long to wait when there is no event yet, in milliseconds, up to 20,000. By default 0. */
   readonly waitMillis?: number | undefined
+  /** Ends the waiting. */
+  readonly signal?: AbortSignal | undefined
 }
 
 /** Why a step from page to page fails. */
@@ -42,17 +45,22 @@ export type StepFailure = ProjectNotFound | CursorExpired | StoreUnavailable
 /** Why events cannot be read. */
 export type Failure = InvalidInput | StepFailure
 
-/** Returns pages of events, one after the other. */
+/** Returns pages of events, one after the other, each of about 64 KiB at most. */
 export interface Follower {
+  /** Returns what is stored of the next events, with the place after them: maybe none. Call it before `next`. */
+  readonly stored: Effect.Effect<FeedPage, StepFailure>
   /**
    * Waits for the next events, and returns them with the place after them: at least one event, or none if
-   * the feed is closing.
+   * the feed is closing. Can be called again after a failure.
    */
   readonly next: Effect.Effect<Option.Option<FeedPage>, StepFailure>
 }
 
 const mostEvents = 1000
 const maxPageBytes = 1_048_576
+
+// What a follower may hold at a time.
+const maxFollowedBytes = 65_536
 
 // How many pages are read if none has an event of the types asked for. The caller may go on from there.
 const mostEmpty = 10
@@ -137,8 +145,12 @@ const make = Effect.gen(function* () {
   const released = yield* Latch.make()
 
   /** Reads a page of the types asked for. */
-  const readPage = Effect.fnUntraced(function* ({ from, projectId, types }: Asked, limit: number) {
-    const size = { events: types === undefined ? limit : mostEvents, bytes: maxPageBytes }
+  const readPage = Effect.fnUntraced(function* (
+    { from, projectId, types }: Asked,
+    limit: number,
+    bytes = maxPageBytes,
+  ) {
+    const size = { events: types === undefined ? limit : mostEvents, bytes }
     let page = ofTypes(yield* store.read([projectId], from, size), types)
     for (let count = 1; page.events.length === 0 && !page.isLast && count < mostEmpty; count++) {
       page = ofTypes(yield* store.read([projectId], page.cursor, size), types)
@@ -160,7 +172,7 @@ const make = Effect.gen(function* () {
     }
     yield* Effect.addFinalizer(() => Effect.sync(stop))
 
-    const read = Effect.suspend(() => readPage({ ...asked, from }, mostEvents))
+    const read = Effect.suspend(() => readPage({ ...asked, from }, mostEvents, maxFollowedBytes))
 
     const begin = Effect.flatMap(
       Effect.uninterruptible(Effect.map(tail.watch(asked.projectId), (begun) => (watch = begun))),
@@ -190,7 +202,8 @@ const make = Effect.gen(function* () {
       known = new Set(rest.events.map(({ id }) => id))
       if (!rest.isLast) stop()
       return rest
-    })
+      // Without the second read, a watch would leave out what came before it.
+    }).pipe(Effect.onError(() => Effect.sync(stop)))
 
     const some: Effect.Effect<FeedPage, StepFailure> = Effect.flatMap(
       Effect.suspend(() => (watch === undefined ? catchUp : take(watch))),
@@ -200,7 +213,10 @@ const make = Effect.gen(function* () {
         return page.events.length > 0 ? Effect.succeed(page) : some
       },
     )
-    return { next: Effect.raceFirst(Effect.asSome(some), Effect.as(released.await, Option.none())) }
+    return {
+      stored: Effect.tap(read, ({ cursor }) => Effect.sync(() => (from = cursor))),
+      next: Effect.raceFirst(Effect.asSome(some), Effect.as(released.await, Option.none())),
+    }
   })
 
   return Feed.of({
@@ -213,7 +229,10 @@ const make = Effect.gen(function* () {
       if (waitMillis === 0 || page.events.length > 0 || !page.isLast) return page
       const later = yield* Effect.scoped(
         Effect.flatMap(followFrom({ ...asked, from: page.cursor }), ({ next }) =>
-          Effect.timeoutOption(next, waitMillis),
+          Effect.timeoutOption(
+            Effect.raceFirst(next, Effect.as(aborted(given.signal), Option.none())),
+            waitMillis,
+          ),
         ),
       )
       return Option.match(Option.flatten(later), {

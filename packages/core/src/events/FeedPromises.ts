@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
+import { aborted } from "../base/Aborted.ts"
 import * as Consumer from "./Consumer.ts"
 import type { Feed, PageQuery, Query } from "./Feed.ts"
 import type { FeedEvent, FeedPage } from "./FeedStore.ts"
@@ -85,17 +86,6 @@ export interface FeedPromises {
    */
   readonly consume: <Transaction>(consumer: ConsumerOptions<Transaction>) => Promise<void>
 }
-
-/** Waits until a signal aborts. */
-const aborted = (signal: AbortSignal | undefined): Effect.Effect<void> =>
-  signal === undefined
-    ? Effect.never
-    : Effect.callback((resume) => {
-        const abort = () => resume(Effect.void)
-        if (signal.aborted) return abort()
-        signal.addEventListener("abort", abort, { once: true })
-        return Effect.sync(() => signal.removeEventListener("abort", abort))
-      })
 
 /** Returns the pages that a function returns, until it returns nothing. */
 const pagesOf = (next: () => Promise<Option.Option<FeedPage>>): AsyncIterable<FeedPage> => ({

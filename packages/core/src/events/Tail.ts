@@ -21,7 +21,7 @@ export interface Watch {
    * may some of what is visible to it, but nothing that was visible to a read before the watch.
    */
   readonly begun: Effect.Effect<void>
-  /** The batches. They end if too many wait, or if the feed cannot go on. */
+  /** The batches. If too many wait, or if the feed cannot go on, they end, without those that wait. */
   readonly batches: Queue.Dequeue<Batch, Cause.Done>
   readonly stop: () => void
 }
@@ -79,6 +79,8 @@ export const make = Effect.fnUntraced(function* (
     watchers.delete(watcher)
     watcher.admitted.openUnsafe()
     Queue.endUnsafe(watcher.batches)
+    // Whoever is too slow keeps no events from being forgotten.
+    Queue.shutdownUnsafe(watcher.batches)
   }
 
   const hand = ({ cursor, events }: FeedPage): void => {

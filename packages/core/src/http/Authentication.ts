@@ -56,18 +56,27 @@ const askHost = (
 /** Finds the key of the token in a request. */
 const byToken = (
   { headers }: ApiRequest,
-  find: (token: string) => Effect.Effect<ApiKey | undefined, ApiError>,
+  find: (token: string, mostAge?: number) => Effect.Effect<ApiKey | undefined, ApiError>,
+  mostAge?: number,
 ): Effect.Effect<Identity.Principal, ApiError> => {
   const token = tokenOf(headers)
   return Result.isSuccess(token)
-    ? Effect.flatMap(find(token.success), ofKey)
+    ? Effect.flatMap(find(token.success, mostAge), ofKey)
     : Effect.fail(token.failure)
 }
 
 /** Finds out who sent a request. */
 export interface Authentication {
-  /** Asks the adapter's authentication, or else the host's, or else looks up the API key. */
-  readonly identify: (request: ApiRequest) => Effect.Effect<Identity.Principal, ApiError>
+  /**
+   * Asks the adapter's authentication, or else the host's, or else looks up the API key.
+   *
+   * @param mostAge - how old the store's answer may be, in milliseconds, if that is less than
+   *   `keyCacheLife`
+   */
+  readonly identify: (
+    request: ApiRequest,
+    mostAge?: number,
+  ) => Effect.Effect<Identity.Principal, ApiError>
   /** Knows only the holders of cached API keys. Asks neither a store nor the host. */
   readonly recall: (request: ApiRequest) => Effect.Effect<Identity.Principal, ApiError>
 }
@@ -77,13 +86,13 @@ export const make = (
   apiKeys: ApiKeys["Service"],
   hostAuthenticate: Identity.Authenticate<ApiRequest> | undefined,
 ): Authentication => ({
-  identify: (request) =>
+  identify: (request, mostAge) =>
     // What a host throws is a defect of this effect.
     Effect.suspend(() => {
       if (request.body._tag === "Unreadable") return Effect.fail(request.body.error)
       if (request.authenticate !== undefined) return askHost(request.authenticate)
       if (hostAuthenticate !== undefined) return askHost(() => hostAuthenticate(request))
-      return byToken(request, apiKeys.authenticate)
+      return byToken(request, apiKeys.authenticate, mostAge)
     }),
 
   recall: (request) =>

@@ -163,9 +163,15 @@ export class ApiKeys extends Context.Service<
       page?: Page,
     ) => Effect.Effect<ReadonlyArray<Listed>, InvalidInput | StoreUnavailable>
 
-    /** Returns the key of a token, or `undefined` if the token is unknown, revoked or expired. */
+    /**
+     * Returns the key of a token, or `undefined` if the token is unknown, revoked or expired.
+     *
+     * @param mostAge - how old the store's answer may be, in milliseconds, if that is less than
+     *   `keyCacheLife`
+     */
     readonly authenticate: (
       token: string,
+      mostAge?: number,
     ) => Effect.Effect<ApiKey.ApiKey | undefined, StoreUnavailable>
 
     /** Returns the key of a token as `authenticate` does if it is cached, and never asks the store. */
@@ -298,11 +304,11 @@ const make = Effect.fnUntraced(function* ({ keyCacheLife }: Settings) {
       return keys.map(({ digest: _, ...listed }) => listed)
     }),
 
-    authenticate: (token) =>
+    authenticate: (token, mostAge) =>
       Moment.nowWith((now) => {
         if (!ApiKey.isToken(token)) return Effect.undefined
         const digest = ApiKey.digest(token)
-        const cached = cache.find(digest, now.tick)
+        const cached = cache.find(digest, now.tick, mostAge)
         return cached === undefined ? find(digest, now) : Effect.succeed(ifLive(cached.key, now))
       }),
 

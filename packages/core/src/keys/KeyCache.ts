@@ -11,14 +11,18 @@ import type { ApiKey, ApiKeyId, TokenDigest } from "./ApiKey.ts"
 interface Entry {
   /** The key, or `undefined` if the store has none. */
   readonly key: ApiKey | undefined
-  /** The entry is valid before this tick. */
-  readonly until: number
+  /** The tick at which the store was asked. */
+  readonly at: number
 }
 
 /** A cache of keys by the digests of their tokens. `now` is by the monotonic clock. */
 export interface KeyCache {
-  /** Returns the entry of a digest, if there is one that is valid at `now`. */
-  readonly find: (digest: TokenDigest, now: number) => Entry | undefined
+  /**
+   * Returns the entry of a digest, if there is one that is valid at `now`.
+   *
+   * @param mostAge - how old it may be, in milliseconds, if that is less than the life of an entry
+   */
+  readonly find: (digest: TokenDigest, now: number, mostAge?: number) => Entry | undefined
   /**
    * Call this before the store is asked for a digest, and the returned function with the answer. It
    * caches the answer unless a key was changed meanwhile, since the answer could be older.
@@ -54,9 +58,9 @@ export const make = (life: number): KeyCache => {
   }
 
   return {
-    find: (digest, now) => {
+    find: (digest, now, mostAge = life) => {
       const entry = known.get(digest) ?? unknown.get(digest)
-      if (entry === undefined || now < entry.until) return entry
+      if (entry === undefined || now < entry.at + Math.min(mostAge, life)) return entry
       remove(digest)
       return undefined
     },
@@ -65,7 +69,7 @@ export const make = (life: number): KeyCache => {
       return (key) => {
         if (changes !== before) return
         const entries = key === undefined ? unknown : known
-        entries.set(digest, { key, until: now + life })
+        entries.set(digest, { key, at: now })
       }
     },
     invalidate: (digest) => {

@@ -1,0 +1,274 @@
+/** Connections that follow the feed until they end: who may open one, what it gets, and when it ends. */
+
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Random from "effect/Random"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
+import * as Moment from "../base/Moment.ts"
+import { type Failure, Feed, type Follower, type Query, type StepFailure } from "./Feed.ts"
+import type { Cursor, FeedEvent } from "./FeedStore.ts"
+import * as Seats from "./Seats.ts"
+
+/**
+ * Why a listener ends: its time is up and it should come again (`"over"`), Tenure is closing (`"closing"`),
+ * it may not listen any more or the project is gone (`"refused"`), the feed cannot go on from its cursor
+ * without a gap (`"reset"`), or its transport has closed it (`"closed"`).
+ */
+export type EndReason = "over" | "closing" | "refused" | "reset" | "closed"
+
+/** What a listener gets. */
+export type Message =
+  /** Events of about 64 KiB at most, maybe none, and the place after them. */
+  | {
+      readonly _tag: "Events"
+      readonly events: ReadonlyArray<FeedEvent>
+      readonly cursor: Cursor
+    }
+  /** Nothing has come for 15 seconds. */
+  | { readonly _tag: "Heartbeat" }
+  | { readonly _tag: "End"; readonly reason: EndReason }
+
+/** A listener to open. */
+export interface Opening extends Query {
+  /** Whose seats it takes, such as the id of an API key. */
+  readonly client: string
+  /** Tells whether the client may still follow the project. Asked every few seconds. */
+  readonly isAllowed: Effect.Effect<boolean>
+}
+
+/** A connection that follows the feed. */
+export interface Listener {
+  /**
+   * Waits for the next message. The first one has the place where the listener starts. After an end, all
+   * messages are that end. Nothing is read for a listener that is not asked for a message.
+   */
+  readonly next: Effect.Effect<Message>
+  /** Ends it, and gives back its seat. Call this as soon as the connection is gone. */
+  readonly close: Effect.Effect<void>
+}
+
+/** All seats are taken: those of the client, of the project or of the process. */
+export class NoSeat extends Data.TaggedError("NoSeat") {}
+
+/**
+ * Opens listeners.
+ *
+ * @example
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Listeners } from "tenure/Listeners"
+ *
+ * const program = Effect.gen(function* () {
+ *   const listeners = yield* Listeners
+ *   const isAllowed = Effect.succeed(true)
+ *   const listener = yield* listeners.open({ client: "me", projectId: "p1", isAllowed })
+ *   return yield* Effect.ensuring(listener.next, listener.close)
+ * })
+ * ```
+ */
+export class Listeners extends Context.Service<
+  Listeners,
+  {
+    /** Takes a seat until the scope is closed, for a client that waits for a page. Fails with `NoSeat`. */
+    readonly seat: (client: string, project: string) => Effect.Effect<void, NoSeat, Scope.Scope>
+
+    /**
+     * Opens a listener. Whoever opens one closes it. Fails with `NoSeat`, and with what a read of the
+     * feed fails with.
+     */
+    readonly open: (opening: Opening) => Effect.Effect<Listener, NoSeat | Failure>
+  }
+>()("@tenure/core/Listeners") {
+  static readonly layer: Layer.Layer<Listeners, never, Feed> = Layer.effect(
+    this,
+    Effect.suspend(() => make),
+  )
+}
+
+/** How long nothing may come until a heartbeat. */
+const heartbeat = "15 seconds"
+
+// Ten minutes, a fifth more or less, so that those who came together do not come again together.
+const shortestLifeMillis = 480_000
+const longestLifeMillis = 720_000
+
+// How often listeners are checked. An API key may be known for five seconds by then, and one that is
+// revoked is to end its listeners within ten.
+const checkPause = "4 seconds"
+
+// How long a host may take to tell whether a client may still listen.
+const answerTimeout = "5 seconds"
+
+// How many checks are under way at a time.
+const concurrency = 64
+
+// How long a listener that has ended keeps its seat if its transport does not close it.
+const farewellMillis = 60_000
+
+// How long to wait before the store is asked again.
+const retryPause = "1 second"
+
+const reasonOf = ({
+  _tag,
+}: Exclude<StepFailure, { readonly _tag: "StoreUnavailable" }>): EndReason =>
+  _tag === "CursorExpired" ? "reset" : "refused"
+
+/** Returns the message of the next events. While the store does not answer, it is asked again and again. */
+const messageOf = ({ next }: Follower): Effect.Effect<Message> =>
+  next.pipe(
+    Effect.retry({
+      while: ({ _tag }) => _tag === "StoreUnavailable",
+      schedule: Schedule.spaced(retryPause),
+    }),
+    Effect.catchTag("StoreUnavailable", () => Effect.never),
+    Effect.match({
+      onSuccess: Option.match({
+        onNone: (): Message => ({ _tag: "End", reason: "closing" }),
+        onSome: ({ cursor, events }): Message => ({ _tag: "Events", events, cursor }),
+      }),
+      onFailure: (failure): Message => ({ _tag: "End", reason: reasonOf(failure) }),
+    }),
+  )
+
+/** A listener as it is checked. */
+interface Open {
+  readonly projectId: string
+  readonly isAllowed: Effect.Effect<boolean>
+  /** The tick at which its time is up. */
+  readonly until: number
+  readonly end: (reason: EndReason) => void
+  readonly close: Effect.Effect<void>
+}
+
+const make = Effect.gen(function* () {
+  const feed = yield* Feed
+  const seats = Seats.make(Seats.most)
+  const open = new Set<Open>()
+  const someOpen = yield* Latch.make()
+
+  const seat = (client: string, project: string) =>
+    Effect.asVoid(
+      Effect.acquireRelease(
+        Effect.suspend(() => {
+          const giveBack = seats.take(client, project)
+          return giveBack === undefined ? Effect.fail(new NoSeat()) : Effect.succeed(giveBack)
+        }),
+        (giveBack) => Effect.sync(giveBack),
+      ),
+    )
+
+  /** Has the sweep check a listener until the scope is closed. */
+  const watch = (listener: Open) =>
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        open.add(listener)
+        someOpen.openUnsafe()
+      }),
+      () =>
+        Effect.sync(() => {
+          open.delete(listener)
+          if (open.size === 0) someOpen.closeUnsafe()
+        }),
+    )
+
+  /** Ends the listeners of a project that does not exist any more. */
+  const checkProject = (projectId: string, listeners: ReadonlyArray<Open>) =>
+    feed.read({ projectId, limit: 1 }).pipe(
+      Effect.catchTag("ProjectNotFound", () =>
+        Effect.sync(() => {
+          for (const one of listeners) if (one.projectId === projectId) one.end("refused")
+        }),
+      ),
+      // A store that does not answer ends nothing.
+      Effect.ignore,
+    )
+
+  const checkClient = ({ end, isAllowed }: Open) =>
+    Effect.map(Effect.timeoutOption(isAllowed, answerTimeout), (answer) => {
+      if (Option.isSome(answer) && !answer.value) end("refused")
+    })
+
+  const checkTime = (listener: Open, now: number) => {
+    if (now >= listener.until) listener.end("over")
+    return now >= listener.until + farewellMillis ? listener.close : Effect.void
+  }
+
+  const sweep = Effect.gen(function* () {
+    yield* someOpen.await
+    yield* Effect.sleep(checkPause)
+    const listeners = [...open]
+    const { tick } = yield* Moment.now
+    const options = { concurrency, discard: true } as const
+    yield* Effect.forEach(listeners, (listener) => checkTime(listener, tick), options)
+    const projects = new Set(listeners.map(({ projectId }) => projectId))
+    yield* Effect.forEach(projects, (id) => checkProject(id, listeners), options)
+    yield* Effect.forEach(listeners, checkClient, options)
+  })
+
+  yield* Effect.forkScoped(Effect.forever(sweep))
+
+  const begin = Effect.fnUntraced(function* (
+    { client, isAllowed, ...query }: Opening,
+    scope: Scope.Closeable,
+  ): Effect.fn.Return<Listener, NoSeat | Failure, Scope.Scope> {
+    yield* seat(client, query.projectId)
+    const follower = yield* feed.follow(query)
+    const { cursor, events } = yield* follower.stored
+    const lifeMillis = yield* Random.nextBetween(shortestLifeMillis, longestLifeMillis)
+    const ended = Deferred.makeUnsafe<Message>()
+    const end = (reason: EndReason): void =>
+      void Deferred.doneUnsafe(ended, Effect.succeed({ _tag: "End", reason }))
+    const close = Effect.suspend(() => {
+      end("closed")
+      return Scope.close(scope, Exit.void)
+    })
+    const until = (yield* Moment.now).tick + lifeMillis
+    yield* watch({ projectId: query.projectId, isAllowed, until, end, close })
+
+    // What is being read goes on during heartbeats, so that nothing of it is lost.
+    let reading: Effect.Effect<Message> | undefined = Effect.succeed({
+      _tag: "Events",
+      events,
+      cursor,
+    })
+    const read = Effect.map(
+      Effect.forkIn(messageOf(follower), scope, { startImmediately: true }),
+      (fiber) => (reading = Fiber.join(fiber)),
+    )
+
+    const next = Effect.map(
+      Effect.raceAllFirst([
+        Deferred.await(ended),
+        Effect.flatten(Effect.suspend(() => (reading ? Effect.succeed(reading) : read))),
+        Effect.as(Effect.sleep(heartbeat), { _tag: "Heartbeat" } as const),
+      ]),
+      (message) => {
+        if (message._tag === "Events") reading = undefined
+        if (message._tag === "End") end(message.reason)
+        return message
+      },
+    )
+    return { next, close }
+  })
+
+  return Listeners.of({
+    seat,
+    open: (opening) =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.suspend(() => {
+          const scope = Scope.makeUnsafe()
+          return Effect.onError(Scope.provide(restore(begin(opening, scope)), scope), (cause) =>
+            Scope.close(scope, Exit.failCause(cause)),
+          )
+        }),
+      ),
+  })
+})

@@ -1,0 +1,241 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Events } from "@tenure/core/Events"
+import { Feed } from "@tenure/core/Feed"
+import { FeedStore } from "@tenure/core/FeedStore"
+import { type Listener, Listeners, type Message } from "@tenure/core/Listeners"
+import { Memberships } from "@tenure/core/Memberships"
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import { TestClock } from "effect/testing"
+
+type Store = FeedStore["Service"]
+
+/** Services on stores in memory, of which the feed may be another one. */
+const services = (change: (right: Store) => Store = (right) => right) =>
+  Tenure.layer().pipe(
+    Layer.provide(
+      Layer.effectContext(
+        Effect.map(Effect.context<Tenure.Stores>(), (context) =>
+          Context.add(context, FeedStore, change(Context.get(context, FeedStore))),
+        ),
+      ).pipe(Layer.provide(memory())),
+    ),
+  )
+
+const projectId = "p1"
+
+const opening = { client: "key", projectId, isAllowed: Effect.succeed(true) }
+
+const prepared = Effect.gen(function* () {
+  yield* (yield* Memberships).createProject(projectId)
+  return yield* Listeners
+})
+
+/** Declares a test with a project. */
+const test = <A, E>(
+  name: string,
+  run: (listeners: Listeners["Service"]) => Effect.Effect<A, E, Tenure.Services | Scope.Scope>,
+  layer = services(),
+) => it.effect(name, () => Effect.provide(Effect.scoped(Effect.flatMap(prepared, run)), layer))
+
+const publish = (type: string, data: unknown = {}) =>
+  Effect.flatMap(Events, (events) => events.publish({ projectId, type, data }))
+
+/** What a test sees of a message: the types of events, or the reason of an end. */
+const seen = (message: Message) => {
+  switch (message._tag) {
+    case "Events":
+      return message.events.map(({ type }) => type)
+    case "Heartbeat":
+      return "heartbeat"
+    case "End":
+      return message.reason
+  }
+}
+
+const next = (listener: Listener) => Effect.map(listener.next, seen)
+
+/** Starts to wait for a message, and returns when nothing else happens at this time. */
+const waiting = Effect.fnUntraced(function* (listener: Listener) {
+  const fiber = yield* Effect.forkChild(next(listener), { startImmediately: true })
+  yield* TestClock.adjust(1)
+  expect(fiber.pollUnsafe()).toBeUndefined()
+  return fiber
+})
+
+/** Takes all heartbeats, and returns what comes then. */
+const nextOther = (listener: Listener): Effect.Effect<ReturnType<typeof seen>> =>
+  Effect.flatMap(next(listener), (message) =>
+    message === "heartbeat" ? nextOther(listener) : Effect.succeed(message),
+  )
+
+describe("a listener", () => {
+  test("gets the place where it starts, what is stored, and what comes", (listeners) =>
+    Effect.gen(function* () {
+      yield* publish("a")
+      const now = yield* listeners.open(opening)
+      const all = yield* listeners.open({ ...opening, after: "start" })
+      const [first] = [yield* now.next]
+      expect(first).toMatchObject({ _tag: "Events", events: [] })
+      expect(yield* next(all)).toEqual(["a"])
+      const fibers = [yield* waiting(now), yield* waiting(all)]
+      yield* publish("b")
+      for (const fiber of fibers) expect(yield* Fiber.join(fiber)).toEqual(["b"])
+      const after = first._tag === "Events" ? first.cursor : undefined
+      const resumed = yield* listeners.open({ ...opening, after })
+      expect(yield* next(resumed)).toEqual(["b"])
+    }))
+
+  test("gets at most 64 KiB at a time, and nothing twice", (listeners) =>
+    Effect.gen(function* () {
+      const data = "x".repeat(30_000)
+      for (const type of ["a", "b", "c", "d", "e", "f", "g"]) yield* publish(type, data)
+      const listener = yield* listeners.open({ ...opening, after: "start" })
+      expect(yield* next(listener)).toEqual(["a", "b", "c"])
+      expect(yield* next(listener)).toEqual(["d", "e", "f"])
+      expect(yield* next(listener)).toEqual(["g"])
+    }))
+
+  test("gets a heartbeat when nothing came for 15 seconds, and loses nothing by it", (listeners) =>
+    Effect.gen(function* () {
+      const listener = yield* listeners.open(opening)
+      expect(yield* next(listener)).toEqual([])
+      for (const type of ["a", "b"]) {
+        const fiber = yield* waiting(listener)
+        yield* TestClock.adjust(14_000)
+        expect(fiber.pollUnsafe()).toBeUndefined()
+        yield* TestClock.adjust(1000)
+        expect(yield* Fiber.join(fiber)).toBe("heartbeat")
+        yield* publish(type)
+        yield* TestClock.adjust(1)
+        expect(yield* next(listener)).toEqual([type])
+      }
+    }))
+
+  test("ends after ten minutes, a fifth more or less", (listeners) =>
+    Effect.gen(function* () {
+      const all = yield* Effect.replicateEffect(listeners.open(opening), 10)
+      for (const listener of all) expect(yield* next(listener)).toEqual([])
+      const lives: Array<number> = []
+      for (const [index, listener] of all.entries()) {
+        yield* Effect.forkChild(
+          Effect.tap(nextOther(listener), (reason) =>
+            Effect.clockWith((clock) =>
+              Effect.sync(() => {
+                expect(reason).toBe("over")
+                lives[index] = clock.currentTimeMillisUnsafe()
+              }),
+            ),
+          ),
+          { startImmediately: true },
+        )
+      }
+      yield* TestClock.adjust(480_000)
+      expect(lives).toEqual([])
+      for (let step = 0; step < 61; step++) yield* TestClock.adjust(4000)
+      expect(lives.filter(Number.isFinite)).toHaveLength(10)
+      expect(new Set(lives).size).toBeGreaterThan(3)
+    }))
+
+  let isAllowed = true
+  test("ends within ten seconds when it is not allowed any more", (listeners) =>
+    Effect.gen(function* () {
+      const listener = yield* listeners.open({
+        ...opening,
+        isAllowed: Effect.sync(() => isAllowed),
+      })
+      const hanging = yield* listeners.open({ ...opening, isAllowed: Effect.never })
+      yield* next(listener)
+      yield* next(hanging)
+      const fiber = yield* waiting(listener)
+      const other = yield* waiting(hanging)
+      yield* TestClock.adjust(9000)
+      expect(fiber.pollUnsafe()).toBeUndefined()
+      isAllowed = false
+      yield* TestClock.adjust(5000)
+      expect(yield* Fiber.join(fiber)).toBe("refused")
+      expect(yield* next(listener)).toBe("refused")
+      yield* TestClock.adjust(1000)
+      expect(yield* Fiber.join(other)).toBe("heartbeat")
+    }))
+
+  test("ends when its project is deleted", (listeners) =>
+    Effect.gen(function* () {
+      yield* (yield* Memberships).createProject("p2")
+      const other = yield* listeners.open({ ...opening, projectId: "p2" })
+      const listener = yield* listeners.open(opening)
+      yield* next(other)
+      yield* next(listener)
+      const fiber = yield* waiting(listener)
+      const open = yield* waiting(other)
+      yield* (yield* Memberships).deleteProject(projectId)
+      yield* TestClock.adjust(5000)
+      expect(yield* Fiber.join(fiber)).toBe("refused")
+      expect(open.pollUnsafe()).toBeUndefined()
+    }))
+
+  test("ends when the feed is released, and when it is closed", (listeners) =>
+    Effect.gen(function* () {
+      const one = yield* listeners.open(opening)
+      const other = yield* listeners.open(opening)
+      yield* next(one)
+      yield* next(other)
+      const fibers = [yield* waiting(one), yield* waiting(other)]
+      yield* one.close
+      expect(yield* Effect.forEach(fibers.slice(0, 1), Fiber.join)).toEqual(["closed"])
+      yield* (yield* Feed).release
+      expect(yield* Effect.forEach(fibers.slice(1), Fiber.join)).toEqual(["closing"])
+      expect(yield* next(one)).toBe("closed")
+    }))
+
+  test("takes a seat until it is closed, or a minute after it has ended", (listeners) =>
+    Effect.gen(function* () {
+      const open = listeners.open(opening)
+      const [first] = yield* Effect.replicateEffect(open, 10)
+      expect(yield* Effect.flip(open)).toMatchObject({ _tag: "NoSeat" })
+      yield* first?.close ?? Effect.void
+      yield* first?.close ?? Effect.void
+      yield* open
+      expect(yield* Effect.flip(open)).toMatchObject({ _tag: "NoSeat" })
+      // Failing to open takes none.
+      const failing = listeners.open({ ...opening, client: "other", after: "never-was" })
+      for (let count = 0; count < 11; count++) {
+        expect(yield* Effect.flip(failing)).toMatchObject({ _tag: "CursorExpired" })
+      }
+      for (let step = 0; step < 200; step++) yield* TestClock.adjust(4000)
+      yield* open
+    }))
+
+  let isDown = false
+  test(
+    "goes on without a gap when the store answers again",
+    (listeners) =>
+      Effect.gen(function* () {
+        const listener = yield* listeners.open(opening)
+        yield* next(listener)
+        isDown = true
+        const fiber = yield* Effect.forkChild(nextOther(listener), { startImmediately: true })
+        yield* publish("a")
+        for (let step = 0; step < 20; step++) yield* TestClock.adjust(1000)
+        expect(fiber.pollUnsafe()).toBeUndefined()
+        isDown = false
+        yield* publish("b")
+        for (let step = 0; step < 2; step++) yield* TestClock.adjust(1000)
+        expect(yield* Fiber.join(fiber)).toEqual(["a", "b"])
+      }),
+    services(({ read }) => ({
+      read: (projects, from, size) =>
+        Effect.suspend(() =>
+          isDown
+            ? Effect.fail(new StoreUnavailable({ cause: "down" }))
+            : read(projects, from, size),
+        ),
+    })),
+  )
+})
