@@ -5,7 +5,7 @@ import { pathOf } from "@tenure/core/ApiRequest"
 import type { Authenticate } from "@tenure/core/Identity"
 import { checkMountable, type Mountable } from "@tenure/core/Mountable"
 import * as Setting from "@tenure/core/Setting"
-import { handle } from "@tenure/node-http"
+import { handle, toReadable } from "@tenure/node-http"
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest, RegisterOptions } from "fastify"
 import { redirectRefused, restore } from "./unroutable.ts"
 
@@ -105,7 +105,8 @@ export const membershipPlugin: FastifyPluginAsync<Options> = async (instance, gi
       ...(authenticate && { authenticate: () => authenticate(request) }),
     }
     handle(tenure, request.raw, reply.raw, known, ({ body, headers, status }) => {
-      reply.code(status).headers(headers).send(Buffer.from(body))
+      const payload = typeof body === "string" ? Buffer.from(body) : toReadable(body)
+      reply.code(status).headers(headers).send(payload)
     })
   }
 

@@ -18,6 +18,7 @@ import type { Authenticate } from "@tenure/core/Identity"
 import { checkMountable, type Mountable } from "@tenure/core/Mountable"
 import * as Setting from "@tenure/core/Setting"
 import { readStream, readWhole } from "./readBody.ts"
+import { toWebStream } from "./streams.ts"
 import { turnEnd } from "./turn.ts"
 
 /** The options of the handler. */
@@ -136,9 +137,11 @@ const answer = async (
     headers,
     body: await bodyOf(request, headers, info, tenure.bodyLimit(request.method, path)),
     remoteAddress: info.remoteAddress,
+    signal: () => request.signal,
     ...(authenticate && { authenticate: () => authenticate(request) }),
   }
   await turnEnd()
-  const response = await tenure.handle(apiRequest)
-  return new Response(response.body, { status: response.status, headers: response.headers })
+  const { body, headers: fields, status } = await tenure.handle(apiRequest)
+  const content = typeof body === "string" ? body : toWebStream(body)
+  return new Response(content, { status, headers: fields })
 }

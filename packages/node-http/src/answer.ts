@@ -6,6 +6,7 @@ import { type ApiRequest, type Body, pathOf, queryOf } from "@tenure/core/ApiReq
 import type { ApiResponse } from "@tenure/core/Envelope"
 import { keepRepeated } from "@tenure/core/HeaderFields"
 import type { Mountable } from "@tenure/core/Mountable"
+import { signalOf } from "./departures.ts"
 import type { NodeRequest, NodeResponse } from "./messages.ts"
 import { inOrder, limitRefusals } from "./pipelines.ts"
 import { readBody } from "./requestBody.ts"
@@ -13,7 +14,7 @@ import { afterTurns, takeTurn } from "./turns.ts"
 
 /** What an adapter knows better than the Node request. */
 export type Known = Partial<
-  Pick<ApiRequest, "path" | "originalPath" | "remoteAddress" | "authenticate" | "body">
+  Pick<ApiRequest, "path" | "originalPath" | "remoteAddress" | "authenticate" | "body" | "signal">
 >
 
 /** Converts a request to that of the core. What is known takes precedence over what Node has read. */
@@ -29,6 +30,7 @@ export const toApiRequest = (
   headers: keepRepeated(headers, rawHeaders),
   body: known.body ?? body,
   remoteAddress: known.remoteAddress ?? socket.remoteAddress,
+  signal: known.signal,
   authenticate: known.authenticate,
 })
 
@@ -54,7 +56,8 @@ export const handle = (
   inOrder(request, response, () =>
     readBody(request, tenure.bodyLimit(request.method ?? "", path), (body) => {
       // Converted before the turn, because a connection that breaks meanwhile has no address.
-      const apiRequest = toApiRequest(request, body, { ...known, path })
+      const signal = request.method === "GET" ? () => signalOf(request, response) : undefined
+      const apiRequest = toApiRequest(request, body, { ...known, path, signal })
       takeTurn(() =>
         context.runInAsyncScope(answer, undefined, tenure, apiRequest, deliverInContext),
       )

@@ -4,6 +4,7 @@ import type * as Http from "node:http"
 import * as Net from "node:net"
 import type { Duplex } from "node:stream"
 import { setImmediate } from "node:timers"
+import { dismiss } from "./departures.ts"
 
 // How long a client that sends one request after another has to send its next one. The response to
 // that tells the client that the connection closes, so that it loses no request.
@@ -17,7 +18,10 @@ export interface Connections {
   readonly latest: (socket: Duplex) => Http.ServerResponse | undefined
   /** Counts a connection as busy from now on. The caller closes it. */
   readonly hold: (socket: Duplex) => void
-  /** From now on, closes each connection with the next response on it. Accepts further ones. */
+  /**
+   * From now on, closes each connection with the next response on it, and ends streams and the waiting
+   * for events. Accepts further connections.
+   */
   readonly drain: () => void
   /**
    * Drains, and accepts no more connections. Of the open ones, it closes those without a request in
@@ -50,6 +54,7 @@ export const trackConnections = (server: Http.Server): Connections => {
 
   const sweep = (): void => {
     for (const socket of open) {
+      dismiss(socket)
       if (!held.has(socket) && !isPending(latest.get(socket))) socket.destroy()
     }
   }
@@ -62,6 +67,7 @@ export const trackConnections = (server: Http.Server): Connections => {
     for (const socket of open) {
       const response = latest.get(socket)
       if (response?.headersSent === false) end(socket, response)
+      dismiss(socket)
     }
   }
   const destroyAll = (): void => {

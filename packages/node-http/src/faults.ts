@@ -87,7 +87,8 @@ const linger = (socket: Duplex): void => {
 
 /** Writes a response to the socket, and closes the connection. */
 const writeRaw = (socket: Duplex, { body, headers, status }: ApiResponse): void => {
-  if (!socket.writable) return
+  // None of these requests is for a stream.
+  if (!socket.writable || typeof body !== "string") return
   const fields = { ...headers, "Content-Length": Buffer.byteLength(body), Connection: "close" }
   const head = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.write(`HTTP/1.1 ${status} ${Http.STATUS_CODES[status]}\r\n${head.join("")}\r\n${body}`)

@@ -1,7 +1,7 @@
 /** What requests and responses of node:http and node:http2 have in common. */
 
 import type { IncomingHttpHeaders } from "node:http"
-import type { Duplex, Readable } from "node:stream"
+import type { Duplex, Readable, Writable } from "node:stream"
 
 /** A request of node:http or node:http2. */
 export interface NodeRequest extends Readable {
@@ -15,12 +15,8 @@ export interface NodeRequest extends Readable {
 }
 
 /** A response of node:http or node:http2. */
-export interface NodeResponse {
+export interface NodeResponse extends Writable {
   readonly req: { readonly httpVersionMajor: number; readonly complete: boolean }
   readonly headersSent: boolean
-  readonly destroyed: boolean
   writeHead(status: number, headers: Record<string, string | number>): unknown
-  end(body: string): unknown
-  destroy(): unknown
-  on(event: "close", listener: () => void): unknown
 }

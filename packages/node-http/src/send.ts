@@ -1,7 +1,9 @@
 /** Sends responses. */
 
+import { pipeline } from "node:stream"
 import type { ApiResponse } from "@tenure/core/Envelope"
 import type { NodeResponse } from "./messages.ts"
+import { discard, toReadable } from "./streams.ts"
 
 /** Removes the Connection header, which HTTP/2 does not have, from a response over HTTP/2. */
 const allowedHeaders = (
@@ -19,8 +21,17 @@ export const send = (
   { body, headers, status }: ApiResponse,
   more?: Readonly<Record<string, string>>,
 ): void => {
-  if (response.headersSent || response.destroyed) return
-  const all = { ...headers, "Content-Length": Buffer.byteLength(body), ...more }
-  response.writeHead(status, allowedHeaders(response, all))
-  response.end(body)
+  if (response.headersSent || response.destroyed) {
+    if (typeof body !== "string") discard(body)
+    return
+  }
+  if (typeof body === "string") {
+    const all = { ...headers, "Content-Length": Buffer.byteLength(body), ...more }
+    response.writeHead(status, allowedHeaders(response, all))
+    response.end(body)
+  } else {
+    response.writeHead(status, allowedHeaders(response, { ...headers, ...more }))
+    // Ends the stream if the connection breaks, which is nobody's fault.
+    pipeline(toReadable(body), response, () => {})
+  }
 }

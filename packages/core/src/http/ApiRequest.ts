@@ -46,6 +46,12 @@ export interface ApiRequest {
   readonly body: Body
   /** The IP address of the peer of the socket; `undefined` or any other text if it is unknown. */
   readonly remoteAddress: string | undefined
+  /**
+   * Returns a signal that aborts when nobody waits for the response any more, or nobody should: when the
+   * client has gone, or its connection is to close. Called by operations that wait or answer with a
+   * stream.
+   */
+  readonly signal?: (() => AbortSignal) | undefined
   /** Authenticates the client in place of API keys, by what the host knows of the request. */
   readonly authenticate?: Authenticate<void> | undefined
 }
@@ -105,6 +111,8 @@ const isBody = (value: unknown): value is Body =>
 
 const isAuthenticate = (value: unknown): value is Authenticate<void> => Predicate.isFunction(value)
 
+const isSignal = (value: unknown): value is () => AbortSignal => Predicate.isFunction(value)
+
 const stringOf = (value: unknown): string | undefined =>
   typeof value === "string" ? value : undefined
 
@@ -125,6 +133,7 @@ const readObject = (given: object & { readonly [Name in keyof ApiRequest]?: unkn
   const path = own(given, "path")
   const headers = own(given, "headers")
   const body = own(given, "body")
+  const signal = own(given, "signal")
   const authenticate = own(given, "authenticate")
   return typeof method === "string" &&
     typeof path === "string" &&
@@ -138,6 +147,7 @@ const readObject = (given: object & { readonly [Name in keyof ApiRequest]?: unkn
         headers,
         body,
         remoteAddress: stringOf(own(given, "remoteAddress")),
+        signal: isSignal(signal) ? signal : undefined,
         authenticate: isAuthenticate(authenticate) ? authenticate : undefined,
       }
     : invalid

@@ -10,8 +10,15 @@ import type { Outcome } from "./Outcome.ts"
 export interface ApiResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  readonly body: string
+  readonly body: ResponseBody
 }
+
+/**
+ * The body of a response: a text, or the texts of a stream. An adapter asks for the next text of a stream
+ * once it has sent the one before, and calls `return` when the client has gone, even if it has not asked
+ * for any. It may call `return` while it waits for a text. A stream never throws.
+ */
+export type ResponseBody = string | AsyncIterable<string>
 
 /** What an envelope says of the request that it answers. */
 export interface Subject {
@@ -39,7 +46,7 @@ export interface Verbatim {
   readonly _tag: "Verbatim"
   /** The header fields besides those of every response; the content type is among them. */
   readonly headers: Readonly<Record<string, string>>
-  readonly body: string
+  readonly body: ResponseBody
 }
 
 /** What an operation answers. */
@@ -107,24 +114,31 @@ const headersOf = ({ limit, remaining, reset }: Report) => ({
 
 const replayHeader = { "Idempotent-Replayed": "true" }
 
-/** Makes the response to a request. */
-export const respond = (subject: Subject, report: Report, outcome: Outcome<Reply>): ApiResponse => {
-  const headers = headersOf(report)
-  if (Result.isSuccess(outcome)) {
-    const { success } = outcome
-    if (isVerbatim(success)) {
-      return { status: 200, headers: { ...headers, ...success.headers }, body: success.body }
-    }
-    return {
-      status: 200,
-      headers: success.isReplay === true ? { ...headers, ...replayHeader } : headers,
-      body: successBody(subject, success),
-    }
-  }
-  const failure = ApiError.describe(outcome.failure)
+/** Makes the response to a request that fails. */
+export const refuse = (
+  subject: Subject,
+  report: Report,
+  error: ApiError.ApiError,
+): ApiResponse & { readonly body: string } => {
+  const failure = ApiError.describe(error)
   return {
     status: failure.status,
-    headers: { ...headers, ...failure.headers },
-    body: failureBody(subject, outcome.failure, failure),
+    headers: { ...headersOf(report), ...failure.headers },
+    body: failureBody(subject, error, failure),
+  }
+}
+
+/** Makes the response to a request. */
+export const respond = (subject: Subject, report: Report, outcome: Outcome<Reply>): ApiResponse => {
+  if (Result.isFailure(outcome)) return refuse(subject, report, outcome.failure)
+  const { success } = outcome
+  const headers = headersOf(report)
+  if (isVerbatim(success)) {
+    return { status: 200, headers: { ...headers, ...success.headers }, body: success.body }
+  }
+  return {
+    status: 200,
+    headers: success.isReplay === true ? { ...headers, ...replayHeader } : headers,
+    body: successBody(subject, success),
   }
 }

@@ -1,15 +1,22 @@
 /** The operations on events. */
 
 import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
+import { Faults } from "../base/Faults.ts"
+import { type HeaderFields, single } from "../base/HeaderFields.ts"
 import * as Setting from "../base/Setting.ts"
 import * as Event from "../events/Event.ts"
 import { Feed, type PageQuery } from "../events/Feed.ts"
-import * as Seats from "../events/Seats.ts"
+import { Cursor } from "../events/FeedStore.ts"
+import { Listeners } from "../events/Listeners.ts"
 import { Events } from "../webhooks/Events.ts"
+import * as Accept from "./Accept.ts"
 import type { ApiError } from "./ApiError.ts"
 import type { Authentication } from "./Authentication.ts"
 import * as DeliveryData from "./DeliveryData.ts"
-import { bodyOf, type Call, idOf, type OperationsOn, projectOf, timeOf } from "./Operation.ts"
+import * as EventData from "./EventData.ts"
+import * as EventStream from "./EventStream.ts"
+import { bodyOf, type Call, idOf, type OperationsOn, projectOf } from "./Operation.ts"
 import * as Query from "./Query.ts"
 import * as RequestBody from "./RequestBody.ts"
 
@@ -32,18 +39,24 @@ const wait = Setting.withDefault(
   "0",
 )
 
-// The longest wait. Whoever waits now has ended then.
+// The longest wait of a poll.
 const noSeat: Effect.Effect<never, ApiError> = Effect.fail({ _tag: "RateLimited", retryAfter: 20 })
 
 const type = Setting.text(Event.EventType.expected, Event.EventType.is)
 const data = Setting.checked<unknown>("a JSON value", () => true)
 
-const eventOf = (event: Event.Event) => ({
-  id: event.id,
-  type: event.type,
-  timestamp: timeOf(event.at),
-  data: Event.dataOf(event),
-})
+// How old the store's answer may be when a listener is checked, in milliseconds.
+const mostAge = 5000
+
+const lastEventIdOf = (headers: HeaderFields): Effect.Effect<string | undefined, ApiError> => {
+  const field = single(headers, "last-event-id")
+  if (field._tag === "Absent" || (field._tag === "Value" && field.value === "")) {
+    return Effect.undefined
+  }
+  return field._tag === "Value" && Cursor.is(field.value)
+    ? Effect.succeed(field.value)
+    : Effect.fail({ _tag: "MalformedRequest", message: "The header Last-Event-ID is invalid." })
+}
 
 /**
  * Makes the operations.
@@ -57,11 +70,25 @@ export const make = Effect.fnUntraced(function* (
 ) {
   const events = yield* Events
   const feed = yield* Feed
-  const seats = Seats.make(Seats.most)
+  const listeners = yield* Listeners
+  const faults = yield* Faults
+  const run = Effect.runPromiseWith(yield* Effect.context())
 
   /** Fails if the sender may not use the project any more, or if it is another one with the same id. */
-  const judgeAgain = (call: Call<"project_id">) =>
-    Effect.flatMap(identify(call.request), (principal) => projectOf({ ...call, principal }))
+  const judgeAgain = (call: Call<"project_id">, age?: number) =>
+    Effect.flatMap(identify(call.request, age), (principal) => projectOf({ ...call, principal }))
+
+  /** Tells whether the sender may still use the project. If a store does not answer, nothing has changed. */
+  const isAllowed = (call: Call<"project_id">): Effect.Effect<boolean> =>
+    judgeAgain(call, mostAge).pipe(
+      Effect.match({
+        onSuccess: () => true,
+        onFailure: ({ _tag }) => _tag === "StoreUnavailable",
+      }),
+      Effect.catchCause((cause) =>
+        Effect.as(faults.defect("A listener could not be checked", cause, call.requestId), false),
+      ),
+    )
 
   /**
    * Reads a page of the feed. Whoever may wait for it needs a seat meanwhile, and a key that is still
@@ -70,33 +97,61 @@ export const make = Effect.fnUntraced(function* (
   const readFeed = (call: Call<"project_id">, query: PageQuery) =>
     query.waitMillis === 0
       ? feed.read(query)
-      : Effect.suspend(() => {
-          const giveBack = seats.take(call.principal.keyId, query.projectId)
-          return giveBack === undefined
-            ? noSeat
-            : Effect.tap(Effect.ensuring(feed.read(query), Effect.sync(giveBack)), () =>
-                judgeAgain(call),
-              )
-        })
+      : Effect.andThen(
+          listeners.seat(call.principal.keyId, query.projectId),
+          feed.read({ ...query, signal: call.request.signal?.() }),
+        ).pipe(
+          Effect.scoped,
+          Effect.catchTag("NoSeat", () => noSeat),
+          Effect.tap(() => judgeAgain(call)),
+        )
+
+  const listPage = Effect.fnUntraced(function* (call: Call<"project_id">) {
+    const projectId = yield* projectOf(call)
+    const query = yield* Query.read(call.request, { ...Query.page, types, wait })
+    const page = yield* readFeed(call, {
+      projectId,
+      after: query.after,
+      types: query.types,
+      limit: query.limit,
+      waitMillis: 1000 * query.wait,
+    })
+    return {
+      message: "The events after the cursor.",
+      total: page.events.length,
+      next: page.cursor,
+      data: page.events.map(EventData.of),
+    }
+  })
+
+  const stream = Effect.fnUntraced(function* (call: Call<"project_id">) {
+    const projectId = yield* projectOf(call)
+    const query = yield* Query.read(call.request, { after: Query.page.after, types })
+    const lastEventId = yield* lastEventIdOf(call.request.headers)
+    const listener = yield* listeners
+      .open({
+        client: call.principal.keyId,
+        projectId,
+        after: lastEventId ?? query.after,
+        types: query.types,
+        isAllowed: isAllowed(call),
+      })
+      .pipe(Effect.catchTag("NoSeat", () => noSeat))
+    return EventStream.respond({
+      listener,
+      signal: call.request.signal?.(),
+      retryMillis: yield* Random.nextIntBetween(
+        EventStream.shortestRetryMillis,
+        EventStream.longestRetryMillis,
+      ),
+      run,
+      report: (cause) => faults.defect("A stream ended in a defect", cause, call.requestId),
+    })
+  })
 
   return {
-    "events.list": Effect.fnUntraced(function* (call) {
-      const projectId = yield* projectOf(call)
-      const query = yield* Query.read(call.request, { ...Query.page, types, wait })
-      const page = yield* readFeed(call, {
-        projectId,
-        after: query.after,
-        types: query.types,
-        limit: query.limit,
-        waitMillis: 1000 * query.wait,
-      })
-      return {
-        message: "The events after the cursor.",
-        total: page.events.length,
-        next: page.cursor,
-        data: page.events.map(eventOf),
-      }
-    }),
+    "events.list": (call) =>
+      Accept.prefersEvents(call.request.headers) ? stream(call) : listPage(call),
 
     "events.publish": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
@@ -122,7 +177,7 @@ export const make = Effect.fnUntraced(function* (
       }))
       return {
         message: "The event and its deliveries.",
-        data: { ...eventOf(event), deliveries },
+        data: { ...EventData.of(event), deliveries },
       }
     }),
   } satisfies OperationsOn<"events">

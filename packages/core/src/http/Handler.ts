@@ -14,6 +14,7 @@ import * as Moment from "../base/Moment.ts"
 import * as Networks from "../base/Networks.ts"
 import * as Setting from "../base/Setting.ts"
 import type { Feed } from "../events/Feed.ts"
+import type { Listeners } from "../events/Listeners.ts"
 import type { Status } from "../health/Status.ts"
 import { ApiKeys } from "../keys/ApiKeys.ts"
 import type { Authenticate, Principal } from "../keys/Identity.ts"
@@ -143,7 +144,7 @@ export class Handler extends Context.Service<
   ): Layer.Layer<
     Handler,
     never,
-    ApiKeys | RateLimiter | Memberships | Status | Webhooks | Events | Feed
+    ApiKeys | RateLimiter | Memberships | Status | Webhooks | Events | Feed | Listeners
   > => Layer.effect(Handler, make(settings))
 }
 

@@ -2,6 +2,8 @@
 
 import * as ByteSize from "effect/ByteSize"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import { identity } from "effect/Function"
 import * as HttpRouter from "effect/http/HttpRouter"
 import { HttpServerError, RouteNotFound } from "effect/http/HttpServerError"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
@@ -9,6 +11,7 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
+import * as Stream from "effect/Stream"
 import { keepRepeated } from "../base/HeaderFields.ts"
 import * as Setting from "../base/Setting.ts"
 import type { Identity } from "../keys/Identity.ts"
@@ -81,8 +84,36 @@ const rawHeadersOf = ({ source }: HttpServerRequest.HttpServerRequest): Readonly
     ? source.rawHeaders
     : []
 
-const toResponse = ({ body, headers, status }: ApiResponse) =>
-  HttpServerResponse.text(body, { status, headers, contentType: headers["Content-Type"] })
+/** The bytes of a stream of texts. */
+const bytesOf = (texts: AsyncIterable<string>) =>
+  Stream.encodeText(Stream.fromAsyncIterable(texts, identity))
+
+const toResponse = ({ body, headers, status }: ApiResponse) => {
+  const head = { status, headers, contentType: headers["Content-Type"] }
+  return typeof body === "string"
+    ? HttpServerResponse.text(body, head)
+    : HttpServerResponse.stream(bytesOf(body), head)
+}
+
+/**
+ * Runs requests to their end even if their clients disconnect, as every other host does. Those that wait
+ * for events learn of it.
+ */
+const departing = Effect.gen(function* () {
+  const departure = new AbortController()
+  const leave = Effect.sync(() => departure.abort())
+  // Also if the client goes before the stream of the response begins.
+  yield* Effect.addFinalizer(() => leave)
+  return {
+    signal: departure.signal,
+    waiting: Effect.fnUntraced(function* <A>(effect: Effect.Effect<A>) {
+      const fiber = yield* Effect.forkDetach(effect, { startImmediately: true })
+      return yield* Effect.onInterrupt(Fiber.join(fiber), () =>
+        Effect.andThen(leave, Fiber.await(fiber)),
+      )
+    }),
+  }
+})
 
 const notFound = (request: HttpServerRequest.HttpServerRequest) =>
   Effect.fail(new HttpServerError({ reason: new RouteNotFound({ request }) }))
@@ -109,8 +140,8 @@ const make = Effect.fnUntraced(function* <R>(given: Options<R>) {
       remoteAddress: Option.getOrUndefined(request.remoteAddress),
       ...(authenticate && { authenticate: () => run(authenticate(request)) }),
     }
-    // As in every other host, a request runs to its end even if its client disconnects.
-    return toResponse(yield* Effect.uninterruptible(handle(apiRequest)))
+    const { signal, waiting } = yield* departing
+    return toResponse(yield* waiting(handle({ ...apiRequest, signal: () => signal })))
   })
 
   const route = (request: HttpServerRequest.HttpServerRequest) => {

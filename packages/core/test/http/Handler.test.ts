@@ -109,7 +109,7 @@ const handling = <A, E>(
         remoteAddress: "203.0.113.7",
         ...given,
       })
-      return { ...response, body: JSON.parse(body) }
+      return { ...response, body: JSON.parse(String(body)) }
     })
     return yield* test({ token, request, logged, fault })
   }).pipe(
@@ -489,7 +489,7 @@ describe("the id of a request", () => {
         body: emptyBody,
         remoteAddress: undefined,
       })
-      return JSON.parse(body).components.schemas.RequestId
+      return JSON.parse(String(body)).components.schemas.RequestId
     })
     return Effect.gen(function* () {
       expect(yield* handling(() => schema)).toMatchObject({ type: "string", format: "uuid" })

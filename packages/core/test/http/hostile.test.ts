@@ -152,7 +152,9 @@ const responses = async () => {
   ]
   return all.map(({ body, status }) => [
     status,
-    body.replaceAll(uuid, "id").replace(/whsec_[^"]+/, "secret"),
+    String(body)
+      .replaceAll(uuid, "id")
+      .replace(/whsec_[^"]+/, "secret"),
   ])
 }
 

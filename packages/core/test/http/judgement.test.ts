@@ -44,7 +44,7 @@ const answer = async (operation: Route.Operation, parts: Partial<ApiRequest> = {
     authenticate: () => admin,
     ...parts,
   })
-  return { ...response, body: JSON.parse(body) }
+  return { ...response, body: JSON.parse(String(body)) }
 }
 
 const contract = Route.make("contract", false)

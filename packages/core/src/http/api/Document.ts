@@ -2,7 +2,6 @@
 
 import type * as OpenApi from "effect/http-api/OpenApi"
 import * as Predicate from "effect/Predicate"
-import * as Result from "effect/Result"
 import * as Struct from "effect/Struct"
 import * as ApiError from "../ApiError.ts"
 import type {
@@ -17,7 +16,7 @@ import type {
   Response,
   Schema,
 } from "../docs/OpenApi.ts"
-import { respond } from "../Envelope.ts"
+import * as Envelope from "../Envelope.ts"
 import * as Route from "../Route.ts"
 import * as Events from "./Events.ts"
 import * as Example from "./Example.ts"
@@ -131,7 +130,7 @@ const subject = {
 /** The response to the example of an error. */
 const answerTo = (tag: ApiError.Tag): unknown =>
   JSON.parse(
-    respond(subject, { limit: 100, remaining: 99, reset: 0 }, Result.fail(samples[tag].error)).body,
+    Envelope.refuse(subject, { limit: 100, remaining: 99, reset: 0 }, samples[tag].error).body,
   )
 
 /** The response to errors with the same status. */
