@@ -2,9 +2,29 @@
 
 import * as Command from "effect/cli/Command"
 import { init } from "./init/command.ts"
+import { keys } from "./keys.ts"
+import { extendAll, members } from "./members/commands.ts"
+import { profiles } from "./profiles.ts"
+import { projects } from "./projects.ts"
+import { sign, verify } from "./signing.ts"
+import { status } from "./status.ts"
+import { trigger } from "./trigger.ts"
+import { webhooks } from "./webhooks.ts"
 
 /** The command. */
 export const tenure = Command.make("tenure").pipe(
   Command.withDescription("Membership end dates in your backend."),
-  Command.withSubcommands([init]),
+  Command.withSubcommands([
+    init,
+    projects,
+    members,
+    extendAll,
+    keys,
+    webhooks,
+    trigger,
+    status,
+    sign,
+    verify,
+    profiles,
+  ]),
 )

@@ -1,20 +1,14 @@
 /** The command `tenure`. */
 
-import { readFileSync } from "node:fs"
 import * as NodeChildProcessSpawner from "@effect/platform-node-shared/NodeChildProcessSpawner"
 import * as NodeFileSystem from "@effect/platform-node-shared/NodeFileSystem"
 import * as NodePath from "@effect/platform-node-shared/NodePath"
 import * as NodeRuntime from "@effect/platform-node-shared/NodeRuntime"
 import * as NodeStdio from "@effect/platform-node-shared/NodeStdio"
 import * as NodeTerminal from "@effect/platform-node-shared/NodeTerminal"
-import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { tenure } from "./command.ts"
-
-const manifest: { readonly version: string } = JSON.parse(
-  readFileSync(new URL("../package.json", import.meta.url), "utf8"),
-)
+import { run } from "./program.ts"
 
 const services = NodeChildProcessSpawner.layer.pipe(
   Layer.provideMerge(
@@ -22,8 +16,15 @@ const services = NodeChildProcessSpawner.layer.pipe(
   ),
 )
 
+/** Ends the process when nobody reads its output any more, as `head` does after some lines. */
+const endWithReader = (): void => {
+  process.stdout.on("error", () => process.exit(0))
+}
+
 /**
- * Runs the command with the arguments of the process, whose exit code is 1 if it fails.
+ * Runs the command with the arguments of the process. The exit code is 0 if it did what it was asked, 1
+ * if it failed or was refused, 2 if the command line or a setting is wrong, 3 if what it is about does
+ * not exist, and 4 if the server or the database cannot be used for the moment.
  *
  * @example
  * ```ts
@@ -32,7 +33,7 @@ const services = NodeChildProcessSpawner.layer.pipe(
  * main()
  * ```
  */
-export const main = (): void =>
-  NodeRuntime.runMain(
-    Command.run(tenure, { version: manifest.version }).pipe(Effect.provide(services)),
-  )
+export const main = (): void => {
+  endWithReader()
+  NodeRuntime.runMain(Effect.provide(run(process.argv.slice(2)), services))
+}

@@ -45,9 +45,14 @@ export const run = (folder: string, ...command: ReadonlyArray<string>): Promise<
     ({ code, stderr, stdout }) => ({ code, printed: `${stdout}${stderr}` }),
   )
 
+const bin = pathOf("../../tenure/src/bin/tenure.ts")
+
+/** The command for a shell. */
+export const binary = [process.execPath, ...node(bin)].join(" ")
+
 /** Runs `tenure` with arguments. */
 export const tenure = (folder: string, ...rest: ReadonlyArray<string>): Promise<Ended> =>
-  run(folder, ...node(pathOf("../../tenure/src/bin/tenure.ts"), ...rest))
+  run(folder, ...node(bin, ...rest))
 
 /** Starts a server until the end of the test, and returns its URL and the token that it prints. */
 export const start = async (folder: string, file: string) => {

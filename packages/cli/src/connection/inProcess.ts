@@ -1,0 +1,88 @@
+/** The API in this process, on a database. Loaded only when a command uses one. */
+
+import { userInfo } from "node:os"
+import * as Keyring from "@tenure/core/Keyring"
+import * as Tenure from "@tenure/core/Tenure"
+import { fetchHandler } from "@tenure/fetch"
+import { nodeTransport } from "@tenure/node-http"
+import { postgres } from "@tenure/postgres"
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { failed, Failure, usage } from "../Failure.ts"
+import { loadEmbedded } from "./loadEmbedded.ts"
+import type { Database } from "./Place.ts"
+
+const storesOf = Effect.fnUntraced(function* ({ schema, url }: Database) {
+  if (!url.startsWith("file:")) return postgres({ url, schema, migrate: false, maxConnections: 2 })
+  const { embedded } = yield* loadEmbedded
+  return embedded({ path: url.slice("file:".length), schema })
+})
+
+const encryption = Effect.gen(function* () {
+  const text = yield* Config.option(Config.NonEmptyString("TENURE_ENCRYPTION_KEY"))
+  if (Option.isNone(text)) return undefined
+  return (
+    Keyring.fromText(text.value) ??
+    (yield* usage(`TENURE_ENCRYPTION_KEY must be ${Keyring.expectedText}.`))
+  )
+}).pipe(Effect.catchTag("ConfigError", ({ message }) => Effect.fail(usage(message))))
+
+const isTagged = (fault: unknown): fault is { readonly _tag: string; readonly message: string } =>
+  fault instanceof Error && "_tag" in fault
+
+/** Says what is wrong with a database that cannot be used. */
+const explain = (fault: unknown): Failure => {
+  if (!isTagged(fault)) return failed(String(fault))
+  switch (fault._tag) {
+    case "InvalidInput":
+      return usage(fault.message)
+    case "SchemaMismatch":
+      return failed(`${fault.message} tenure migrate brings the tables up to date.`)
+    case "FolderUnusable":
+    case "DatabaseUnusable":
+      return new Failure({ kind: "unavailable", message: fault.message })
+    default:
+      return failed(fault.message)
+  }
+}
+
+// The audit trail names whoever ran the command.
+const identity = { keyId: `tenure:${userInfo().username}`, projects: "all", role: "admin" } as const
+
+// The owner of the database is not limited.
+const unlimited = {
+  perKey: { limit: 1_000_000, window: "1 second" },
+  perAddress: false,
+  burst: { limit: 1_000_000, window: "1 second" },
+  suspension: false,
+} as const
+
+const ignore = () => undefined
+
+/**
+ * Opens a database, and returns what answers requests in place of `fetch`, until the scope closes. It
+ * sends no notifications: the servers on the database do.
+ */
+export const open = Effect.fnUntraced(function* (place: Database) {
+  const stores = yield* storesOf(place)
+  const keys = yield* encryption
+  const tenure = yield* Effect.acquireRelease(
+    Effect.tryPromise({
+      try: () =>
+        Tenure.make({
+          stores,
+          transport: nodeTransport,
+          authenticate: () => identity,
+          rateLimits: unlimited,
+          webhooks: { dispatch: false, encryption: keys },
+          logger: { info: ignore, warn: ignore, error: ignore },
+        }),
+      catch: explain,
+    }),
+    ({ close }) => Effect.promise(close),
+  )
+  const answer = fetchHandler(tenure)
+  return async (...[input, init]: Parameters<typeof fetch>): Promise<Response> =>
+    (await answer(new Request(input, init))) ?? Response.error()
+})

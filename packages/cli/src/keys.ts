@@ -1,0 +1,83 @@
+/** `tenure keys`. */
+
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { connected } from "./connection/connected.ts"
+import { usage } from "./Failure.ts"
+import { date } from "./input/flags.ts"
+import { toggle } from "./input/toggle.ts"
+import * as Output from "./output/Output.ts"
+
+const projects = Flag.String("project").pipe(
+  Flag.withAlias("p"),
+  Flag.withMetavar("ID"),
+  Flag.withDescription("A project that the key opens; can be repeated"),
+  Flag.atLeast(0),
+)
+
+const isForAll = toggle("all-projects", "Opens all projects, also those to come")
+
+const role = Flag.Literals("role", ["client", "operator", "admin"]).pipe(
+  Flag.withDescription("What its holder may do"),
+  Flag.withDefault("client"),
+)
+
+const name = Flag.String("name").pipe(
+  Flag.withDescription("What people call the key"),
+  Flag.optional,
+)
+
+const expires = date("expires", "When the key expires; never by default")
+
+const issue = Command.make(
+  "issue",
+  { projects, isForAll, role, name, expires },
+  Effect.fnUntraced(function* (given) {
+    if (given.isForAll === given.projects.length > 0)
+      return yield* usage("Give the projects that the key opens, or --all-projects.")
+    yield* Output.callAndRecord(
+      ({ apiKeys }, options) =>
+        apiKeys.issue(
+          {
+            projects: given.isForAll ? "all" : given.projects,
+            role: given.role,
+            name: Option.getOrUndefined(given.name),
+            expires_at: Option.getOrUndefined(given.expires),
+          },
+          options,
+        ),
+      (issued) => ({ ...issued }),
+    )
+  }),
+).pipe(Command.withDescription("Issues a key, and shows its token this once"))
+
+const list = Command.make("list", {}, () =>
+  Output.list(
+    ({ apiKeys }) => apiKeys.list({ limit: 1000 }),
+    (key) => ({ ...key }),
+  ),
+).pipe(Command.withDescription("Lists keys, also revoked and expired ones"))
+
+const revoke = Command.make(
+  "revoke",
+  { key: Argument.String("key").pipe(Argument.withDescription("The id of the key")) },
+  ({ key }) =>
+    Output.callAndSay(
+      ({ apiKeys }, options) => apiKeys.revoke({ key_id: key }, options),
+      `Revoked ${key}. Servers accept it for up to ten more seconds.`,
+    ),
+).pipe(Command.withDescription("Revokes a key for good"))
+
+/** The command. */
+export const keys = Command.make("keys").pipe(
+  Command.withDescription("API keys"),
+  Command.withSubcommands([issue, list, revoke]),
+  Command.withExamples([
+    { command: "tenure keys issue --project shop --role operator --name billing" },
+    { command: "tenure keys list --json" },
+  ]),
+  connected,
+)

@@ -1,0 +1,27 @@
+/** Wrong command lines: what is wrong goes to standard error, and help only to those who ask for it. */
+
+import * as CliError from "effect/cli/CliError"
+import * as CliOutput from "effect/cli/CliOutput"
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
+import * as Runtime from "effect/Runtime"
+import { exitCodes } from "../Failure.ts"
+
+/** Prints help, versions, and what is wrong with a command line. */
+export const presenter: CliOutput.Presenter = {
+  present: (event) =>
+    event._tag === "InvalidInvocation"
+      ? Effect.gen(function* () {
+          const { formatErrors } = yield* CliOutput.Formatter
+          yield* Console.error(formatErrors(event.errors).trim())
+          yield* Console.error(`\nSee ${event.commandPath.join(" ")} --help`)
+        })
+      : CliOutput.defaultPresenter.present(event),
+}
+
+/** Gives the error of a wrong command line its exit code. */
+export const withExitCode = <E>(error: E): E => {
+  if (CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length > 0)
+    Object.assign(error, { [Runtime.errorExitCode]: exitCodes.usage })
+  return error
+}

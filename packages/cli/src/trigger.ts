@@ -1,0 +1,138 @@
+/** `tenure trigger`: makes an event happen, for those who write receivers. */
+
+import type { CallOptions, Client } from "@tenure/client"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import { call } from "./connection/Api.ts"
+import { connected } from "./connection/connected.ts"
+import { failed, usage } from "./Failure.ts"
+import { project } from "./input/flags.ts"
+import * as Output from "./output/Output.ts"
+
+const type = Argument.String("type").pipe(
+  Argument.withDescription(
+    "One of Tenure's types, such as membership.extended, or one of your own",
+  ),
+)
+
+const user = Flag.String("user").pipe(
+  Flag.withMetavar("ID"),
+  Flag.withDescription("Who becomes a member for the example, and is none before and after it"),
+  Flag.withDefault("0"),
+)
+
+const data = Flag.String("data").pipe(
+  Flag.withMetavar("JSON"),
+  Flag.withDescription("The data of an event of your own"),
+  Flag.withSchema(Schema.fromJsonString(Schema.Unknown)),
+  Flag.optional,
+)
+
+interface Given {
+  readonly project: string
+  readonly user: string
+}
+
+const farFuture = "2099-01-01T00:00:00.000Z"
+
+/** What makes an event of a type happen to an example member. */
+type Act = (client: Client, member: Member, options: CallOptions) => Promise<unknown>
+
+interface Member {
+  readonly project_id: string
+  readonly user_id: string
+}
+
+const grant: Act = ({ memberships }, member, options) =>
+  memberships.grant({ ...member, end_date: farFuture }, options)
+
+const acts: Readonly<Record<string, ReadonlyArray<Act>>> = {
+  "membership.granted": [grant],
+  "membership.extended": [
+    grant,
+    ({ memberships }, member, options) =>
+      memberships.extend({ ...member, extend: farFuture }, options),
+  ],
+  "membership.ended": [grant],
+  "memberships.imported": [
+    ({ memberships }, { project_id, user_id }, options) =>
+      memberships.import({ project_id, lines: [{ user_id, end_date: farFuture }] }, options),
+  ],
+}
+
+const isMember = ({ project_id, user_id }: Member) =>
+  call(({ memberships }, options) => memberships.get({ project_id, user_id }, options)).pipe(
+    Effect.as(true),
+    Effect.catchIf(
+      ({ code }) => code === "MEMBERSHIP_NOT_FOUND",
+      () => Effect.succeed(false),
+    ),
+  )
+
+/** Performs acts on a member that exists only meanwhile. */
+const perform = Effect.fnUntraced(function* (steps: ReadonlyArray<Act>, given: Given) {
+  const member = { project_id: given.project, user_id: given.user }
+  if (yield* isMember(member))
+    return yield* failed(`${given.user} is a member: give the --user of nobody.`)
+  const end = call(({ memberships }, options) => memberships.end(member, options))
+  yield* Effect.andThen(
+    Effect.forEach(steps, (act) => call((client, options) => act(client, member, options))),
+    end,
+  )
+})
+
+const extendAll = Effect.fnUntraced(function* (project_id: string) {
+  const found = yield* call(({ projects }, options) => projects.get({ project_id }, options))
+  if (found.data.memberships > 0)
+    return yield* failed(
+      `It would extend all members of ${project_id}: use a project without any, or tenure extend-all.`,
+    )
+  yield* call(({ memberships }, options) =>
+    memberships.extendAll({ project_id, extend: farFuture }, options),
+  )
+})
+
+const pingAll = Effect.fnUntraced(function* (project_id: string) {
+  const found = yield* call(({ webhooks }, options) => webhooks.list({ project_id }, options))
+  yield* Effect.forEach(found.data, ({ id }) =>
+    call(({ webhooks }, options) => webhooks.ping({ project_id, webhook_id: id }, options)),
+  )
+})
+
+const happen = (of: string, given: Given, content: Option.Option<unknown>) => {
+  const steps = acts[of]
+  if (steps !== undefined) return perform(steps, given)
+  switch (of) {
+    case "memberships.extended":
+      return extendAll(given.project)
+    case "webhook.ping":
+      return pingAll(given.project)
+    case "webhook.disabled":
+      return Effect.fail(usage("To see it, let the receiver of another webhook answer 410."))
+    default: {
+      const example = Option.getOrElse(content, () => ({ example: true }))
+      return call(({ events }, options) =>
+        events.publish({ project_id: given.project, type: of, data: example }, options),
+      )
+    }
+  }
+}
+
+/** The command. */
+export const trigger = Command.make("trigger", { type, project, user, data }, (given) =>
+  Effect.andThen(
+    happen(given.type, given, given.data),
+    Output.done({ type: given.type }, `Triggered ${given.type}.`),
+  ),
+).pipe(
+  Command.withDescription("Makes an event of any type happen, with an example member"),
+  Command.withExamples([
+    { command: "tenure trigger membership.extended --project shop" },
+    { command: `tenure trigger payment.completed --project shop --data '{"amount":100}'` },
+  ]),
+  connected,
+)

@@ -1,0 +1,181 @@
+/** `tenure webhooks`. */
+
+import type { Delivery } from "@tenure/client"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import { call } from "./connection/Api.ts"
+import { connected } from "./connection/connected.ts"
+import { usage } from "./Failure.ts"
+import { date, project, webhookId } from "./input/flags.ts"
+import { toggle } from "./input/toggle.ts"
+import * as Output from "./output/Output.ts"
+
+const webhook = { webhook: webhookId, project }
+
+interface Given {
+  readonly webhook: string
+  readonly project: string
+}
+
+const inputOf = (given: Given) => ({ project_id: given.project, webhook_id: given.webhook })
+
+const showSecret = toggle("show-secret", "Shows the secret that signs notifications")
+
+interface WithSecret {
+  readonly secret: string
+}
+
+const masked = <A extends WithSecret>(found: A, isShown: boolean): A =>
+  isShown ? found : { ...found, secret: "whsec_…" }
+
+const list = Command.make(
+  "list",
+  { project, showSecret },
+  Effect.fnUntraced(function* (given) {
+    const { data } = yield* call(({ webhooks: { list: listAll } }, options) =>
+      listAll({ project_id: given.project }, options),
+    )
+    yield* Output.items(
+      Stream.fromIterable(data).pipe(Stream.map((found) => masked(found, given.showSecret))),
+      ({ id, secret, url }) => ({ id, url, ...(given.showSecret && { secret }) }),
+    )
+  }),
+).pipe(Command.withDescription("Lists the webhooks of a project"))
+
+const get = Command.make("get", { ...webhook, showSecret }, (given) =>
+  Effect.flatMap(
+    call((client, options) => client.webhooks.get(inputOf(given), options)),
+    ({ data }) => Output.record(masked(data, given.showSecret), (found) => ({ ...found })),
+  ),
+).pipe(Command.withDescription("Shows a webhook, and how its latest attempts went"))
+
+const types = Flag.String("type").pipe(
+  Flag.withMetavar("TYPE"),
+  Flag.withDescription("A type of events that it is sent; can be repeated; all types by default"),
+  Flag.atLeast(0),
+)
+
+const create = Command.make(
+  "create",
+  { url: Argument.String("url").pipe(Argument.withDescription("Where events go")), project, types },
+  (given) =>
+    Output.callAndRecord(
+      (client, options) =>
+        client.webhooks.create(
+          {
+            project_id: given.project,
+            url: given.url,
+            event_types: given.types.length === 0 ? undefined : given.types,
+          },
+          options,
+        ),
+      ({ id, secret, url }) => ({ id, url, secret }),
+    ),
+).pipe(Command.withDescription("Registers a URL, and shows the secret for its receiver"))
+
+const remove = Command.make("delete", webhook, (given) =>
+  Output.callAndSay(
+    (client, options) => client.webhooks.delete(inputOf(given), options),
+    `Deleted ${given.webhook}.`,
+  ),
+).pipe(Command.withDescription("Deletes a webhook: nothing further is sent to it"))
+
+const ping = Command.make("ping", webhook, (given) =>
+  Output.callAndSay(
+    (client, options) => client.webhooks.ping(inputOf(given), options),
+    ({ event_id }) =>
+      `Sending event ${event_id}. See what became of it: tenure webhooks deliveries ${given.webhook}`,
+  ),
+).pipe(Command.withDescription("Sends a webhook.ping to a webhook"))
+
+const rotate = Command.make("rotate", webhook, (given) =>
+  Output.callAndRecord(
+    (client, options) => client.webhooks.rotate(inputOf(given), options),
+    (rotated) => ({ ...rotated }),
+  ),
+).pipe(Command.withDescription("Replaces the secret; the previous one also signs for a day"))
+
+const enable = Command.make("enable", webhook, (given) =>
+  Output.callAndSay(
+    (client, options) => client.webhooks.enable(inputOf(given), options),
+    `Enabled ${given.webhook}.`,
+  ),
+).pipe(Command.withDescription("Enables a webhook that was disabled"))
+
+const state = Flag.Literals("state", ["waiting", "delivered", "failed", "cancelled"]).pipe(
+  Flag.withDescription("Only deliveries in this state"),
+  Flag.optional,
+)
+
+/** A delivery in a line, with its latest attempt. */
+const rowOf = ({ attempts, due_at, event_id, state: of, type }: Delivery) => {
+  const latest = attempts.at(-1)
+  return {
+    event_id,
+    type,
+    state: of,
+    attempts: attempts.length,
+    latest: latest?.at,
+    status: latest?.status,
+    error: latest?.error,
+    due_at,
+  }
+}
+
+const deliveries = Command.make("deliveries", { ...webhook, state }, (given) =>
+  Output.list(
+    (client) =>
+      client.webhooks.deliveries({
+        ...inputOf(given),
+        state: Option.getOrUndefined(given.state),
+      }),
+    rowOf,
+  ),
+).pipe(Command.withDescription("Lists what was sent to a webhook, newest first"))
+
+const event = Flag.String("event").pipe(
+  Flag.withMetavar("ID"),
+  Flag.withDescription("The event to send again"),
+  Flag.optional,
+)
+
+const since = date("since", "Sends all events since then again whose delivery has failed")
+
+const replay = Command.make(
+  "replay",
+  { ...webhook, event, since },
+  Effect.fnUntraced(function* (given) {
+    if (Option.isSome(given.event) === Option.isSome(given.since))
+      return yield* usage(
+        "Give the event to send again, or the time since when: --event or --since.",
+      )
+    yield* Output.callAndSay(
+      (client, options) =>
+        client.webhooks.replay(
+          {
+            ...inputOf(given),
+            event_id: Option.getOrUndefined(given.event),
+            since: Option.getOrUndefined(given.since),
+          },
+          options,
+        ),
+      ({ replayed }) => `${replayed} deliveries start again.`,
+    )
+  }),
+).pipe(Command.withDescription("Sends events again"))
+
+/** The command. */
+export const webhooks = Command.make("webhooks").pipe(
+  Command.withDescription("Webhooks, and what was sent to them"),
+  Command.withSubcommands([list, get, create, remove, ping, rotate, enable, deliveries, replay]),
+  Command.withExamples([
+    { command: "tenure webhooks create https://example.com/hook --project shop" },
+    { command: "tenure webhooks deliveries ID --project shop --state failed" },
+    { command: "tenure webhooks replay ID --project shop --since 2027-01-31" },
+  ]),
+  connected,
+)

@@ -1,0 +1,350 @@
+/** The commands, against the bundled server and on a database in a folder. */
+
+import { execFile, spawn } from "node:child_process"
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Tenure from "@tenure/core/Tenure"
+import { postgres } from "@tenure/postgres"
+import { startReceiver } from "@tenure/testing"
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest"
+import * as Folder from "../../embedded/src/Folder.ts"
+import { folderWithDatabase } from "../../embedded/test/folders.ts"
+import { tenureWith } from "./inProcess.ts"
+import { binary } from "./programs.ts"
+import { type Server, startServer, token } from "./server.ts"
+
+declare module "vitest" {
+  interface ProvidedContext {
+    readonly databaseUrl: string
+  }
+}
+
+let server: Server
+let folder: string
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "tenure-cli-"))
+  const { TENURE_DATABASE_URL: url, TENURE_SCHEMA: schema } = database
+  const tenure = await Tenure.make({ stores: postgres({ url, schema }) })
+  await tenure.close()
+  server = await startServer()
+})
+
+afterAll(async () => {
+  await server.stop()
+  rmSync(folder, { recursive: true })
+})
+
+const atServer = (...args: ReadonlyArray<string>) =>
+  tenureWith({ TENURE_URL: server.url, TENURE_TOKEN: token, XDG_CONFIG_HOME: folder })(...args)
+
+const database = { TENURE_DATABASE_URL: inject("databaseUrl"), TENURE_SCHEMA: "cli" }
+
+const onDatabase = (...args: ReadonlyArray<string>) =>
+  tenureWith({ ...database, XDG_CONFIG_HOME: folder })(...args)
+
+const json = (text: string): unknown => JSON.parse(text)
+
+const lines = (text: string): ReadonlyArray<unknown> => text.trim().split("\n").map(json)
+
+describe.each([
+  { at: "at a server", tenure: atServer },
+  { at: "on a database", tenure: onDatabase },
+])("$at", ({ tenure }) => {
+  const succeed = async (...args: ReadonlyArray<string>): Promise<string> => {
+    const { code, stderr, stdout } = await tenure(...args)
+    expect(stderr).toBe("")
+    expect(code).toBe(0)
+    return stdout
+  }
+
+  it("members are granted, listed, extended and ended", async () => {
+    await succeed("projects", "create", "members")
+    const inProject = ["--project", "members"]
+    await succeed("members", "grant", "1", "2098-01-01", ...inProject)
+    await succeed("members", "grant", "2", "2001-01-01", ...inProject, "--reason", "a test")
+    expect(await succeed("members", "list", ...inProject)).toBe(
+      [
+        "USER ID  END DATE                  STATE",
+        "1        2098-01-01T00:00:00.000Z  active",
+        "2        2001-01-01T00:00:00.000Z  expired",
+        "",
+      ].join("\n"),
+    )
+    const expired = await succeed("members", "list", ...inProject, "--state=expired", "--json")
+    expect(lines(expired)).toEqual([
+      { user_id: "2", end_date: "2001-01-01T00:00:00.000Z", state: "expired" },
+    ])
+    await succeed("members", "extend", "2", "2099-01-01T00:00:00.000Z", ...inProject)
+    const expecting = ["--expected", "2098-01-01", ...inProject]
+    const conflict = await tenure("members", "extend", "2", "2097-01-01", ...expecting)
+    expect(conflict).toMatchObject({ code: 1 })
+    expect(conflict.stderr).toContain("END_DATE_CONFLICT")
+    const history = lines(await succeed("members", "history", "2", ...inProject, "--json"))
+    expect(history).toMatchObject([{ action: "extended" }, { action: "granted", reason: "a test" }])
+    await succeed("members", "end", "2", ...inProject)
+    expect(await tenure("members", "get", "2", ...inProject)).toMatchObject({ code: 3 })
+  })
+
+  it("extend-all tells how many would end earlier, and asks", async () => {
+    await succeed("projects", "create", "all")
+    await succeed("members", "grant", "1", "2098-01-01", "--project", "all")
+    await succeed("members", "grant", "2", "2001-01-01", "--project", "all")
+    expect(json(await succeed("extend-all", "all", "2097-01-01", "--dry-run", "--json"))).toEqual({
+      total: 2,
+      new_end_date: "2097-01-01T00:00:00.000Z",
+      would_shorten: 1,
+    })
+    const { code, stderr } = await tenure("extend-all", "all", "2097-01-01", "--json")
+    expect(code).toBe(2)
+    expect(stderr).toContain("1 end later and would be shortened. Confirm it by --yes.")
+    await succeed("extend-all", "all", "2097-01-01", "--yes")
+    expect(await succeed("members", "get", "1", "--project", "all")).toContain("2097-01-01")
+  })
+
+  it("a project is deleted after a question", async () => {
+    await succeed("projects", "create", "gone")
+    expect(await tenure("projects", "delete", "gone")).toMatchObject({ code: 2 })
+    await succeed("projects", "delete", "gone", "--yes")
+    expect(await tenure("projects", "get", "gone", "--json")).toMatchObject({ code: 3 })
+    const { stderr } = await tenure("projects", "get", "gone", "--json")
+    expect(json(stderr)).toMatchObject({ error: { code: "PROJECT_NOT_FOUND" } })
+  })
+
+  it("keys are issued and revoked", async () => {
+    expect(await tenure("keys", "issue")).toMatchObject({ code: 2 })
+    const issued = json(await succeed("keys", "issue", "--all-projects", "--name", "k", "--json"))
+    expect(issued).toMatchObject({ token: expect.stringMatching(/^tnr_/) })
+    const key = lines(await succeed("keys", "list", "--json")).find((one) =>
+      JSON.stringify(one).includes('"name":"k"'),
+    )
+    if (typeof key !== "object" || key === null || !("id" in key)) expect.fail("no key")
+    await succeed("keys", "revoke", String(key.id))
+    expect(await succeed("keys", "list")).toMatch(new RegExp(`${String(key.id)} .*20\\d\\d-`))
+  })
+
+  it("the status is shown", async () => {
+    expect(await succeed("status")).toContain("all answer")
+    expect(json(await succeed("status", "--json"))).toMatchObject({ backlog: { waiting: 0 } })
+  })
+
+  it.each([
+    "membership.granted",
+    "membership.extended",
+    "membership.ended",
+    "memberships.imported",
+  ])("triggers %s without leaving a member", async (type) => {
+    await succeed("projects", "create", "triggers")
+    await succeed("trigger", type, "--project", "triggers")
+    expect(await succeed("members", "list", "-p", "triggers")).toBe("There are none.\n")
+  })
+
+  it("triggers events of the host, and events for all only in an empty project", async () => {
+    await succeed("projects", "create", "own")
+    await succeed("trigger", "payment.completed", "-p", "own", "--data", '{"amount":1}')
+    await succeed("trigger", "memberships.extended", "-p", "own")
+    await succeed("members", "grant", "0", "2098-01-01", "-p", "own")
+    expect(await tenure("trigger", "memberships.extended", "-p", "own")).toMatchObject({ code: 1 })
+    expect(await tenure("trigger", "membership.ended", "-p", "own")).toMatchObject({ code: 1 })
+    expect(await tenure("trigger", "webhook.disabled", "-p", "own")).toMatchObject({ code: 2 })
+  })
+})
+
+describe("webhooks", () => {
+  it("are created, pinged, rotated and deleted, and their secret is hidden", async () => {
+    const { close, received, until, url } = await startReceiver()
+    onTestFinished(close)
+    await atServer("projects", "create", "hooks")
+    const created = json(
+      (await atServer("webhooks", "create", url, "-p", "hooks", "--json")).stdout,
+    )
+    if (
+      typeof created !== "object" ||
+      created === null ||
+      !("id" in created && "secret" in created)
+    )
+      expect.fail("no webhook")
+    const [id, secret] = [String(created.id), String(created.secret)]
+    const about = [id, "-p", "hooks"]
+
+    await atServer("webhooks", "ping", ...about)
+    await until(1)
+    const [ping] = received
+    if (ping === undefined) expect.fail("no ping")
+
+    for (const args of [
+      ["list", "-p", "hooks"],
+      ["get", ...about],
+    ]) {
+      expect((await atServer("webhooks", ...args)).stdout).not.toContain(secret)
+      expect((await atServer("webhooks", ...args, "--json")).stdout).not.toContain(secret)
+      expect((await atServer("webhooks", ...args, "--show-secret")).stdout).toContain(secret)
+    }
+
+    const body = join(folder, "body.json")
+    writeFileSync(body, ping.body)
+    const withSecret = tenureWith({ TENURE_WEBHOOK_SECRET: secret })
+    const { headers } = ping
+    const about2 = ["--id", String(headers["webhook-id"])]
+    about2.push("--timestamp", String(headers["webhook-timestamp"]))
+    const verify = ["verify", body, ...about2, "--signature", String(headers["webhook-signature"])]
+    expect(await withSecret(...verify)).toMatchObject({
+      code: 0,
+      stdout: "Genuine: webhook.ping\n",
+    })
+    expect((await withSecret("sign", body, ...about2)).stdout).toContain(
+      `webhook-signature: ${headers["webhook-signature"]}\n`,
+    )
+    writeFileSync(body, "{}")
+    expect(await withSecret(...verify)).toMatchObject({ code: 1 })
+
+    await expect
+      .poll(async () => (await atServer("webhooks", "deliveries", ...about)).stdout)
+      .toMatch(/webhook\.ping +delivered +1/)
+    expect((await atServer("webhooks", "replay", ...about)).code).toBe(2)
+    const replayed = await atServer("webhooks", "replay", ...about, "--since", "2001-01-01")
+    expect(replayed.stdout).toBe("0 deliveries start again.\n")
+    expect((await atServer("webhooks", "enable", ...about)).code).toBe(0)
+    expect((await atServer("webhooks", "rotate", ...about)).stdout).toContain("secret")
+    expect((await atServer("webhooks", "delete", ...about)).code).toBe(0)
+    expect((await atServer("webhooks", "get", ...about)).code).toBe(3)
+  })
+})
+
+describe("a connection", () => {
+  const environment = (given: Readonly<Record<string, string>> = {}) =>
+    tenureWith({ XDG_CONFIG_HOME: join(folder, "config"), ...given })
+
+  it("is asked for", async () => {
+    const { code, stderr } = await environment()("projects", "list")
+    expect(code).toBe(2)
+    expect(stderr).toContain("Set TENURE_URL and TENURE_TOKEN")
+  })
+
+  it("needs a token", async () => {
+    const { code, stderr } = await environment({ TENURE_URL: server.url })("projects", "list")
+    expect(code).toBe(2)
+    expect(stderr).toContain("TENURE_TOKEN")
+  })
+
+  it("with a wrong token is refused", async () => {
+    const given = { TENURE_URL: server.url, TENURE_TOKEN: "wrong" }
+    const { code, stderr } = await environment(given)("projects", "list")
+    expect(code).toBe(1)
+    expect(stderr).toContain("UNAUTHORIZED")
+  })
+
+  it("that cannot be reached is exit code 4", async () => {
+    const given = { TENURE_URL: "http://127.0.0.1:9", TENURE_TOKEN: "any" }
+    expect(await environment(given)("projects", "list")).toMatchObject({ code: 4 })
+    const unreachable = { TENURE_DATABASE_URL: "postgres://nobody@127.0.0.1:9/none" }
+    expect(await environment(unreachable)("projects", "list")).toMatchObject({ code: 4 })
+  })
+
+  it("is one, not several", async () => {
+    const given = { TENURE_URL: server.url, TENURE_DATABASE_URL: "file:./data" }
+    expect(await environment(given)("projects", "list")).toMatchObject({ code: 2 })
+  })
+
+  it("has no password in an argument", async () => {
+    const url = "postgres://someone:hidden@127.0.0.1/none"
+    const { code, stderr } = await environment()("projects", "list", "--database", url)
+    expect(code).toBe(2)
+    expect(stderr).toContain("TENURE_DATABASE_URL")
+    expect(stderr).not.toContain("hidden")
+  })
+
+  it("can be a profile, in a file that only its owner may read", async () => {
+    const add = ["profiles", "add", "default", "--url", server.url]
+    expect(await environment({ TENURE_TOKEN: token })(...add)).toMatchObject({ code: 0 })
+    const file = join(folder, "config", "tenure", "profiles.json")
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(await environment()("projects", "list", "--profile", "default")).toMatchObject({
+      code: 0,
+    })
+    expect(await environment()("projects", "list")).toMatchObject({ code: 0 })
+    const listed = await environment()("profiles", "list", "--json")
+    expect(lines(listed.stdout)).toEqual([{ name: "default", place: server.url }])
+    expect(await environment()("projects", "list", "--profile", "none")).toMatchObject({ code: 2 })
+
+    chmodSync(file, 0o644)
+    const refused = await environment()("projects", "list")
+    expect(refused).toMatchObject({ code: 2 })
+    expect(refused.stderr).toContain(`chmod 600 ${file}`)
+    chmodSync(file, 0o600)
+
+    expect(await environment()("profiles", "remove", "default")).toMatchObject({ code: 0 })
+    expect(await environment()("profiles", "remove", "default")).toMatchObject({ code: 3 })
+    expect(json(readFileSync(file, "utf8"))).toEqual({})
+  })
+})
+
+describe("a wrong command line", () => {
+  it.each([
+    ["projects", "lst"],
+    ["projects", "get"],
+    ["members", "list", "--state", "none"],
+    ["members", "grant", "1", "2026-02-30", "-p", "p"],
+    ["projects", "list", "--token", "tnr_secret"],
+  ])("%s %s %s is exit code 2, and prints nothing to standard output", async (...args) => {
+    const { code, stderr, stdout } = await atServer(...args)
+    expect(code).toBe(2)
+    expect(stdout).toBe("")
+    expect(stderr).toMatch(/See tenure .*--help/)
+    expect(stderr).not.toContain("tnr_secret")
+  })
+})
+
+describe("as a process", () => {
+  const env = {
+    PATH: process.env["PATH"],
+    NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+    TENURE_TOKEN: token,
+  }
+
+  beforeAll(() => {
+    Object.assign(env, { TENURE_URL: server.url })
+  })
+
+  const run = (command: string): Promise<string> =>
+    new Promise((resolve) => {
+      execFile("/bin/sh", ["-c", command], { env }, (_, stdout, stderr) => resolve(stdout + stderr))
+    })
+
+  it("ends with its exit code", async () => {
+    expect(await run(`${binary} projects get none --json; echo "code $?"`)).toContain("code 3")
+    expect(await run(`${binary} nothing; echo "code $?"`)).toContain("code 2")
+  })
+
+  it("prints completions", async () => {
+    expect(await run(`${binary} --completions bash`)).toContain("extend-all")
+  })
+
+  it.runIf(process.platform === "linux")("asks on a terminal", async () => {
+    await atServer("projects", "create", "terminal")
+    await atServer("members", "grant", "1", "2098-01-01", "-p", "terminal")
+    const extend = `${binary} extend-all terminal 2097-01-01`
+    const child = spawn("script", ["-qefc", extend, "/dev/null"], { env })
+    let shown = ""
+    child.stdout.on("data", (chunk) => {
+      if (!shown.includes("shortened") && String(chunk).includes("shortened"))
+        child.stdin.write("y")
+      shown += String(chunk)
+    })
+    expect(await new Promise((resolve) => child.once("close", resolve))).toBe(0)
+    expect(shown).toContain("new end date")
+  })
+})
+
+it("a folder is used, and says when another process has it", async () => {
+  const path = await folderWithDatabase()
+  const url = `file:${path}`
+  const { code, stdout } = await tenureWith({})("projects", "create", "p", "--database", url)
+  expect(stdout).toBe("The project p exists.\n")
+  expect(code).toBe(0)
+  const { release } = await Folder.acquire(path)
+  onTestFinished(release)
+  const refused = await tenureWith({})("projects", "list", "--database", url)
+  expect(refused).toMatchObject({ code: 4, stderr: expect.stringContaining("process") })
+})

@@ -1,0 +1,29 @@
+/** Keeping to the limits of a server. */
+
+import { expect, it } from "vitest"
+import { pauseAfter } from "../src/connection/pace.ts"
+
+const now = 1_000_000_000_000
+
+const headersOf = (limit: number, remaining: number, secondsToReset: number) =>
+  new Headers({
+    "x-ratelimit-limit": String(limit),
+    "x-ratelimit-remaining": String(remaining),
+    "x-ratelimit-reset": String(now / 1000 + secondsToReset),
+  })
+
+it("does not wait while requests are left", () => {
+  expect(pauseAfter(headersOf(100, 50, 30), now)).toBe(0)
+})
+
+it("waits as long as one more request takes to come back", () => {
+  expect(pauseAfter(headersOf(100, 0, 60), now)).toBe(600)
+  expect(pauseAfter(headersOf(100, 2, 60), now)).toBeCloseTo(612, 0)
+})
+
+it("does not wait for limits that are not there, or make no sense", () => {
+  expect(pauseAfter(new Headers(), now)).toBe(0)
+  expect(pauseAfter(headersOf(0, 0, 60), now)).toBe(0)
+  expect(pauseAfter(headersOf(100, 0, -60), now)).toBe(0)
+  expect(pauseAfter(new Headers({ "x-ratelimit-limit": "many" }), now)).toBe(0)
+})

@@ -1,0 +1,61 @@
+/** The bundled server, as a process of its own. */
+
+import { spawn } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
+import { fileURLToPath } from "node:url"
+
+const main = fileURLToPath(new URL("../../../examples/node-server/src/main.ts", import.meta.url))
+
+/** The token of an admin. */
+export const token = "tnr_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
+
+/** A server that listens. */
+export interface Server {
+  readonly url: string
+  readonly stop: () => Promise<void>
+}
+
+/** Starts the server with an admin's key and without limits that matter. */
+export const startServer = async (
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Server> => {
+  const folder = mkdtempSync(join(tmpdir(), "tenure-server-"))
+  const seed = join(folder, "seed.json")
+  writeFileSync(seed, JSON.stringify({ projects: [], api_keys: [{ token, role: "admin" }] }))
+  const child = spawn(process.execPath, ["-C", "@tenure/source", main], {
+    env: {
+      PATH: process.env["PATH"],
+      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+      PORT: "0",
+      DATABASE_URL: "memory:",
+      SEED_FILE: seed,
+      RATE_LIMIT_PER_KEY: "100000",
+      RATE_LIMIT_PER_IP: "100000",
+      RATE_LIMIT_BURST: "100000",
+      WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8",
+      ...environment,
+    },
+    stdio: ["ignore", "pipe", "inherit"],
+  })
+  const ended = new Promise<void>((resolve) => {
+    child.once("close", () => resolve())
+  })
+  const url = await new Promise<string>((resolve, reject) => {
+    child.once("exit", (code) => reject(new Error(`exit code ${code}`)))
+    createInterface(child.stdout).on("line", (line) => {
+      const [, found] = /^Tenure listens on (\S+)$/.exec(line) ?? []
+      if (found !== undefined) resolve(found)
+    })
+  })
+  return {
+    url,
+    stop: async () => {
+      child.kill("SIGKILL")
+      await ended
+      rmSync(folder, { recursive: true })
+    },
+  }
+}
