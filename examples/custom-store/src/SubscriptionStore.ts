@@ -367,13 +367,14 @@ const make = Effect.gen(function* () {
       return { projectId, userId, endDate: toEndDate(row.paid_until) }
     }),
 
-    list: Effect.fnUntraced(function* (projectId, { after, limit, only }) {
+    list: Effect.fnUntraced(function* (projectId, { after, limit, only, userIds }) {
       const isActive = sql`paid_until > ${new Date(only?.at ?? 0)}`
       const inState =
         only === undefined ? sql`true` : only.state === "active" ? isActive : sql`NOT ${isActive}`
+      const isAsked = userIds === undefined ? sql`true` : sql.in("customer", userIds)
       const rows = yield* database.run(sql<Subscription>`
         SELECT customer, paid_until FROM subscriptions
-        WHERE account = ${projectId} AND customer > ${after ?? ""} AND ${inState}
+        WHERE account = ${projectId} AND customer > ${after ?? ""} AND ${inState} AND ${isAsked}
         ORDER BY customer
         LIMIT ${limit}
       `)

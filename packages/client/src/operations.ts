@@ -501,6 +501,8 @@ export interface Client {
         readonly after?: string | undefined
         /** Whether the end date is over. */
         readonly state?: "active" | "expired" | undefined
+        /** Only the memberships of these users: at most 1,000 user ids, each 1 to 64 decimal digits, joined by commas. */
+        readonly user_ids?: string | undefined
       },
       options?: CallOptions,
     ) => List<Membership>

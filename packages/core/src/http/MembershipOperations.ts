@@ -14,6 +14,7 @@ import {
   UserId,
 } from "../memberships/Membership.ts"
 import { Memberships } from "../memberships/Memberships.ts"
+import * as UserIds from "../memberships/UserIds.ts"
 import type { ApiError } from "./ApiError.ts"
 import * as ChangeBody from "./ChangeBody.ts"
 import * as ImportBody from "./ImportBody.ts"
@@ -69,7 +70,19 @@ const permitErasure = ({ principal, request }: Call<never>): Effect.Effect<void,
     ? Effect.fail({ _tag: "Forbidden" })
     : Effect.void
 
-const listQuery = { ...Query.page, state: Setting.optional(Setting.oneOf(membershipStates)) }
+const parseUserIds = (given: unknown): ReadonlyArray<string> | undefined =>
+  typeof given === "string" ? UserIds.parse(given.split(",")) : undefined
+
+const listQuery = {
+  ...Query.page,
+  state: Setting.optional(Setting.oneOf(membershipStates)),
+  user_ids: Setting.optional(
+    Setting.make<string, ReadonlyArray<string>>(
+      `${UserIds.expected}, joined by commas`,
+      parseUserIds,
+    ),
+  ),
+}
 
 /**
  * Makes the operations.
@@ -134,8 +147,9 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
 
     "memberships.list": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
-      const { after, limit, state } = yield* Query.read(call.request, listQuery)
-      const found = yield* memberships.list({ projectId, after, limit: limit + 1, state })
+      const query = yield* Query.read(call.request, listQuery)
+      const { after, limit, state, user_ids: userIds } = query
+      const found = yield* memberships.list({ projectId, userIds, after, limit: limit + 1, state })
       return {
         message: "The memberships of the project.",
         ...Page.of(found, limit, ({ userId }) => userId, dataOf),

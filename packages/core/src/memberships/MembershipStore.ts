@@ -197,6 +197,7 @@ export class MembershipStore extends Context.Service<
     /**
      * Returns at most `limit` memberships after `after`, in the order of their user ids by code unit.
      *
+     * @param page.userIds - returns only those of these users, who may be named more than once
      * @param page.only - returns only those in this state at this instant
      */
     readonly list: (
@@ -204,6 +205,7 @@ export class MembershipStore extends Context.Service<
       page: {
         readonly after: UserId | undefined
         readonly limit: number
+        readonly userIds?: ReadonlyArray<UserId> | undefined
         readonly only?: { readonly state: MembershipState; readonly at: number } | undefined
       },
     ) => Effect.Effect<ReadonlyArray<Membership>, ProjectNotFound | StoreUnavailable>

@@ -35,6 +35,7 @@ import {
 } from "./Membership.ts"
 import { type Change, MembershipStore } from "./MembershipStore.ts"
 import { Reason } from "./Reason.ts"
+import * as UserIds from "./UserIds.ts"
 
 /** A user of a project. */
 export interface Member {
@@ -250,15 +251,24 @@ export class Memberships extends Context.Service<
     ) => Effect.Effect<CurrentMembership, Failure | MembershipNotFound>
 
     /**
+     * Returns whether a user has a membership that has not expired: `false` also if there is no membership,
+     * or no project. Finds it by its key, whatever the size of the project.
+     */
+    readonly isActive: (member: Member) => Effect.Effect<boolean, Failure>
+
+    /**
      * Returns memberships of a project in the order of their user ids, compared as text. Fails with
      * `ProjectNotFound`.
      *
+     * @param page.userIds - returns only the memberships of these users, at most 1,000; it finds them by
+     *   their keys
      * @param page.after - returns the memberships after this user id; from the first one by default
      * @param page.limit - the most memberships to return, 1 to 10,000; 100 by default
      * @param page.state - returns only memberships in this state
      */
     readonly list: (page: {
       readonly projectId: string
+      readonly userIds?: ReadonlyArray<string> | undefined
       readonly state?: MembershipState | undefined
       readonly after?: string | undefined
       readonly limit?: number | undefined
@@ -589,13 +599,23 @@ const make = Effect.fnUntraced(function* ({ bulk: defaultMode }: Settings) {
       return current(membership, yield* Moment.unix)
     }),
 
+    isActive: Effect.fnUntraced(function* (input) {
+      const member = owned(input)
+      const projectId = yield* Argument.projectId(member.projectId)
+      const userId = yield* Argument.decode("userId", UserId, member.userId)
+      const found = Effect.map(store.find(projectId, userId), ({ endDate }) => endDate)
+      const endDate = yield* Effect.catchTag(found, "MembershipNotFound", () => Effect.undefined)
+      return endDate !== undefined && stateAt({ endDate }, yield* Moment.unix) === "active"
+    }),
+
     list: Effect.fnUntraced(function* (page) {
-      const { after, limit = 100, projectId, state: asked } = owned(page)
+      const { after, limit = 100, projectId, state: asked, userIds } = owned(page)
       const state = yield* Argument.read("state", membershipState, asked)
       const at = yield* Moment.unix
       const memberships = yield* store.list(yield* Argument.projectId(projectId), {
         after: after === undefined ? undefined : yield* Argument.decode("after", UserId, after),
         limit: yield* Argument.pageSize(limit),
+        userIds: yield* Argument.read("userIds", UserIds.setting, userIds),
         only: state && { state, at },
       })
       return memberships.map((membership) => current(membership, at))

@@ -369,12 +369,36 @@ describe("an import", () => {
   )
 })
 
+describe("isActive", () => {
+  it.effect("tells of the membership that the user has at this time", () =>
+    withMemberships((memberships) =>
+      Effect.gen(function* () {
+        const isActive = memberships.isActive(member)
+        expect(yield* memberships.isActive({ ...member, projectId: "p2" })).toBe(false)
+        expect(yield* isActive).toBe(false)
+        yield* memberships.grant({ ...member, endDate: in2027 })
+        expect(yield* isActive).toBe(true)
+        yield* TestClock.setTime(in2027 - 1)
+        expect(yield* isActive).toBe(true)
+        yield* TestClock.setTime(in2027)
+        expect(yield* isActive).toBe(false)
+        yield* memberships.extendAll({ projectId: "p1", endDate: in2028 })
+        expect(yield* isActive).toBe(true)
+        yield* memberships.end(member)
+        expect(yield* isActive).toBe(false)
+      }),
+    ),
+  )
+})
+
 describe("a page of a list", () => {
   it.effect.each([
     ["after", { after: "x" }],
     ["limit", { limit: 0 }],
     ["limit", { limit: 10_001 }],
     ["limit", { limit: 1.5 }],
+    ["userIds", { userIds: ["1001", "x"] }],
+    ["userIds", { userIds: Array.from({ length: 1001 }, (_, index) => String(index)) }],
   ] as const)("is rejected if its %s is invalid: %o", ([field, page]) =>
     withMemberships((memberships) =>
       Effect.gen(function* () {

@@ -207,12 +207,13 @@ export const make = (state: State.State): MembershipStore["Service"] => {
           : Effect.succeed(membership)
       }),
 
-    list: (projectId, { after, limit, only }) =>
+    list: (projectId, { after, limit, only, userIds }) =>
       Effect.map(State.projectOf(state, projectId), (project) => {
-        const userIds = project.members.sorted()
-        const start = after === undefined ? 0 : userIds.findIndex((userId) => userId > after)
+        const candidates =
+          userIds === undefined ? project.members.sorted() : [...new Set(userIds)].toSorted()
+        const start = after === undefined ? 0 : candidates.findIndex((userId) => userId > after)
         const page: Array<Membership> = []
-        for (const userId of start === -1 ? [] : userIds.slice(start)) {
+        for (const userId of start === -1 ? [] : candidates.slice(start)) {
           if (page.length === limit) break
           const membership = membershipOf(project, userId)
           if (membership !== undefined && isIn(membership, only)) page.push(membership)

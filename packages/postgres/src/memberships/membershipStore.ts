@@ -53,7 +53,12 @@ import {
   userHistory,
 } from "./history.sql.ts"
 import { importAll, importParams } from "./import.sql.ts"
-import { listMemberships, type MembershipRow, toMembership } from "./listMemberships.sql.ts"
+import {
+  listMemberships,
+  listMembershipsOf,
+  type MembershipRow,
+  toMembership,
+} from "./listMemberships.sql.ts"
 import { findProject, listProjects, type ProjectRow, toSummary } from "./projects.sql.ts"
 
 /** Fails with `ProjectNotFound` if a statement returned no row, which means a missing project. */
@@ -79,6 +84,7 @@ export const make = Effect.fnUntraced(function* (
     listProjects: listProjects(schema),
     find: findMembership(schema),
     list: listMemberships(schema),
+    listOf: listMembershipsOf(schema),
     projectHistory: projectHistory(schema),
     userHistory: userHistory(schema),
     otherHistory: otherHistory(schema),
@@ -260,7 +266,7 @@ export const make = Effect.fnUntraced(function* (
       return membership ?? (yield* new MembershipNotFound({ projectId, userId }))
     }),
 
-    list: Effect.fnUntraced(function* (projectId, { after, limit, only }) {
+    list: Effect.fnUntraced(function* (projectId, { after, limit, only, userIds }) {
       const params = [
         text(projectId),
         text(after ?? ""),
@@ -269,7 +275,9 @@ export const make = Effect.fnUntraced(function* (
         instant(only?.at),
       ]
       const manner = { owner: readsOf(projectId) }
-      const rows = yield* executor.execute<MembershipRow>(sql.list, params, manner)
+      const rows = yield* userIds === undefined
+        ? executor.execute<MembershipRow>(sql.list, params, manner)
+        : executor.execute<MembershipRow>(sql.listOf, [...params, texts(userIds)], manner)
       return (yield* rowsOfProject(projectId, rows)).flatMap((row) => toMembership(projectId, row))
     }),
 

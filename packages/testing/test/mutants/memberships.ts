@@ -487,6 +487,26 @@ export const memberships = mutantsOf(MembershipStore, {
     }
   },
 
+  "lists all members whoever is asked for": ({ list }) => ({
+    list: (projectId, { userIds: _, ...page }) => list(projectId, page),
+  }),
+
+  "takes the limit before it leaves out users": ({ list }) => ({
+    list: (projectId, { userIds, ...page }) =>
+      Effect.map(list(projectId, page), (members) =>
+        members.filter(({ userId }) => userIds?.includes(userId) !== false),
+      ),
+  }),
+
+  "lists a user who is asked for twice twice": ({ list }) => ({
+    list: (projectId, page) =>
+      Effect.map(list(projectId, page), (members) =>
+        members.flatMap(
+          (one) => page.userIds?.filter((id) => id === one.userId).map(() => one) ?? one,
+        ),
+      ),
+  }),
+
   "lists the date before a bulk extension": ({ extendAll, list }) => {
     let before: ReadonlyMap<UserId, EndDate> = new Map()
     return {

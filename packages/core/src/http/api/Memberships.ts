@@ -7,6 +7,7 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import * as Bulk from "../../memberships/Bulk.ts"
 import { membershipStates } from "../../memberships/Membership.ts"
+import * as UserIds from "../../memberships/UserIds.ts"
 import * as RequestBody from "../RequestBody.ts"
 import { table } from "../Route.ts"
 import { Authorization } from "./Authorization.ts"
@@ -169,7 +170,14 @@ export class Memberships extends HttpApiGroup.make("memberships")
     ),
     HttpApiEndpoint.make(list.method)("list", list.pattern, {
       params: { project_id: Fields.projectId },
-      query: { ...Fields.page, state: Schema.optionalKey(state) },
+      query: {
+        ...Fields.page,
+        state: Schema.optionalKey(state),
+        user_ids: Schema.optionalKey(Schema.String).annotateKey({
+          description: `Only the memberships of these users: ${UserIds.expected}, joined by commas.`,
+          examples: ["1001,1002"],
+        }),
+      },
       success: paged(Schema.Array(membership), "The memberships of the project."),
       error: [...Failures.inProject, Failures.failure("InvalidInput")],
     }).annotateMerge(

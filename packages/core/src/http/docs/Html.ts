@@ -19,11 +19,11 @@ const style = `
 body{margin:0 auto;max-width:82rem;padding:1rem;color:var(--ink);background:light-dark(#fff,#12161c);font:1rem/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
 a{color:var(--link);text-decoration:none}a:hover{text-decoration:underline}
 h1{margin:0;font-size:1.75rem}h2{margin:2.5rem 0 .5rem;font-size:1.35rem}h3{margin:0;font-size:1.05rem}
-code,pre{font:.875em/1.5 ui-monospace,Menlo,Consolas,monospace}
+code,dt,pre{font:.875em/1.5 ui-monospace,Menlo,Consolas,monospace}
 pre{margin:.25rem 0 .75rem;padding:.6rem .75rem;border-radius:.4rem;background:var(--code);white-space:pre-wrap}
 section>section{padding:1rem 0;border-top:1px solid var(--line)}
 p{margin:.25rem 0 .75rem;max-width:46rem}small{color:var(--dim)}
-dl{margin:.25rem 0 .75rem;display:grid;grid-template-columns:fit-content(40%) 1fr;gap:.15rem 1rem}dd{margin:0}
+dl{margin:.25rem 0 .75rem;display:grid;grid-template-columns:fit-content(40%) 1fr;gap:.15rem 1rem}dd{margin:0}.o::after{content:" optional";color:var(--dim)}
 h4{margin:.75rem 0 .25rem}nav{margin-bottom:2rem;columns:9rem 2;font-size:.9rem}nav ul{margin:0;padding:0;list-style:none}nav div{padding-bottom:.75rem;break-inside:avoid}nav div>a{font-weight:600}
 .m{display:inline-block;min-width:4.5rem;font-weight:600;color:light-dark(#0a6640,#6fd6a4)}
 .m.post,.m.put{color:light-dark(#0b5cad,#7cb8ff)}.m.patch{color:light-dark(#8a4b00,#f0b35e)}.m.delete{color:light-dark(#b3261e,#ff9b93)}
@@ -44,6 +44,10 @@ const escape = (text: string): string => text.replaceAll(/[&<>]/g, (one) => enti
 const prose = (text: string): string => escape(text).replaceAll(/`([^`]*)`/g, "<code>$1</code>")
 
 const code = (text: string): string => `<code>${escape(text)}</code>`
+
+/** Names a field or a parameter. The style adds that it is optional. */
+const term = (name: string, isRequired: boolean, target = ""): string =>
+  `<dt${target}${isRequired ? "" : " class=o"}>${escape(name)}`
 
 const pre = (value: unknown): string =>
   `<pre>${escape(typeof value === "string" ? value : JSON.stringify(value, null, 1))}</pre>`
@@ -160,7 +164,7 @@ const printer = (document: Document) => {
   }
 
   const field = (name: string, schema: Schema, required: boolean): string =>
-    `<dt>${code(name)}${required ? "" : " <small>optional</small>"}<dd><small>${typeOf(schema)}</small> ${descriptionOf(schema)}`
+    `${term(name, required)}<dd><small>${typeOf(schema)}</small> ${descriptionOf(schema)}`
 
   const fieldsOf = ({ properties, required }: Schema): string => {
     const needed: ReadonlyArray<unknown> = Array.isArray(required) ? required : []
@@ -174,7 +178,7 @@ const printer = (document: Document) => {
     { description, in: place, name, required, schema }: Parameter,
     target = "",
   ): string =>
-    `<dt${target}>${code(name)}${required ? "" : " <small>optional</small>"}<dd><small>${place}, ${typeOf(schema)}</small> ${prose(description)}`
+    `${term(name, required, target)}<dd><small>${place}, ${typeOf(schema)}</small> ${prose(description)}`
 
   const parameterList = (all: ReadonlyArray<Parameter>): string =>
     all.length === 0 ? "" : `<dl>${all.map((one) => parameter(one)).join("")}</dl>`

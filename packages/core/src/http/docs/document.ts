@@ -683,6 +683,18 @@ export const document: Document = {
             "schema": {
               "$ref": "#/components/schemas/MembershipState"
             }
+          },
+          {
+            "name": "user_ids",
+            "in": "query",
+            "description": "Only the memberships of these users: at most 1,000 user ids, each 1 to 64 decimal digits, joined by commas.",
+            "required": false,
+            "schema": {
+              "examples": [
+                "1001,1002"
+              ],
+              "type": "string"
+            }
           }
         ],
         "responses": {

@@ -16,7 +16,7 @@ describe("the page of the documentation", () => {
     expect(ids).toEqual(
       expect.arrayContaining(Object.keys(document.webhooks).map((type) => `on.${type}`)),
     )
-    expect(page.length).toBeLessThan(51_000)
+    expect(page.length).toBeLessThan(50_000)
   })
 
   it("has a target for each link, and no id twice", () => {

@@ -118,7 +118,15 @@ const membershipTests = (serving: Serving): void => {
         data: [{ user_id: "1003", end_date: later, state: "active" }],
       })
       expect(await page("?state=expired")).toMatchObject({ data: [{ user_id: "1002" }] })
-      for (const query of ["?state=old", "?limit=0", "?after=x", "?states=active"]) {
+      expect(await page("?user_ids=1002,9,1002")).toMatchObject({ data: [{ user_id: "1002" }] })
+      for (const query of [
+        "?state=old",
+        "?limit=0",
+        "?after=x",
+        "?states=active",
+        "?user_ids=",
+        "?user_ids=x",
+      ]) {
         const response = await call("GET", memberships + query)
         expectFailure(response, "GET", memberships, 422, "VALIDATION_ERROR")
       }

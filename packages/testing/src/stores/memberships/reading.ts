@@ -8,7 +8,18 @@ import { MembershipStore } from "@tenure/core/MembershipStore"
 import { host } from "@tenure/core/Origin"
 import { Reason } from "@tenure/core/Reason"
 import * as Effect from "effect/Effect"
-import { change, event, in2027, in2028, in2029, p1, u1, u2, u3 } from "../../support/fixtures.ts"
+import {
+  change,
+  event,
+  in2027,
+  in2028,
+  in2029,
+  p1,
+  p2,
+  u1,
+  u2,
+  u3,
+} from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
 import { prepared } from "./steps.ts"
 
@@ -54,11 +65,30 @@ const listTests = ({ describe, test }: StoreTests): void => {
         expect(yield* users("expired", in2028)).toEqual([u1, u2, "9"])
       }))
 
+    test("returns only memberships of the users asked for, in the same way", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        yield* store.grant({ ...change(p1), userId: UserId("9"), endDate: in2027 })
+        yield* store.grant({ ...change(p2), userId: u3, endDate: in2027 })
+        const list = (userIds: ReadonlyArray<UserId>, page: object = {}) =>
+          Effect.map(store.list(p1, { after: undefined, limit: 10, userIds, ...page }), (found) =>
+            found.map(({ userId }) => userId),
+          )
+        expect(yield* list([UserId("9"), u1, u3, u1])).toEqual([u1, "9"])
+        expect(yield* list([UserId("9"), u1, u2], { after: u1, limit: 1 })).toEqual([u2])
+        const only = { state: "active", at: in2027 } as const
+        expect(yield* list([UserId("9"), u1, u2], { only })).toEqual([u2])
+        expect(yield* list([u3])).toEqual([])
+        expect(yield* list([])).toEqual([])
+      }))
+
     test("fails if the project does not exist", () =>
       Effect.gen(function* () {
         const store = yield* MembershipStore
-        const error = yield* Effect.flip(store.list(p1, { after: undefined, limit: 1 }))
-        expect(error._tag).toBe("ProjectNotFound")
+        for (const userIds of [undefined, [u1], []]) {
+          const page = { after: undefined, limit: 1, userIds }
+          expect((yield* Effect.flip(store.list(p1, page)))._tag).toBe("ProjectNotFound")
+        }
       }))
   })
 }
