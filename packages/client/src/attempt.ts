@@ -1,5 +1,7 @@
 /** One attempt to perform a call. */
 
+import { read } from "./body.ts"
+import { deadline } from "./deadline.ts"
 import type { Outgoing } from "./request.ts"
 import { type Answer, invalid, judge } from "./response.ts"
 import { TenureError } from "./TenureError.ts"
@@ -7,7 +9,8 @@ import { TenureError } from "./TenureError.ts"
 /** What every attempt of a client needs. */
 export interface Connection {
   readonly baseUrl: string
-  readonly token: string
+  /** The token of an API key, unless something else says who calls, such as a cookie. */
+  readonly token: string | undefined
   readonly fetch: typeof globalThis.fetch
   /** How long an attempt may take, in milliseconds. */
   readonly timeout: number
@@ -15,63 +18,16 @@ export interface Connection {
   readonly maxResponseBytes: number
 }
 
-/** Iterates over the chunks of a stream, which not every runtime does by itself. */
-const chunksOf = (stream: ReadableStream<Uint8Array>): AsyncIterable<Uint8Array> => {
-  const reader = stream.getReader()
-  return {
-    [Symbol.asyncIterator]: () => ({
-      next: async () => {
-        const { done, value } = await reader.read()
-        return done ? { done, value: undefined } : { done, value }
-      },
-      return: async () => {
-        await reader.cancel()
-        return { done: true, value: undefined }
-      },
-    }),
-  }
-}
-
-/** Reads a body, or returns `undefined` if it is longer than `limit` bytes. */
-const read = async (response: Response, limit: number): Promise<string | undefined> => {
-  if (response.body === null) return ""
-  const decoder = new TextDecoder()
-  let text = ""
-  let length = 0
-  for await (const chunk of chunksOf(response.body)) {
-    length += chunk.length
-    if (length > limit) return undefined
-    text += decoder.decode(chunk, { stream: true })
-  }
-  return text + decoder.decode()
-}
-
-/** A signal that also aborts when time is up. */
-const deadline = (timeout: number, signal: AbortSignal | undefined) => {
-  const controller = new AbortController()
-  let isOver = false
-  const abort = () => controller.abort(signal?.reason)
-  const timer = setTimeout(() => {
-    isOver = true
-    controller.abort()
-  }, timeout)
-  signal?.addEventListener("abort", abort)
-  return {
-    signal: controller.signal,
-    isOver: () => isOver,
-    clear: () => {
-      clearTimeout(timer)
-      signal?.removeEventListener("abort", abort)
-    },
-  }
-}
+/** The header field that says who calls. */
+export const authorization = (token: string | undefined): Record<string, string> =>
+  token === undefined ? {} : { authorization: `Bearer ${token}` }
 
 const headersOf = (
-  token: string,
+  token: string | undefined,
   { body, contentType }: Outgoing,
   idempotencyKey: string | undefined,
 ): Record<string, string> => ({
-  authorization: `Bearer ${token}`,
+  ...authorization(token),
   ...(body !== undefined && { "content-type": contentType }),
   ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
 })
@@ -90,7 +46,8 @@ export const attempt = async <Result extends object>(
   signal?.throwIfAborted()
   const { baseUrl, fetch, maxResponseBytes, timeout, token } = connection
   const { body = null, method, target } = outgoing
-  const limit = deadline(timeout, signal)
+  const limit = deadline(signal)
+  limit.start(timeout)
   try {
     const response = await fetch(baseUrl + target, {
       method,

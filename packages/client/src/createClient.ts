@@ -2,20 +2,21 @@
 
 import { attempt } from "./attempt.ts"
 import type { CallOptions, Calls } from "./calls.ts"
-import { type Client, operations } from "./operations.ts"
+import { type Client as Operations, operations } from "./operations.ts"
 import * as Pages from "./pages.ts"
 import * as Request from "./request.ts"
 import type { Page } from "./response.ts"
 import * as Retries from "./retries.ts"
-import { sleep as defaultSleep } from "./sleep.ts"
+import { longestTime, sleep as defaultSleep } from "./sleep.ts"
+import { makeSubscribe, type Subscribe } from "./subscribe.ts"
 import { TenureError } from "./TenureError.ts"
 
 /** The options of a client. */
 export interface ClientOptions {
   /** What precedes `/v2`, for example `https://example.com/members`. */
   readonly baseUrl: string
-  /** The token of an API key. */
-  readonly token: string
+  /** The token of an API key. Without it, the server finds out in another way who calls, such as by a cookie. */
+  readonly token?: string | undefined
   /** How long an attempt may take, in milliseconds. Default: 30,000. */
   readonly timeout?: number | undefined
   /** The most attempts after the first, 0 for none. Default: 3. */
@@ -32,9 +33,6 @@ export interface ClientOptions {
   /** Waits before a retry, in milliseconds; for tests that do not want to wait. */
   readonly sleep?: typeof defaultSleep | undefined
 }
-
-// What timers take.
-const longestTime = 2_147_483_647
 
 const invalid = (name: string, expected: string): never => {
   throw new TypeError(`${name} must be ${expected}`)
@@ -61,8 +59,10 @@ const readBaseUrl = (given: string): string => {
 }
 
 // Everything else would be in the message of an error of fetch.
-const readToken = (given: string): string =>
-  /^[\x21-\x7e]+$/.test(given) ? given : invalid("token", "a text of visible ASCII characters")
+const readToken = (given: string | undefined): string | undefined =>
+  given === undefined || /^[\x21-\x7e]+$/.test(given)
+    ? given
+    : invalid("token", "a text of visible ASCII characters")
 
 const readOptions = (given: ClientOptions) => ({
   baseUrl: readBaseUrl(given.baseUrl),
@@ -76,6 +76,11 @@ const readOptions = (given: ClientOptions) => ({
 })
 
 type Settings = ReturnType<typeof readOptions>
+
+/** The operations of the API, by resource. */
+export interface Client extends Operations {
+  readonly events: Operations["events"] & { readonly subscribe: Subscribe }
+}
 
 /** The key with which a change may be sent again: the server makes it once. */
 const keyOf = ({ method }: Request.Outgoing, given: string | undefined, { maxRetries }: Settings) =>
@@ -143,5 +148,6 @@ export const createClient = (options: ClientOptions): Client => {
   const settings = readOptions(options)
   const call = makeCall(settings, Request.make)
   const callWithLines = makeCall(settings, Request.makeWithLines)
-  return operations({ call, callWithLines, list: makeList(call) })
+  const all = operations({ call, callWithLines, list: makeList(call) })
+  return { ...all, events: { ...all.events, subscribe: makeSubscribe(settings) } }
 }

@@ -79,25 +79,16 @@ export const invalid = (status: number, what: string, retryAfter?: number): Tenu
   })
 
 /**
- * Judges a response.
+ * Judges a response that is not a success.
  *
- * @param token - what an error must not contain, though the server repeats it
+ * @param secret - what the error must not contain, though the server repeats it
  * @param now - the current time in milliseconds since the epoch
- * @returns the body of a success as it is, which the OpenAPI document describes, or an error
  */
-export const judge = <Result extends object>(
-  answer: Answer,
-  token: string,
-  now: number,
-): Result | TenureError => {
+export const refusal = (answer: Answer, secret: string | undefined, now: number): TenureError => {
   const { status, text } = answer
-  if (status === 200) {
-    const body = parseObject(text)
-    return body !== undefined && isResult<Result>(body) ? body : invalid(status, "is not a result")
-  }
   const retryAfter = readRetryAfter(answer.retryAfter, now)
   const body = parseObject(text, (_, value) =>
-    typeof value === "string" ? value.replaceAll(token, "…") : value,
+    typeof value === "string" && secret !== undefined ? value.replaceAll(secret, "…") : value,
   )
   const problems = body === undefined ? [] : problemsOf(body)
   const [first] = problems
@@ -110,4 +101,20 @@ export const judge = <Result extends object>(
     retryAfter: retryAfter ?? ("retry_after" in first ? first.retry_after : undefined),
     problems,
   })
+}
+
+/**
+ * Judges a response.
+ *
+ * @returns the body of a success as it is, which the OpenAPI document describes, or the error that
+ *   `refusal` returns
+ */
+export const judge = <Result extends object>(
+  answer: Answer,
+  secret: string | undefined,
+  now: number,
+): Result | TenureError => {
+  if (answer.status !== 200) return refusal(answer, secret, now)
+  const body = parseObject(answer.text)
+  return body !== undefined && isResult<Result>(body) ? body : invalid(200, "is not a result")
 }

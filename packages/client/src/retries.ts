@@ -1,5 +1,6 @@
 /** Decides whether a failed call is tried again, and when. */
 
+import { longestTime } from "./sleep.ts"
 import type { TenureError } from "./TenureError.ts"
 
 /** The limits of retries. */
@@ -38,3 +39,29 @@ export const waitBefore = (
   const wait = retryAfter === undefined ? backOff(retries, random) : retryAfter * 1000
   return wait <= maxWait ? wait : undefined
 }
+
+const longestPause = 30_000
+
+/** Tells whether a connection that failed is tried again, however often. */
+export const isTransient = ({ code, status = 0 }: TenureError): boolean =>
+  codes.has(code) || status === 429 || status >= 500
+
+/**
+ * How long to wait before the next connection, in milliseconds: at random up to a time that doubles with
+ * every failure, and not before the server asks for it.
+ *
+ * @param error - why the last one has failed, if it has
+ * @param failures - how many have failed in a row
+ * @param first - the longest wait without a failure, in milliseconds
+ * @param random - a number from 0 to 1
+ */
+export const pauseBefore = (
+  error: TenureError | undefined,
+  failures: number,
+  first: number,
+  random: number,
+): number =>
+  Math.min(
+    longestTime,
+    1000 * (error?.retryAfter ?? 0) + random * Math.min(longestPause, first * 2 ** failures),
+  )

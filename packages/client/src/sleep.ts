@@ -1,9 +1,12 @@
 /** Waiting. */
 
+/** The longest time that timers take, in milliseconds. */
+export const longestTime = 2_147_483_647
+
 /**
  * Waits.
  *
- * @param millis - at most 2147483647, as timers take
+ * @param millis - at most `longestTime`
  * @param signal - ends the wait: the promise rejects with its reason
  */
 export const sleep = (millis: number, signal?: AbortSignal): Promise<void> =>

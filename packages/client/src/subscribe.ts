@@ -1,0 +1,208 @@
+/** Follows the feed of a project, over as many connections as it takes. */
+
+import type { Connection } from "./attempt.ts"
+import type { Frame } from "./eventStream.ts"
+import * as FeedStream from "./feedStream.ts"
+import { parseObject } from "./json.ts"
+import * as Request from "./request.ts"
+import * as Retries from "./retries.ts"
+import type { sleep } from "./sleep.ts"
+import { TenureError } from "./TenureError.ts"
+import type { WebhookEvent } from "./webhookEvents.ts"
+
+/**
+ * Which events to follow, and what to do with them. Functions may return promises: nothing else is done
+ * until these are fulfilled, and if one rejects or throws, the subscription rejects with the same error.
+ *
+ * @typeParam Own - the data of the events that the host publishes, by type
+ */
+export interface Subscription<Own extends object = {}> {
+  /** The id of the project. */
+  readonly project_id: string
+  /** The cursor to begin after, `"start"` for the oldest event that is kept. By default, now. */
+  readonly after?: string | undefined
+  /** Only events of these types. By default, all. */
+  readonly types?: ReadonlyArray<string> | undefined
+  /**
+   * Gets a ticket, which takes the place of the token: for browsers, which must not have the token. It is
+   * called for each connection, because a ticket can be used once. If it rejects, it is called again
+   * later, unless with a `TenureError` that says that this is of no use.
+   */
+  readonly ticket?: (() => Promise<string>) | undefined
+  /** Processes an event. */
+  readonly onEvent: (event: WebhookEvent<Own>) => unknown
+  /** Takes the cursor after all events that were processed. Begin after it the next time. */
+  readonly onCursor?: ((cursor: string) => unknown) | undefined
+  /**
+   * Called when events are missing: those after the cursor are not kept any more, or the server has other
+   * data, for example of a backup. Read again here what you know of the project. What has happened since
+   * just before the call comes as events then, or what comes after the cursor that it returns. Without
+   * the function, the subscription rejects with the code `CURSOR_EXPIRED`.
+   */
+  readonly onReset?: (() => unknown) | undefined
+  /**
+   * Called when a connection has failed and another one follows.
+   *
+   * @param wait - how long until then, in milliseconds
+   */
+  readonly onRetry?: ((error: TenureError, wait: number) => unknown) | undefined
+  /** Ends the subscription. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/**
+ * Follows the events of a project until its signal aborts: connects, and connects again when the
+ * connection ends or fails, in such a way that no event is missing. Events come in their order, and once,
+ * unless the program starts again from an earlier cursor.
+ *
+ * @returns a promise that is fulfilled when the signal aborts. It rejects with a `TenureError` if the
+ *   server refuses the connection for good, for example with the code `PROJECT_NOT_FOUND`.
+ * @example
+ * ```ts
+ * import { createClient } from "tenure/client"
+ *
+ * const client = createClient({ baseUrl: "http://127.0.0.1:3000", token: "a token" })
+ * await client.events.subscribe({
+ *   project_id: "p1",
+ *   onEvent: (event) => {
+ *     if (event.type === "membership.extended") console.log(event.data.user_id)
+ *   },
+ * })
+ * ```
+ */
+export type Subscribe = <Own extends object = {}>(subscription: Subscription<Own>) => Promise<void>
+
+// The wait before a connection if the server does not say it, in milliseconds.
+const defaultWait = 1000
+
+// A page, of which a part comes again if the connection breaks within it, has fewer.
+const mostKnown = 2000
+
+/** Remembers the ids of the latest events. */
+const memory = () => {
+  const known = new Set<string>()
+  return {
+    has: (id: string) => known.has(id),
+    clear: () => known.clear(),
+    add: (id: string): void => {
+      known.add(id)
+      const [oldest] = known
+      if (known.size > mostKnown && oldest !== undefined) known.delete(oldest)
+    },
+  }
+}
+
+/** Tells whether a body is an event. What its data are, the OpenAPI document says. */
+const isEvent = <Event extends object>(body: object | undefined): body is Event =>
+  body !== undefined &&
+  "id" in body &&
+  "type" in body &&
+  typeof body.id === "string" &&
+  typeof body.type === "string"
+
+const ticketBy = async (get: () => Promise<string>): Promise<string | TenureError> => {
+  try {
+    return await get()
+  } catch (cause) {
+    return cause instanceof TenureError
+      ? cause
+      : new TenureError({ code: "NETWORK_ERROR", message: "There is no ticket.", cause })
+  }
+}
+
+/** Does a step again and again until it returns `false`. */
+const repeat = async (step: () => Promise<boolean>): Promise<void> => {
+  const steps: AsyncIterable<void> = {
+    [Symbol.asyncIterator]: () => ({
+      next: async () => ({ done: !(await step()), value: undefined }),
+    }),
+  }
+  for await (const _ of steps);
+}
+
+interface Settings extends Connection {
+  readonly sleep: typeof sleep
+}
+
+/** Makes the function that follows a feed. */
+export const makeSubscribe =
+  (settings: Settings): Subscribe =>
+  async <Own extends object = {}>(subscription: Subscription<Own>) => {
+    const { onCursor, onEvent, onReset, onRetry, project_id, signal, ticket, types } = subscription
+    let { after } = subscription
+    let isReset = false
+    let wait = defaultWait
+    let failures = 0
+    const known = memory()
+
+    const isOver = () => signal?.aborted === true
+
+    /** Begins anew, from now on. */
+    const reset = (error: TenureError): void => {
+      if (onReset === undefined) throw error
+      isReset = true
+      after = undefined
+      known.clear()
+    }
+
+    /** Goes on to a place. The first one after a reset is that before the events which are read anew. */
+    const goTo = async (cursor: string): Promise<void> => {
+      const chosen = isReset ? await onReset?.() : undefined
+      isReset = false
+      after = typeof chosen === "string" ? chosen : cursor
+      await onCursor?.(after)
+    }
+
+    /** Processes a frame. Returns whether the connection can go on. */
+    const take = async ({ data, event, id, retry }: Frame): Promise<boolean> => {
+      wait = retry ?? wait
+      const body = data === undefined ? undefined : parseObject(data)
+      if (isEvent<WebhookEvent<Own>>(body)) {
+        failures = 0
+        if (!known.has(body.id)) await onEvent(body)
+        known.add(body.id)
+      } else if (event === "reset") {
+        reset(new TenureError({ code: "CURSOR_EXPIRED", message: "Events are missing." }))
+        return false
+      }
+      if (id !== undefined && id !== after) await goTo(id)
+      return id === undefined || id === after
+    }
+
+    /** Follows the feed over one connection. Returns why that has failed, if it has. */
+    const follow = async (): Promise<TenureError | undefined> => {
+      const given = ticket && (await ticketBy(ticket))
+      if (given instanceof TenureError) return given
+      const query = { project_id, after, types: types?.join(), ticket: given }
+      const outgoing = Request.make("GET", "/v2/projects/{project_id}/events", query)
+      const stream = await FeedStream.open(settings, outgoing, given, signal)
+      if (stream instanceof TenureError) return stream
+      try {
+        for await (const frame of stream.frames) {
+          if (isOver() || !(await take(frame))) break
+        }
+        return stream.failure()
+      } finally {
+        stream.close()
+      }
+    }
+
+    const pause = async (error: TenureError | undefined): Promise<void> => {
+      const millis = Retries.pauseBefore(error, failures, wait, Math.random())
+      failures = error === undefined ? 0 : failures + 1
+      if (error !== undefined) await onRetry?.(error, millis)
+      await settings.sleep(millis, signal).catch((reason: unknown) => {
+        if (!isOver()) throw reason
+      })
+    }
+
+    await repeat(async () => {
+      if (isOver()) return false
+      const error = await follow()
+      if (isOver()) return false
+      if (error?.code === "CURSOR_EXPIRED") reset(error)
+      else if (error !== undefined && !Retries.isTransient(error)) throw error
+      await pause(error)
+      return true
+    })
+  }

@@ -1,0 +1,662 @@
+import { randomUUID } from "node:crypto"
+import { once } from "node:events"
+import type { ServerResponse } from "node:http"
+import { connect, createServer, type Socket } from "node:net"
+import { createClient, isTenureError, type Subscription, TenureError } from "@tenure/client"
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import { serve } from "@tenure/node-http"
+import { postgres } from "@tenure/postgres"
+import fc from "fast-check"
+import { afterEach, beforeEach, describe, expect, inject, it, vi } from "vitest"
+import { isTransient, pauseBefore } from "../src/retries.ts"
+import { answering, failure, recordedSleep, serving, stores } from "./support.ts"
+
+const project_id = "p1"
+
+let controller: AbortController
+let signal: AbortSignal
+
+beforeEach(() => {
+  controller = new AbortController()
+  signal = controller.signal
+})
+
+afterEach(() => {
+  controller.abort()
+  vi.useRealTimers()
+})
+
+interface OwnEvents {
+  readonly counted: { readonly n: number }
+}
+
+/** Functions of a subscription that note what they get, and end it after the event of a number. */
+const noting = (last: number) => {
+  const numbers: Array<number> = []
+  const cursors: Array<string> = []
+  return {
+    numbers,
+    cursors,
+    onCursor: (cursor: string) => void cursors.push(cursor),
+    onEvent: (event: Parameters<Subscription<OwnEvents>["onEvent"]>[0]) => {
+      if (event.type !== "counted") return
+      numbers.push(event.data.n)
+      if (event.data.n === last) controller.abort()
+    },
+  }
+}
+
+const upTo = (count: number): ReadonlyArray<number> => Array.from({ length: count }, (_, n) => n)
+
+const publish = async (tenure: Tenure.Tenure, numbers: ReadonlyArray<number>): Promise<void> => {
+  for (const n of numbers) {
+    await tenure.events.publish({ projectId: project_id, type: "counted", data: { n } })
+  }
+}
+
+/** A `fetch` whose responses break after so many bytes each, and arrive in pieces of such sizes. */
+const breaking = (lengths: Array<number>, sizes: ReadonlyArray<number>): typeof fetch => {
+  const broken = new TypeError("terminated")
+  return async (input, init) => {
+    const response = await fetch(input, init)
+    if (response.body === null) return response
+    let left = lengths.shift() ?? Infinity
+    let count = 0
+    const cut = new TransformStream<Uint8Array, Uint8Array>({
+      transform: (chunk, stream) => {
+        let rest = chunk.subarray(0, left)
+        left -= rest.length
+        while (rest.length > 0) {
+          const size = sizes[count++ % sizes.length] ?? rest.length
+          stream.enqueue(rest.slice(0, size))
+          rest = rest.subarray(size)
+        }
+        if (left === 0) stream.error(broken)
+      },
+    })
+    const { headers, status } = response
+    return new Response(response.body.pipeThrough(cut), { headers, status })
+  }
+}
+
+describe("a subscription", () => {
+  it.each(Object.entries(stores))("gets every event in order, live, on %s", (_, store) =>
+    serving({ stores: store() }, async ({ client, tenure }) => {
+      const { cursors, numbers, ...functions } = noting(29)
+      await publish(tenure, upTo(10))
+      const { events } = client()
+      const subscribed = events.subscribe<OwnEvents>({
+        project_id,
+        after: "start",
+        signal,
+        ...functions,
+      })
+      await expect.poll(() => numbers.length).toBe(10)
+      await publish(tenure, upTo(30).slice(10))
+      await subscribed
+      expect(numbers).toEqual(upTo(30))
+      expect(new Set(cursors).size).toBe(cursors.length)
+      const page = await events.list({ project_id, after: cursors.at(-1) })
+      expect(page.total).toBeLessThanOrEqual(20)
+    }),
+  )
+
+  it("gets the types that it asks for, each as its type says", () =>
+    serving({ stores: memory() }, async ({ client, tenure }) => {
+      const endDates: Array<string> = []
+      const member = { projectId: project_id, userId: "1001" }
+      await publish(tenure, [1])
+      await tenure.memberships.extend({ ...member, endDate: new Date("2099-01-01") })
+      await client().events.subscribe({
+        project_id,
+        after: "start",
+        types: ["membership.extended", "membership.ended"],
+        signal,
+        onEvent: (event) => {
+          if (event.type === "membership.extended") endDates.push(event.data.new_end_date)
+          else expect(event.type).toBe("membership.ended")
+          controller.abort()
+        },
+      })
+      expect(endDates).toEqual(["2099-01-01T00:00:00.000Z"])
+    }))
+
+  it("gets each event once, wherever its connections break", async () => {
+    const plenty = { limit: 1e6, window: 1 }
+    const rateLimits = { perKey: plenty, perAddress: plenty, burst: plenty }
+    await serving({ stores: memory(), rateLimits }, async ({ client, tenure }) => {
+      await publish(tenure, upTo(40))
+      let connections = 0
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(fc.integer({ min: 1, max: 6000 }), { minLength: 1, maxLength: 6 }),
+          fc.array(fc.integer({ min: 1, max: 700 }), { minLength: 1, maxLength: 5 }),
+          async (lengths, sizes) => {
+            controller = new AbortController()
+            const { cursors: _, numbers, ...functions } = noting(39)
+            const { sleep, waits } = recordedSleep()
+            await client({
+              fetch: breaking([...lengths], sizes),
+              sleep,
+            }).events.subscribe<OwnEvents>({
+              project_id,
+              after: "start",
+              signal: controller.signal,
+              ...functions,
+            })
+            expect(numbers).toEqual(upTo(40))
+            connections += waits.length
+          },
+        ),
+        { numRuns: 20 },
+      )
+      expect(connections).toBeGreaterThan(20)
+    })
+  })
+})
+
+/** A TCP proxy, which breaks its connections and goes to another server when told to. */
+const startProxy = async () => {
+  const sockets = new Set<Socket>()
+  let target = 0
+  const proxy = createServer((near) => {
+    const far = connect(target, "127.0.0.1")
+    for (const socket of [near, far]) {
+      sockets.add(socket)
+      socket
+        .on("error", () => {})
+        .on("close", () => {
+          sockets.delete(socket)
+          near.destroy()
+          far.destroy()
+        })
+    }
+    near.pipe(far).pipe(near)
+  }).listen(0, "127.0.0.1")
+  await once(proxy, "listening")
+  const address = proxy.address()
+  return {
+    url: `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`,
+    goTo: (url: string): void => {
+      target = Number(new URL(url).port)
+      for (const socket of sockets) socket.destroy()
+    },
+    stop: () => {
+      for (const socket of sockets) socket.destroy()
+      proxy.close()
+    },
+  }
+}
+
+describe("a subscription on PostgreSQL", () => {
+  const schema = `client_${randomUUID().replaceAll("-", "")}`
+  const start = async () => {
+    const tenure = await Tenure.make({ stores: postgres({ url: inject("databaseUrl"), schema }) })
+    const server = await serve(tenure)
+    const stop = async () => {
+      await server.close()
+      await tenure.close()
+    }
+    return { tenure, url: server.url, stop }
+  }
+
+  it("misses nothing when its server is gone, and another has the same database", async () => {
+    const proxy = await startProxy()
+    const servers = [await start(), await start()]
+    const [first, second] = servers
+    if (first === undefined || second === undefined) return
+    await first.tenure.memberships.createProject(project_id)
+    const { token } = await first.tenure.apiKeys.issue({ projects: "all", role: "admin" })
+    const { cursors, numbers, ...functions } = noting(199)
+    const client = createClient({ baseUrl: proxy.url, token })
+    proxy.goTo(first.url)
+    const subscribed = client.events.subscribe<OwnEvents>({
+      project_id,
+      after: "start",
+      signal,
+      ...functions,
+    })
+    const published = publish(first.tenure, upTo(200))
+    // Back and forth, with whatever is on the way; at last, the first one stops as a server does.
+    for (const [count, { url }] of [
+      [20, second],
+      [60, first],
+      [90, second],
+      [120, first],
+    ] as const) {
+      await expect.poll(() => numbers.length).toBeGreaterThanOrEqual(count)
+      proxy.goTo(url)
+    }
+    await published
+    await first.stop()
+    proxy.goTo(second.url)
+    await subscribed
+    expect(numbers).toEqual(upTo(200))
+    expect(cursors.length).toBeGreaterThan(0)
+    await second.stop()
+    proxy.stop()
+  })
+})
+
+const stream = { "content-type": "text/event-stream" }
+
+const frame = (n: number, id?: string): string => {
+  const data = JSON.stringify({ id: `event-${n}`, type: "counted", timestamp: "", data: { n } })
+  return `${id === undefined ? "" : `id: ${id}\n`}event: counted\ndata: ${data}\n\n`
+}
+
+type Script = (response: ServerResponse, count: number, url: URL) => void
+
+/** Subscribes at a server that answers each request as a test says. */
+const scripted = (
+  script: Script,
+  test: (
+    subscribe: (subscription: Partial<Subscription<OwnEvents>>) => Promise<void>,
+    waits: ReadonlyArray<number>,
+  ) => Promise<unknown>,
+) => {
+  const { sleep, waits } = recordedSleep()
+  return answering(
+    (response, { url = "" }, count) => script(response, count, new URL(url, "http://localhost")),
+    ({ url }) => {
+      const client = createClient({ baseUrl: url, token: "the-token", sleep })
+      return test(
+        (subscription) =>
+          client.events.subscribe<OwnEvents>({
+            project_id,
+            signal,
+            onEvent: () => {},
+            ...subscription,
+          }),
+        waits,
+      )
+    },
+  )
+}
+
+describe("the place from which a subscription goes on", () => {
+  it("is that after the last whole page; of the other, events that were processed are left out", async () => {
+    const places: Array<string | null> = []
+    const { cursors, numbers, ...functions } = noting(5)
+    await scripted(
+      (response, count, url) => {
+        places.push(url.searchParams.get("after"))
+        response.writeHead(200, stream)
+        if (count === 1) {
+          // The pages of a server need not be the same again.
+          const text = `${frame(1)}${frame(2, "a")}${frame(3)}${frame(4)}`
+          return void response.write(text, () => response.destroy())
+        }
+        response.write(`${frame(3, "b")}${frame(4)}${frame(5, "c")}`)
+      },
+      (subscribe) => subscribe({ after: "start", ...functions }),
+    )
+    expect(places).toEqual(["start", "a"])
+    expect(numbers).toEqual([1, 2, 3, 4, 5])
+    expect(cursors).toEqual(["a", "b", "c"])
+  })
+
+  it("is not behind an event that could not be processed", async () => {
+    const failed = new Error("the program's")
+    const cursors: Array<string> = []
+    await scripted(
+      (response) => void response.writeHead(200, stream).write(frame(1, "a") + frame(2, "b")),
+      async (subscribe) => {
+        const onEvent: Subscription<OwnEvents>["onEvent"] = async ({ id }) => {
+          if (id === "event-2") throw failed
+        }
+        const onCursor = (cursor: string) => void cursors.push(cursor)
+        await expect(subscribe({ onEvent, onCursor })).rejects.toBe(failed)
+      },
+    )
+    expect(cursors).toEqual(["a"])
+  })
+})
+
+describe("events that are missing", () => {
+  const expired = { error_code: "CURSOR_EXPIRED", message: "Too old." }
+  const answers = {
+    "before the connection": (response: ServerResponse) =>
+      void response.writeHead(410).end(failure(410, expired)),
+    "on the way": (response: ServerResponse) =>
+      void response
+        .writeHead(200, stream)
+        .end('event: reset\ndata: {"reason":"cursor_expired"}\n\n'),
+  }
+
+  it.each(Object.entries(answers))("%s end a subscription that has no `onReset`", (_, answer) =>
+    scripted(answer, async (subscribe) => {
+      await expect(subscribe({ after: "old" })).rejects.toMatchObject({ code: "CURSOR_EXPIRED" })
+    }),
+  )
+
+  it.each(Object.entries(answers))(
+    "%s are read anew at the place where it goes on",
+    (_, answer) => {
+      const story: Array<string> = []
+      return scripted(
+        (response, count, url) => {
+          story.push(`after ${url.searchParams.get("after")}`)
+          if (count === 1) return answer(response)
+          response.writeHead(200, stream).write(`id: now\n\n${frame(1, "next")}`)
+        },
+        async (subscribe) => {
+          await subscribe({
+            after: "old",
+            onReset: async () => void story.push("read anew"),
+            onCursor: (cursor) => void story.push(cursor),
+            onEvent: () => {
+              story.push("event")
+              controller.abort()
+            },
+          })
+          expect(story).toEqual(["after old", "after null", "read anew", "now", "event", "next"])
+        },
+      )
+    },
+  )
+
+  it("are read from where `onReset` says", () => {
+    const places: Array<string | null> = []
+    return scripted(
+      (response, count, url) => {
+        places.push(url.searchParams.get("after"))
+        if (count === 1) return answers["on the way"](response)
+        response.writeHead(200, stream).write(count === 2 ? "id: now\n\n" : frame(1))
+      },
+      async (subscribe) => {
+        await subscribe({ onReset: () => "start", onEvent: () => controller.abort() })
+        expect(places).toEqual([null, null, "start"])
+      },
+    )
+  })
+
+  it("end with a real server that has another history", () =>
+    serving({ stores: memory() }, async ({ client, tenure }) => {
+      const { cursor } = await tenure.events.read({ projectId: project_id })
+      await serving({ stores: memory() }, async ({ client: another }) => {
+        const subscription = { project_id, after: cursor, signal, onEvent: () => {} }
+        await expect(another().events.subscribe(subscription)).rejects.toMatchObject({
+          code: "CURSOR_EXPIRED",
+          status: 410,
+        })
+      })
+      expect(client).toBeDefined()
+    }))
+
+  it("is not what an event of the host's own type `reset` means", () =>
+    serving({ stores: memory() }, async ({ client, tenure }) => {
+      await tenure.events.publish({ projectId: project_id, type: "reset", data: {} })
+      const types: Array<string> = []
+      const onEvent: Subscription["onEvent"] = ({ type }) => {
+        types.push(type)
+        controller.abort()
+      }
+      const subscription = { project_id, after: "start", types: ["reset"], signal, onEvent }
+      await client().events.subscribe(subscription)
+      expect(types).toEqual(["reset"])
+    }))
+})
+
+describe("a connection that fails", () => {
+  const unavailable = failure(503, { error_code: "SERVICE_UNAVAILABLE", message: "Not now." })
+
+  it("is followed by another when the server asks for it, and not all at once", () => {
+    const codes: Array<string> = []
+    return scripted(
+      (response, count) => {
+        if (count === 1)
+          return void response.writeHead(503, { "retry-after": "7" }).end(unavailable)
+        if (count === 2) return void response.writeHead(502).end("<html>")
+        if (count === 3) return void response.destroy()
+        response.writeHead(200, stream).write(frame(1))
+      },
+      async (subscribe, waits) => {
+        await subscribe({
+          onRetry: ({ code }) => void codes.push(code),
+          onEvent: () => controller.abort(),
+        })
+        expect(codes).toEqual(["SERVICE_UNAVAILABLE", "INVALID_RESPONSE", "NETWORK_ERROR"])
+        const [first = 0, second = 0, third = 0] = waits
+        expect(first).toBeGreaterThanOrEqual(7000)
+        expect(first).toBeLessThanOrEqual(8000)
+        expect(second).toBeLessThanOrEqual(2000)
+        expect(third).toBeLessThanOrEqual(4000)
+      },
+    )
+  })
+
+  it("is one at which nothing arrives for 45 seconds", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
+    const codes: Array<string> = []
+    await scripted(
+      (response, count) =>
+        void response.writeHead(200, stream).write(count === 1 ? ":\n\n" : frame(1)),
+      async (subscribe) => {
+        const subscribed = subscribe({
+          onRetry: ({ code }) => void codes.push(code),
+          onEvent: () => controller.abort(),
+        })
+        while (!signal.aborted) {
+          await vi.advanceTimersByTimeAsync(1000)
+          await new Promise(setImmediate)
+        }
+        await subscribed
+      },
+    )
+    expect(codes).toEqual(["TIMEOUT"])
+  })
+
+  it("is waited for as long as the server says after an end", () =>
+    scripted(
+      (response, count) => {
+        response.writeHead(200, stream)
+        if (count === 1) return void response.end("retry: 10\n\n")
+        response.write(frame(1))
+      },
+      async (subscribe, waits) => {
+        await subscribe({ onEvent: () => controller.abort() })
+        expect(waits.length).toBe(1)
+        expect(waits[0]).toBeLessThanOrEqual(10)
+      },
+    ))
+
+  it("has an event that is too long", () =>
+    answering(
+      (response) => void response.writeHead(200, stream).write(`data: ${"x".repeat(2000)}`),
+      async ({ url }) => {
+        const { events } = createClient({ baseUrl: url, token: "t", maxResponseBytes: 1000 })
+        const subscription = { project_id, signal, onEvent: () => {} }
+        await expect(events.subscribe(subscription)).rejects.toMatchObject({
+          code: "INVALID_RESPONSE",
+        })
+      },
+    ))
+
+  it.each([
+    ["PROJECT_NOT_FOUND", 404, { project_id: "p9" }, {}],
+    ["UNAUTHORIZED", 401, {}, { token: "nobody" }],
+    ["VALIDATION_ERROR", 422, { types: ["not a type"] }, {}],
+  ])("with %s is the last one", (code, status, subscription, options) =>
+    serving({ stores: memory() }, async ({ client }) => {
+      const { sleep, waits } = recordedSleep()
+      const error = await client({ sleep, ...options })
+        .events.subscribe({ project_id, signal, onEvent: () => {}, ...subscription })
+        .catch((caught: unknown) => caught)
+      expect(isTenureError(error) && [error.code, error.status]).toEqual([code, status])
+      expect(waits).toEqual([])
+    }),
+  )
+
+  it("with a page that is no event stream is the last one", () =>
+    scripted(
+      (response) => void response.end("<html>"),
+      (subscribe) =>
+        expect(subscribe({})).rejects.toMatchObject({ code: "INVALID_RESPONSE", status: 200 }),
+    ))
+})
+
+describe("a ticket", () => {
+  it("is asked for anew for each connection, and takes the place of the token", () => {
+    const requests: Array<unknown> = []
+    return answering(
+      (response, request, count) => {
+        const { searchParams } = new URL(request.url ?? "", "http://localhost")
+        requests.push([searchParams.get("ticket"), request.headers.authorization])
+        response.writeHead(200, stream)
+        if (count < 3) return void response.end()
+        response.write(frame(1))
+      },
+      async ({ url }) => {
+        const { sleep, waits } = recordedSleep()
+        let count = 0
+        await createClient({ baseUrl: url, sleep }).events.subscribe({
+          project_id,
+          signal,
+          ticket: async () => {
+            count++
+            // The page's own backend may be away, too.
+            if (count === 2) throw new TypeError("Failed to fetch")
+            return `ticket ${count}`
+          },
+          onEvent: () => controller.abort(),
+        })
+        const tickets = ["ticket 1", "ticket 3", "ticket 4"]
+        expect(requests).toEqual(tickets.map((ticket) => [ticket, undefined]))
+        expect(waits.length).toBe(3)
+      },
+    )
+  })
+
+  it("is in no error, though the runtime or the server names it", async () => {
+    const ticket = async () => "the-ticket"
+    const message = "No ticket the-ticket."
+    const text = failure(401, { error_code: "UNAUTHORIZED", message })
+    const answers = [
+      async () => new Response(text, { status: 401 }),
+      async () => Promise.reject(new TypeError("cannot fetch ?ticket=the-ticket")),
+    ]
+    for (const fetch of answers) {
+      const client = createClient({ baseUrl: "http://localhost", fetch })
+      const onRetry = (error: TenureError) => Promise.reject(error)
+      const error = await client.events
+        .subscribe({ project_id, ticket, onRetry, onEvent: () => {} })
+        .catch((caught: unknown) => caught)
+      expect(error).toBeInstanceOf(TenureError)
+      expect(
+        `${error} ${JSON.stringify(error)} ${error instanceof Error && error.cause}`,
+      ).not.toContain("the-ticket")
+    }
+  })
+
+  it("that its owner may not get ends the subscription", async () => {
+    const refused = new TenureError({ code: "UNAUTHORIZED", message: "Who?", status: 401 })
+    const client = createClient({ baseUrl: "http://localhost" })
+    const ticket = () => Promise.reject(refused)
+    const subscribed = client.events.subscribe({ project_id, ticket, onEvent: () => {} })
+    await expect(subscribed).rejects.toBe(refused)
+  })
+})
+
+describe("the functions of a subscription", () => {
+  it("are waited for: nothing more is read meanwhile", async () => {
+    let processed = 0
+    let most = 0
+    await scripted(
+      (response) => {
+        response.writeHead(200, stream)
+        const comment = `: ${"x".repeat(65_536)}\n`
+        const send = (n: number): void => {
+          if (response.destroyed || n > 2000) return
+          most = n
+          if (response.write(frame(n, `${n}`) + comment)) setImmediate(send, n + 1)
+          else response.once("drain", () => send(n + 1))
+        }
+        send(1)
+      },
+      async (subscribe) => {
+        const onEvent = async () => {
+          processed++
+          if (processed < 3) return
+          // As long as the server can still send something.
+          let before = -1
+          while (before !== most) {
+            before = most
+            await new Promise((resolve) => setTimeout(resolve, 50))
+          }
+          controller.abort()
+        }
+        await subscribe({ onEvent })
+      },
+    )
+    expect(processed).toBe(3)
+    expect(most).toBeLessThan(2000)
+  })
+})
+
+describe("the signal", () => {
+  it("that was aborted before lets nothing be sent", () =>
+    scripted(
+      () => expect.unreachable(),
+      async (subscribe) => {
+        controller.abort()
+        await subscribe({})
+      },
+    ))
+
+  it("closes the connection", async () => {
+    let closed: Promise<unknown> = Promise.resolve()
+    await scripted(
+      (response) => {
+        closed = once(response, "close")
+        response.writeHead(200, stream).write(frame(1))
+      },
+      async (subscribe) => {
+        await subscribe({ onEvent: () => void setImmediate(() => controller.abort()) })
+        await closed
+      },
+    )
+  })
+
+  it("ends a wait", () =>
+    answering(
+      (response) => void response.writeHead(503, { "retry-after": "100000" }).end("busy"),
+      async ({ url }) => {
+        const { events } = createClient({ baseUrl: url, token: "t" })
+        const onRetry = () => void setImmediate(() => controller.abort())
+        await events.subscribe({ project_id, signal, onRetry, onEvent: () => {} })
+      },
+    ))
+})
+
+describe("the wait before the next connection", () => {
+  it("is bounded, and never shorter than the server asks for", () => {
+    fc.assert(
+      fc.property(
+        fc.option(fc.integer({ min: 0, max: 1e9 }), { nil: undefined }),
+        fc.nat(5000),
+        fc.nat(1e12),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (retryAfter, failures, first, random) => {
+          const error = new TenureError({ code: "NETWORK_ERROR", message: "", retryAfter })
+          const least = Math.min(2_147_483_647, 1000 * (retryAfter ?? 0))
+          const wait = pauseBefore(error, failures, first, random)
+          expect(wait).toBeGreaterThanOrEqual(least)
+          expect(wait).toBeLessThanOrEqual(Math.min(2_147_483_647, least + 30_000))
+        },
+      ),
+    )
+  })
+
+  it.each([
+    ["NETWORK_ERROR", undefined, true],
+    ["INTERNAL_ERROR", 500, true],
+    ["RATE_LIMIT_EXCEEDED", 429, true],
+    ["INVALID_RESPONSE", 502, true],
+    ["INVALID_RESPONSE", 302, false],
+    ["FORBIDDEN", 403, false],
+  ] as const)("%s with the status %s is tried again: %s", (code, status, expected) => {
+    expect(isTransient(new TenureError({ code, message: "", status }))).toBe(expected)
+  })
+})

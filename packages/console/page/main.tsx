@@ -1,8 +1,0 @@
-/** The page. */
-
-import { render } from "preact"
-import { App } from "./app.tsx"
-import * as Scheme from "./parts/scheme.tsx"
-
-Scheme.apply(Scheme.chosen())
-render(<App />, document.body)
