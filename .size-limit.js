@@ -44,6 +44,13 @@ export default [
   },
   {
     ...options,
+    name: "console, in a host that has the core",
+    path: "packages/console/src/index.ts",
+    ignore: ["@tenure/core", "effect"],
+    limit: "30 kB",
+  },
+  {
+    ...options,
     name: "client",
     path: "packages/client/src/index.ts",
     limit: "6 kB",

@@ -41,6 +41,7 @@ export default defineConfig({
       project("packages/benchmark"),
       project("packages/cli"),
       project("packages/client"),
+      project("packages/console"),
       project("packages/core"),
       project("packages/embedded"),
       project("packages/express"),

@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs"
 import { glob } from "node:fs/promises"
+import { consoleOptions } from "@tenure/console"
 import { options as flush } from "@tenure/core/Flush"
 import { options as routes } from "@tenure/core/HttpRoutes"
 import type { Fields, Setting } from "@tenure/core/Setting"
@@ -66,6 +67,11 @@ const sections: ReadonlyArray<Section> = [
     title: "`toNodeHandler` of `tenure/node`",
     sources: "node-http/src/**/*.ts",
     options: handlerOptions(),
+  },
+  {
+    title: "`tenureConsole` of `tenure/console`",
+    sources: "console/src/console.ts",
+    options: consoleOptions,
   },
   {
     title: "`serve` of `tenure/node`",

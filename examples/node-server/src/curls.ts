@@ -36,6 +36,9 @@ curl -X DELETE "${webhooks}/${firstWebhook}" ${authorization}
 
 # List the API keys, with that of an admin
 curl '${url}/v2/api-keys' -H 'Authorization: Bearer ${adminToken}'
+
+# Open the console in a browser, and sign in with the token of the admin: ${adminToken}
+${url}/console/
 `
 }
 

@@ -1,5 +1,7 @@
 /** The bundled server. */
 
+import type { RequestListener } from "node:http"
+import { tenureConsole } from "@tenure/console"
 import { Feed } from "@tenure/core/Feed"
 import * as Tenure from "@tenure/core/Tenure"
 import { embedded } from "@tenure/embedded"
@@ -81,12 +83,19 @@ const hintOf = (
   return anotherKey(url, databaseUrl.path)
 }
 
+/** Answers requests for the console, and those for the API. */
+const listenerOf = (tenure: Tenure.Promises): RequestListener => {
+  const console = toNodeHandler(tenureConsole(tenure, { authorize: "api-key" }))
+  const api = toNodeHandler(tenure)
+  return (request, response) => console(request, response, () => api(request, response))
+}
+
 /** Listens until the scope closes, and then waits for the requests in flight. */
 const listen = Effect.fnUntraced(function* ({ host, port, shutdownTimeout }: Settings) {
   const tenure = yield* Tenure.promises
   const health = yield* Health.make(
     Effect.promise(() => tenure.isReady()),
-    toNodeHandler(tenure),
+    listenerOf(tenure),
   )
   const { drain, url } = yield* Effect.acquireRelease(
     Effect.tryPromise({

@@ -4,7 +4,6 @@ import * as Predicate from "effect/Predicate"
 import type { ApiRequest } from "./ApiRequest.ts"
 import type { BodyLimit } from "./BodyLimit.ts"
 import type { ApiResponse } from "./Envelope.ts"
-import type { Pattern } from "./Route.ts"
 
 /** The API as an adapter mounts it. */
 export interface Mountable {
@@ -20,7 +19,7 @@ export interface Mountable {
   /** What precedes `/v2` in every path. */
   readonly basePath: string
   /** The pattern of each path, for routers of hosts. The base path is not part of it. */
-  readonly patterns: ReadonlyArray<Pattern>
+  readonly patterns: ReadonlyArray<string>
   /** Tells how to read the body of a request, by its method and its path (without the query). */
   readonly bodyLimit: (method: string, path: string) => BodyLimit
   /** How many requests in a row may be refused on one connection before it is closed. */

@@ -1,0 +1,75 @@
+/** The API, as the console passes it on: with the session of the user in place of a token. */
+
+import { createClient } from "@tenure/client"
+
+/** How the server answered last: not at all, that nobody is signed in, or otherwise. */
+export type Link = "up" | "away" | "out"
+
+const listeners = new Set<(link: Link) => void>()
+
+/** Calls a function whenever the server has answered, or has not. Returns what stops that. */
+export const onLink = (listener: (link: Link) => void): (() => void) => {
+  listeners.add(listener)
+  return () => void listeners.delete(listener)
+}
+
+const tell = (link: Link): void => {
+  for (const listener of listeners) listener(link)
+}
+
+const linkOf = (status: number): Link => {
+  if (status === 401) return "out"
+  return status === 502 || status === 503 || status === 504 ? "away" : "up"
+}
+
+/** Sends a request as the console wants it: of a type that no form of another page can have. */
+const send: typeof fetch = async (input, init) => {
+  const headers = new Headers(init?.headers)
+  headers.set("content-type", "application/json")
+  try {
+    const response = await fetch(input, { ...init, headers })
+    tell(linkOf(response.status))
+    return response
+  } catch (fault) {
+    if (init?.signal?.aborted !== true) tell("away")
+    throw fault
+  }
+}
+
+const client = (maxRetries: number) =>
+  createClient({
+    baseUrl: new URL("api", location.href).href,
+    // The server puts that of the session in its place.
+    token: "session",
+    maxRetries,
+    maxWait: 5000,
+    fetch: send,
+  })
+
+/** The operations of the API. */
+export const api = client(2)
+
+/** The same, each of which is tried once. */
+export const probe = client(0)
+
+const messageOf = (answer: unknown): string | undefined => {
+  if (typeof answer !== "object" || answer === null || !("error" in answer)) return undefined
+  const { error } = answer
+  return typeof error === "object" && error !== null && "message" in error
+    ? String(error.message)
+    : undefined
+}
+
+const session = async (method: "POST" | "DELETE", headers: Record<string, string>) => {
+  const response = await send(new URL("session", location.href), { method, headers })
+  const text = await response.text()
+  if (!response.ok) {
+    throw new Error(messageOf(JSON.parse(text)) ?? `The server answered ${response.status}.`)
+  }
+}
+
+/** Begins a session. Rejects with the reason if that is refused. */
+export const signIn = (token: string) => session("POST", { authorization: `Bearer ${token}` })
+
+/** Ends the session. */
+export const signOut = () => session("DELETE", {})

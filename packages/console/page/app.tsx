@@ -1,0 +1,175 @@
+/** The page: who uses it, where they are, and whether the server answers. */
+
+import type { Identity } from "@tenure/client"
+import { useEffect, useState } from "preact/hooks"
+import { api, type Link, onLink, probe, signOut } from "./api.ts"
+import { Announce } from "./parts/action.tsx"
+import { Outages, Problem, useLoad } from "./parts/load.tsx"
+import { SchemeChoice } from "./parts/scheme.tsx"
+import { Screen } from "./parts/screen.tsx"
+import { type Place, to, usePlace } from "./router.ts"
+import { EventScreen } from "./screens/event.tsx"
+import { EventsScreen } from "./screens/events.tsx"
+import { KeysScreen } from "./screens/keys.tsx"
+import { MemberScreen } from "./screens/member.tsx"
+import { MembersScreen } from "./screens/members.tsx"
+import { OverviewScreen } from "./screens/overview.tsx"
+import { ProjectsScreen } from "./screens/projects.tsx"
+import { SignInScreen } from "./screens/signIn.tsx"
+import { WebhookScreen } from "./screens/webhook.tsx"
+import { WebhooksScreen } from "./screens/webhooks.tsx"
+import { covers, seesStatus, Who } from "./who.ts"
+
+// How often a server that does not answer is asked again, in milliseconds.
+const probeInterval = 2000
+
+// How long a message is shown, in milliseconds.
+const messageLife = 6000
+
+/** Whether users sign in here, and not in the host. */
+const hasSignIn = "signIn" in document.documentElement.dataset
+
+const useLink = (): Link => {
+  const [link, setLink] = useState<Link>("up")
+  useEffect(() => onLink(setLink), [])
+  useEffect(() => {
+    if (link !== "away") return undefined
+    const timer = setInterval(() => void probe.identity.get().catch(() => {}), probeInterval)
+    return () => clearInterval(timer)
+  }, [link])
+  return link
+}
+
+const useMessage = () => {
+  const [message, setMessage] = useState("")
+  useEffect(() => {
+    const timer = setTimeout(() => setMessage(""), messageLife)
+    return () => clearTimeout(timer)
+  }, [message])
+  return [message, setMessage] as const
+}
+
+const ProjectPart = ({ place: [project = "", tab, id] }: { readonly place: Place }) => {
+  switch (tab) {
+    case "webhooks":
+      return id === undefined ? (
+        <WebhooksScreen project={project} />
+      ) : (
+        <WebhookScreen project={project} id={id} />
+      )
+    case "events":
+      return id === undefined ? (
+        <EventsScreen project={project} />
+      ) : (
+        <EventScreen project={project} id={id} />
+      )
+    default:
+      return id === undefined ? (
+        <MembersScreen project={project} />
+      ) : (
+        <MemberScreen project={project} user={id} />
+      )
+  }
+}
+
+const Content = ({ place, who }: { readonly place: Place; readonly who: Identity }) => {
+  const [first, ...rest] = place
+  if (first === undefined && seesStatus(who)) return <OverviewScreen />
+  if (first === "keys" && covers(who, "admin")) return <KeysScreen />
+  return rest.length === 0 ? <ProjectsScreen /> : <ProjectPart place={rest} />
+}
+
+const links = (who: Identity) => [
+  ...(seesStatus(who) ? [["Overview", to()] as const] : []),
+  ["Projects", to("projects")] as const,
+  ...(covers(who, "admin") ? [["API keys", to("keys")] as const] : []),
+]
+
+const Header = ({ place, who }: { readonly place: Place; readonly who: Identity | undefined }) => (
+  <header>
+    <a class="brand" href={to()}>
+      Tenure
+    </a>
+    {who !== undefined && (
+      <nav aria-label="Main">
+        {links(who).map(([name, href]) => (
+          <a
+            key={href}
+            href={href}
+            aria-current={to(...place.slice(0, 1)) === href ? "page" : undefined}
+          >
+            {name}
+          </a>
+        ))}
+      </nav>
+    )}
+    <div class="user">
+      {who !== undefined && (
+        <span title={who.key_id}>{who.read_only ? `${who.role}, read-only` : who.role}</span>
+      )}
+      <SchemeChoice />
+      {who !== undefined && hasSignIn && (
+        <button
+          type="button"
+          class="small"
+          onClick={() => void signOut().then(() => location.reload())}
+        >
+          Sign out
+        </button>
+      )}
+    </div>
+  </header>
+)
+
+const Outside = ({ reload }: { readonly reload: () => void }) =>
+  hasSignIn ? (
+    <SignInScreen onDone={reload} />
+  ) : (
+    <Screen title="Signed out">
+      <p>You are not signed in any more. Sign in to the application, and open the page again.</p>
+    </Screen>
+  )
+
+/** The page. */
+export const App = () => {
+  const place = usePlace()
+  const link = useLink()
+  const [message, announce] = useMessage()
+  const identity = useLoad(async (signal) => (await api.identity.get({}, { signal })).data)
+  const who = link === "out" ? undefined : identity.value
+  const [outages, setOutages] = useState(0)
+  useEffect(() => {
+    if (link === "away") return () => setOutages((before) => before + 1)
+    return undefined
+  }, [link])
+  useEffect(() => {
+    if (outages > 0 && identity.value === undefined) identity.reload()
+  }, [outages])
+
+  return (
+    <Announce.Provider value={announce}>
+      <Header place={place} who={who} />
+      {link === "away" && (
+        <p class="away" role="alert">
+          The server does not answer. The page tries again.
+        </p>
+      )}
+      {link === "out" && <Outside reload={identity.reload} />}
+      {who !== undefined && (
+        <Who.Provider value={who}>
+          <Outages.Provider value={outages}>
+            <Content key={to(...place)} place={place} who={who} />
+          </Outages.Provider>
+        </Who.Provider>
+      )}
+      {link === "up" && who === undefined && identity.error !== undefined && (
+        <main>
+          <Problem error={identity.error} />
+        </main>
+      )}
+      <p class="message" role="status">
+        {message}
+      </p>
+    </Announce.Provider>
+  )
+}

@@ -1,0 +1,8 @@
+/** The page. */
+
+import { render } from "preact"
+import { App } from "./app.tsx"
+import * as Scheme from "./parts/scheme.tsx"
+
+Scheme.apply(Scheme.chosen())
+render(<App />, document.body)

@@ -1,0 +1,118 @@
+/** What is loaded from the API, and how the page shows that it is not there yet. */
+
+import type { Page } from "@tenure/client"
+import { type ComponentChildren, createContext } from "preact"
+import { useContext, useEffect, useRef, useState } from "preact/hooks"
+
+/** How often the server was away, for all screens. What they show is loaded again after each time. */
+export const Outages = createContext(0)
+
+/** What is known of something that is loaded. An error leaves the value that was there before. */
+export interface Loading<A> {
+  readonly value?: A
+  readonly error?: unknown
+  readonly reload: () => void
+}
+
+/** The message of what was thrown. */
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error)
+
+/**
+ * Loads something, and again when `key` changes or `reload` is called.
+ *
+ * @param everyMillis - how long after one answer to load again; by default, never
+ */
+export const useLoad = <A,>(
+  load: (signal: AbortSignal) => Promise<A>,
+  key = "",
+  everyMillis?: number,
+): Loading<A> => {
+  const outages = useContext(Outages)
+  const [turn, setTurn] = useState(0)
+  const [state, setState] = useState<{ key: string; value?: A; error?: unknown }>({ key })
+  const current = useRef(load)
+  current.current = load
+  useEffect(() => {
+    const controller = new AbortController()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const run = async (): Promise<void> => {
+      try {
+        const value = await current.current(controller.signal)
+        if (!controller.signal.aborted) setState({ key, value })
+      } catch (error) {
+        if (!controller.signal.aborted) setState((before) => ({ ...before, key, error }))
+      }
+      if (everyMillis !== undefined && !controller.signal.aborted) {
+        timer = setTimeout(run, everyMillis)
+      }
+    }
+    void run()
+    return () => {
+      controller.abort()
+      clearTimeout(timer)
+    }
+  }, [key, turn, everyMillis, outages])
+  const reload = () => setTurn((before) => before + 1)
+  // What belongs to another key is not shown.
+  return state.key === key ? { ...state, reload } : { reload }
+}
+
+/** Says why something cannot be done. */
+export const Problem = ({ error }: { readonly error: unknown }) => (
+  <p class="problem" role="alert">
+    {messageOf(error)}
+  </p>
+)
+
+/** Shows what was loaded, or why it is not there. */
+export function Loaded<A>(props: {
+  readonly from: Loading<A>
+  readonly children: (value: A) => ComponentChildren
+}) {
+  const { error, value } = props.from
+  return (
+    <>
+      {error !== undefined && <Problem error={error} />}
+      {value !== undefined && props.children(value)}
+      {error === undefined && value === undefined && <p class="dim">Loading…</p>}
+    </>
+  )
+}
+
+/** Loads a list page by page. The user goes forth by the cursors of the API, and back by those before. */
+export const usePages = <Item,>(
+  load: (after: string | undefined, signal: AbortSignal) => Promise<Page<Item>>,
+  key = "",
+) => {
+  const [position, setPosition] = useState<{
+    readonly key: string
+    readonly cursors: ReadonlyArray<string>
+  }>({ key, cursors: [] })
+  const cursors = position.key === key ? position.cursors : []
+  const after = cursors.at(-1)
+  const page = useLoad((signal) => load(after, signal), JSON.stringify([key, cursors]))
+  const move = (next: ReadonlyArray<string>) => setPosition({ key, cursors: next })
+  const next = page.value?.next
+  return {
+    page,
+    back: cursors.length === 0 ? undefined : () => move(cursors.slice(0, -1)),
+    forth: typeof next === "string" ? () => move([...cursors, next]) : undefined,
+  }
+}
+
+/** The buttons that turn the pages of a list; nothing if there is only one. */
+export const Turn = (props: {
+  readonly back: (() => void) | undefined
+  readonly forth: (() => void) | undefined
+}) =>
+  props.back === undefined && props.forth === undefined ? null : (
+    <nav class="turn" aria-label="Pages">
+      <button type="button" disabled={props.back === undefined} onClick={props.back}>
+        Previous
+      </button>
+      <button type="button" disabled={props.forth === undefined} onClick={props.forth}>
+        Next
+      </button>
+    </nav>
+  )

@@ -1,0 +1,75 @@
+/** One event: what it says, and where it was delivered. */
+
+import { api } from "../api.ts"
+import { DeliveryRow } from "../parts/deliveries.tsx"
+import { Loaded, useLoad } from "../parts/load.tsx"
+import { ProjectScreen } from "../parts/screen.tsx"
+import { Facts, Hidden, Json, Time } from "../parts/text.tsx"
+import { to } from "../router.ts"
+import { useMay } from "../who.ts"
+import { SendAgain } from "./webhook.tsx"
+
+/** An event. */
+export const EventScreen = ({ id, project }: { readonly project: string; readonly id: string }) => {
+  const event = useLoad(
+    async (signal) =>
+      (await api.events.get({ project_id: project, event_id: id }, { signal })).data,
+  )
+  const mayReplay = useMay("operator")
+  return (
+    <ProjectScreen
+      project={project}
+      tab="events"
+      title={event.value?.type ?? "Event"}
+      actions={
+        <button type="button" onClick={event.reload}>
+          Refresh
+        </button>
+      }
+    >
+      <Loaded from={event}>
+        {({ data, deliveries, timestamp, type }) => (
+          <>
+            <Facts
+              of={[
+                ["Type", type],
+                ["Time (UTC)", <Time iso={timestamp} />],
+                ["Id", <code>{id}</code>],
+                [
+                  "Data",
+                  <Hidden what="data">
+                    <Json value={data} />
+                  </Hidden>,
+                ],
+              ]}
+            />
+            <h2>Deliveries</h2>
+            {deliveries.length === 0 && <p class="dim">No webhook was to get it.</p>}
+            <ul class="rows">
+              {deliveries.map((delivery) => (
+                <DeliveryRow
+                  key={delivery.webhook_id}
+                  delivery={delivery}
+                  name={<code>{delivery.webhook_id}</code>}
+                >
+                  <div class="buttons">
+                    <a href={to("projects", project, "webhooks", delivery.webhook_id)}>
+                      The webhook
+                    </a>
+                    {mayReplay && delivery.state !== "cancelled" && (
+                      <SendAgain
+                        webhook={{ project_id: project, webhook_id: delivery.webhook_id }}
+                        event={id}
+                        onDone={event.reload}
+                      />
+                    )}
+                  </div>
+                </DeliveryRow>
+              ))}
+            </ul>
+          </>
+        )}
+      </Loaded>
+    </ProjectScreen>
+  )
+}

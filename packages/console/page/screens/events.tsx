@@ -1,0 +1,188 @@
+/** The events of a project, as they come. */
+
+import { type FeedEvent, isTenureError } from "@tenure/client"
+import type { TargetedSubmitEvent } from "preact"
+import { useEffect, useState } from "preact/hooks"
+import { api } from "../api.ts"
+import { textOf } from "../parts/action.tsx"
+import { Problem } from "../parts/load.tsx"
+import { ProjectScreen, Table } from "../parts/screen.tsx"
+import { Hidden, Json, Time } from "../parts/text.tsx"
+import { go, to } from "../router.ts"
+import { useSees } from "../who.ts"
+
+// The most events that are shown. Older ones give way.
+const mostShown = 200
+
+// The most events that are asked for at once. Of more, the user decides: there may be millions.
+const pageSize = 100
+
+// How long to wait after a failure, in milliseconds.
+const pause = 3000
+
+/** Which events are followed. */
+interface Choice {
+  readonly project: string
+  /** Where to begin: with the oldest event that is kept, or now. */
+  readonly isFromStart: boolean
+  /** Types joined by commas; empty for all. */
+  readonly types: string
+  /** Whether it goes on. */
+  readonly isLive: boolean
+}
+
+interface Followed {
+  readonly events: ReadonlyArray<FeedEvent>
+  readonly error?: unknown
+  /** Loads what comes next, if that is left to the user. */
+  readonly loadMore?: () => void
+}
+
+/** Follows the feed until it is stopped, newest event first. */
+const follow = (
+  { isFromStart, project, types }: Choice,
+  signal: AbortSignal,
+  show: (change: (before: Followed) => Followed) => void,
+): void => {
+  const load = async (after: string | undefined): Promise<void> => {
+    const input = {
+      project_id: project,
+      after,
+      limit: pageSize,
+      // The first answer is the place to go on from.
+      wait: after === undefined ? "0" : "20",
+      ...(types !== "" && { types }),
+    }
+    try {
+      const { data, next } = await api.events.list(input, { signal })
+      const hasMore = isFromStart && data.length === pageSize
+      show(({ events }) => ({
+        events: [...data.toReversed(), ...events].slice(0, mostShown),
+        ...(hasMore && { loadMore: () => void load(next) }),
+      }))
+      if (!hasMore) void load(next)
+    } catch (error) {
+      if (signal.aborted) return
+      show(({ events }) => ({ events, error }))
+      if (isTenureError(error, "VALIDATION_ERROR") || isTenureError(error, "FORBIDDEN")) return
+      const from = isTenureError(error, "CURSOR_EXPIRED") ? "start" : after
+      const timer = setTimeout(() => void load(from), pause)
+      signal.addEventListener("abort", () => clearTimeout(timer))
+    }
+  }
+  void load(isFromStart ? "start" : undefined)
+}
+
+const useFeed = (choice: Choice): Followed => {
+  const [followed, setFollowed] = useState<Followed>({ events: [] })
+  const { isFromStart, isLive, project, types } = choice
+  useEffect(() => {
+    if (!isLive) return undefined
+    setFollowed({ events: [] })
+    const controller = new AbortController()
+    follow(choice, controller.signal, setFollowed)
+    return () => controller.abort()
+  }, [project, isFromStart, types, isLive])
+  return followed
+}
+
+const Search = ({ project }: { readonly project: string }) => {
+  const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    const id = textOf(new FormData(event.currentTarget), "id")
+    if (id !== "") go("projects", project, "events", id)
+  }
+  return (
+    <form role="search" onSubmit={submit}>
+      <input
+        type="search"
+        name="id"
+        aria-label="Find an event by id"
+        placeholder="Id of an event"
+      />
+      <button>Find</button>
+    </form>
+  )
+}
+
+/** The events. */
+export const EventsScreen = ({ project }: { readonly project: string }) => {
+  const [isFromStart, setFromStart] = useState(true)
+  const [types, setTypes] = useState("")
+  const [isLive, setLive] = useState(true)
+  const { error, events, loadMore } = useFeed({ project, isFromStart, types, isLive })
+  const maySee = useSees("operator")
+  return (
+    <ProjectScreen
+      project={project}
+      tab="events"
+      actions={
+        <button type="button" aria-pressed={isLive} onClick={() => setLive(!isLive)}>
+          {isLive ? "Live: pause" : "Paused: go on"}
+        </button>
+      }
+    >
+      <div class="filters">
+        {maySee && <Search project={project} />}
+        <label>
+          From{" "}
+          <select
+            value={isFromStart ? "start" : "now"}
+            onChange={({ currentTarget: { value } }) => setFromStart(value === "start")}
+          >
+            <option value="start">the oldest that is kept</option>
+            <option value="now">now</option>
+          </select>
+        </label>
+        <label>
+          Types{" "}
+          <input
+            placeholder="all"
+            spellcheck={false}
+            value={types}
+            onChange={({ currentTarget: { value } }) => setTypes(value.replaceAll(/\s/g, ""))}
+          />
+        </label>
+      </div>
+      {error !== undefined && <Problem error={error} />}
+      {loadMore !== undefined && (
+        <p>
+          There are later events.{" "}
+          <button type="button" onClick={loadMore}>
+            Show them
+          </button>
+        </p>
+      )}
+      <Table
+        label="Events"
+        columns={["Time (UTC)", "Type", "Data", "Id"]}
+        isEmpty={events.length === 0}
+        empty="No event yet."
+      >
+        {events.map(({ data, id, timestamp, type }) => (
+          <tr key={id}>
+            <td>
+              <Time iso={timestamp} />
+            </td>
+            <td>{type}</td>
+            <td>
+              <Hidden what="data">
+                <Json value={data} />
+              </Hidden>
+            </td>
+            <td>
+              {maySee ? (
+                <a href={to("projects", project, "events", id)}>{id}</a>
+              ) : (
+                <code>{id}</code>
+              )}
+            </td>
+          </tr>
+        ))}
+      </Table>
+      {events.length === mostShown && (
+        <p class="dim">The newest {mostShown} of those that came while this screen is open.</p>
+      )}
+    </ProjectScreen>
+  )
+}

@@ -1,0 +1,238 @@
+/** One member: until when, why, and how it came about. */
+
+import { isTenureError, type Membership, type MembershipChange } from "@tenure/client"
+import { useState } from "preact/hooks"
+import { api } from "../api.ts"
+import { Action, givenOf } from "../parts/action.tsx"
+import { DateField, ReasonField, requiredDateOf } from "../parts/fields.tsx"
+import { Loaded, Turn, useLoad, usePages } from "../parts/load.tsx"
+import { ProjectScreen } from "../parts/screen.tsx"
+import { Ago, Facts, State, Time } from "../parts/text.tsx"
+import { useMay, useSees } from "../who.ts"
+
+interface Member {
+  readonly project_id: string
+  readonly user_id: string
+}
+
+interface Props {
+  readonly member: Member
+  readonly onDone: () => void
+}
+
+/** Extends what the user sees: a membership that somebody else has changed meanwhile is left. */
+const Extend = (props: Props & { readonly end: string }) => {
+  const extend = (fields: FormData, isDry: boolean) =>
+    api.memberships.extend({
+      ...props.member,
+      extend: requiredDateOf(fields, "end"),
+      reason: givenOf(fields, "reason"),
+      expected_end_date: props.end,
+      ...(isDry && { dry_run: true }),
+    })
+  return (
+    <Action
+      label="Extend"
+      title={`Extend the membership of ${props.member.user_id}`}
+      confirm="Extend"
+      check={async (fields) => {
+        const { data } = await extend(fields, true)
+        return `It would end ${data.new_end_date}, in place of ${props.end}.`
+      }}
+      run={async (fields) => {
+        const { data } = await extend(fields, false)
+        return { message: `The membership ends ${data.new_end_date}.` }
+      }}
+      onDone={props.onDone}
+    >
+      <p>
+        It ends <Time iso={props.end} /> now.
+      </p>
+      <DateField label="New end" name="end" from={props.end} />
+      <ReasonField />
+    </Action>
+  )
+}
+
+const Grant = (props: Props & { readonly label: string }) => (
+  <Action
+    label={props.label}
+    title={`${props.label}: ${props.member.user_id}`}
+    confirm={props.label}
+    run={async (fields) => {
+      const { data } = await api.memberships.grant({
+        ...props.member,
+        end_date: requiredDateOf(fields, "end"),
+        reason: givenOf(fields, "reason"),
+      })
+      return { message: `The membership ends ${data.end_date}.` }
+    }}
+    onDone={props.onDone}
+  >
+    <DateField label="End" name="end" />
+    <ReasonField />
+  </Action>
+)
+
+const End = ({ member, onDone }: Props) => (
+  <Action
+    label="End"
+    title={`End the membership of ${member.user_id}?`}
+    confirm="End the membership"
+    isDangerous
+    run={async () => {
+      await api.memberships.end(member)
+      return { message: `${member.user_id} is not a member any more.` }
+    }}
+    onDone={onDone}
+  >
+    <p>The membership is removed at once. Its history stays, and it can be granted again.</p>
+  </Action>
+)
+
+const deeds: Readonly<Record<MembershipChange["action"], string>> = {
+  granted: "Granted",
+  imported: "Imported",
+  extended: "Extended",
+  bulk_extended: "Extended with all others",
+  bulk_lengthened: "Lengthened with all others",
+  ended: "Ended",
+}
+
+const Change = ({ change }: { readonly change: MembershipChange }) => {
+  const { action, at, from, key_id, key_name, reason, request_id, to } = change
+  return (
+    <li>
+      <p>
+        <strong>{deeds[action]}</strong> <Time iso={at} />{" "}
+        <span class="dim">
+          <Ago iso={at} />
+        </span>
+      </p>
+      <p>
+        {from !== null && (
+          <>
+            from <Time iso={from} />{" "}
+          </>
+        )}
+        {to !== null && (
+          <>
+            to <Time iso={to} />
+          </>
+        )}
+      </p>
+      {reason !== null && <blockquote>{reason}</blockquote>}
+      <p class="dim">
+        by <span title={key_id ?? undefined}>{key_name ?? key_id ?? "the host"}</span>
+        {request_id !== null && (
+          <>
+            , request <code>{request_id}</code>
+          </>
+        )}
+      </p>
+    </li>
+  )
+}
+
+const History = ({ member, turn }: { readonly member: Member; readonly turn: string }) => {
+  const { back, forth, page } = usePages(
+    (after, signal) => api.memberships.history({ ...member, after, limit: 50 }, { signal }),
+    turn,
+  )
+  return (
+    <>
+      <h2>History</h2>
+      <Loaded from={page}>
+        {({ data }) =>
+          data.length === 0 ? (
+            <p class="dim">Nothing is known of this user.</p>
+          ) : (
+            <ol class="timeline">
+              {data.map((change, index) => (
+                <Change key={`${change.at} ${index}`} change={change} />
+              ))}
+            </ol>
+          )
+        }
+      </Loaded>
+      <Turn back={back} forth={forth} />
+    </>
+  )
+}
+
+/** Finds a membership; `null` for somebody without one. */
+const find = async (member: Member, signal: AbortSignal): Promise<Membership | null> => {
+  try {
+    return (await api.memberships.get(member, { signal })).data
+  } catch (error) {
+    if (isTenureError(error, "MEMBERSHIP_NOT_FOUND")) return null
+    throw error
+  }
+}
+
+/** A member. */
+export const MemberScreen = ({
+  project,
+  user,
+}: {
+  readonly project: string
+  readonly user: string
+}) => {
+  const member = { project_id: project, user_id: user }
+  const found = useLoad((signal) => find(member, signal))
+  const mayExtend = useMay("client")
+  const mayChange = useMay("operator")
+  const maySee = useSees("operator")
+  const [changes, setChanges] = useState(0)
+  const { value } = found
+  const onDone = () => {
+    found.reload()
+    setChanges((before) => before + 1)
+  }
+  return (
+    <ProjectScreen
+      project={project}
+      tab="members"
+      title={user}
+      actions={
+        <>
+          {mayExtend && value && <Extend member={member} end={value.end_date} onDone={onDone} />}
+          {mayChange && value !== undefined && (
+            <Grant
+              member={member}
+              label={value === null ? "Grant" : "Set the end"}
+              onDone={onDone}
+            />
+          )}
+          {mayChange && value && <End member={member} onDone={onDone} />}
+        </>
+      }
+    >
+      <Loaded from={found}>
+        {(membership) => (
+          <>
+            <Facts
+              of={
+                membership === null
+                  ? [["State", "no member"]]
+                  : [
+                      ["State", <State of={membership.state} />],
+                      [
+                        "End (UTC)",
+                        <>
+                          <Time iso={membership.end_date} />{" "}
+                          <span class="dim">
+                            <Ago iso={membership.end_date} />
+                          </span>
+                        </>,
+                      ],
+                    ]
+              }
+            />
+            {maySee && <History member={member} turn={String(changes)} />}
+          </>
+        )}
+      </Loaded>
+    </ProjectScreen>
+  )
+}

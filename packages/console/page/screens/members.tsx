@@ -1,0 +1,180 @@
+/** The members of a project. */
+
+import type { TargetedSubmitEvent } from "preact"
+import { useState } from "preact/hooks"
+import { api } from "../api.ts"
+import { Action, givenOf, textOf } from "../parts/action.tsx"
+import { DateField, ReasonField, requiredDateOf, TextField } from "../parts/fields.tsx"
+import { Loaded, Turn, useLoad, usePages } from "../parts/load.tsx"
+import { ProjectScreen, Table } from "../parts/screen.tsx"
+import { Ago, Facts, State, Time } from "../parts/text.tsx"
+import { go, to } from "../router.ts"
+import { useMay } from "../who.ts"
+
+const states = ["active", "expired"] as const
+
+interface Props {
+  readonly project: string
+}
+
+const Grant = ({ project }: Props) => {
+  let user = ""
+  return (
+    <Action
+      label="Grant a membership"
+      title="Grant a membership"
+      confirm="Grant"
+      run={async (fields) => {
+        user = textOf(fields, "user")
+        await api.memberships.grant({
+          project_id: project,
+          user_id: user,
+          end_date: requiredDateOf(fields, "end"),
+          reason: givenOf(fields, "reason"),
+        })
+        return { message: `${user} is a member.` }
+      }}
+      onDone={() => go("projects", project, "members", user)}
+    >
+      <TextField label="User" name="user" required maxLength={255} />
+      <DateField label="End" name="end" />
+      <ReasonField />
+    </Action>
+  )
+}
+
+const ExtendAll = ({ project, onDone }: Props & { readonly onDone: () => void }) => {
+  const extend = (fields: FormData, isDry: boolean) =>
+    api.memberships.extendAll({
+      project_id: project,
+      extend: requiredDateOf(fields, "end"),
+      reason: givenOf(fields, "reason"),
+      ...(isDry && { dry_run: true }),
+    })
+  return (
+    <Action
+      label="Extend all"
+      title={`Set the end of all memberships of ${project}`}
+      confirm="Extend all"
+      isDangerous
+      mustCheck
+      check={async (fields) => {
+        const { data, total } = await extend(fields, true)
+        const shorter = (data.would_shorten ?? 0).toLocaleString("en")
+        return `${total.toLocaleString("en")} memberships would get this end. ${shorter} of them end later now, and would be shortened.`
+      }}
+      run={async (fields) => {
+        const { total } = await extend(fields, false)
+        return { message: `${total.toLocaleString("en")} memberships have the new end.` }
+      }}
+      onDone={onDone}
+    >
+      <DateField label="End" name="end" />
+      <ReasonField />
+    </Action>
+  )
+}
+
+const Search = ({ project }: Props) => {
+  const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    const user = textOf(new FormData(event.currentTarget), "user")
+    if (user !== "") go("projects", project, "members", user)
+  }
+  return (
+    <form role="search" onSubmit={submit}>
+      <input
+        type="search"
+        name="user"
+        aria-label="Find a user by id"
+        placeholder="Id of a user"
+        spellcheck={false}
+      />
+      <button>Find</button>
+    </form>
+  )
+}
+
+/** The list of members. */
+export const MembersScreen = ({ project }: Props) => {
+  const [state, setState] = useState<(typeof states)[number] | undefined>()
+  const facts = useLoad(
+    async (signal) => (await api.projects.get({ project_id: project }, { signal })).data,
+  )
+  const { back, forth, page } = usePages(
+    (after, signal) => api.memberships.list({ project_id: project, after, state }, { signal }),
+    state,
+  )
+  const mayExtendAll = useMay("client")
+  const mayGrant = useMay("operator")
+  const reload = () => {
+    page.reload()
+    facts.reload()
+  }
+  return (
+    <ProjectScreen
+      project={project}
+      tab="members"
+      actions={
+        <>
+          {mayExtendAll && <ExtendAll project={project} onDone={reload} />}
+          {mayGrant && <Grant project={project} />}
+        </>
+      }
+    >
+      {facts.value !== undefined && (
+        <Facts
+          of={[
+            ["Memberships", facts.value.memberships.toLocaleString("en")],
+            ["Last extended together to", <Time iso={facts.value.last_bulk_end_date} />],
+          ]}
+        />
+      )}
+      <div class="filters">
+        <Search project={project} />
+        <label>
+          State{" "}
+          <select
+            value={state ?? ""}
+            onChange={({ currentTarget: { value } }) =>
+              setState(states.find((one) => one === value))
+            }
+          >
+            <option value="">all</option>
+            {states.map((one) => (
+              <option key={one}>{one}</option>
+            ))}
+          </select>
+        </label>
+      </div>
+      <Loaded from={page}>
+        {({ data }) => (
+          <Table
+            label="Members"
+            columns={["User", "State", "End (UTC)", ""]}
+            isEmpty={data.length === 0}
+            empty={state === undefined ? "There are no members." : `No membership is ${state}.`}
+          >
+            {data.map(({ end_date, state: is, user_id }) => (
+              <tr key={user_id}>
+                <td>
+                  <a href={to("projects", project, "members", user_id)}>{user_id}</a>
+                </td>
+                <td>
+                  <State of={is} />
+                </td>
+                <td>
+                  <Time iso={end_date} />
+                </td>
+                <td class="dim">
+                  <Ago iso={end_date} />
+                </td>
+              </tr>
+            ))}
+          </Table>
+        )}
+      </Loaded>
+      <Turn back={back} forth={forth} />
+    </ProjectScreen>
+  )
+}

@@ -1,0 +1,149 @@
+/** How the server is doing. */
+
+import type { Status } from "@tenure/client"
+import { useRef } from "preact/hooks"
+import { api } from "../api.ts"
+import { Loaded, useLoad } from "../parts/load.tsx"
+import { Screen } from "../parts/screen.tsx"
+import { durationOf, State } from "../parts/text.tsx"
+
+// How often the status is asked for, in milliseconds.
+const interval = 5000
+
+/** The most points of the chart: ten minutes. */
+const mostPoints = 120
+
+// What counts stop at.
+const mostCounted = 10_000
+
+const countOf = (count: number | null | undefined): string => {
+  if (count === null || count === undefined) return "unknown"
+  return count >= mostCounted ? "10,000 or more" : count.toLocaleString("en")
+}
+
+/** A number and what it is. */
+const Figure = (props: {
+  readonly name: string
+  readonly value: string
+  readonly isBad: boolean
+}) => (
+  <div class={props.isBad ? "figure bad" : "figure"}>
+    <dt>{props.name}</dt>
+    <dd>{props.value}</dd>
+  </div>
+)
+
+const width = 600
+const height = 80
+
+/** How many deliveries waited, since the screen was opened. */
+const Chart = ({ points }: { readonly points: ReadonlyArray<number> }) => {
+  const most = Math.max(1, ...points)
+  const line = points
+    .map((point, index) => {
+      const x = width - (points.length - 1 - index) * (width / (mostPoints - 1))
+      return `${x.toFixed(1)},${(height - (point / most) * (height - 4) - 2).toFixed(1)}`
+    })
+    .join(" ")
+  const now = points.at(-1) ?? 0
+  return (
+    <figure class="chart">
+      <svg
+        viewBox={`0 0 ${width} ${height}`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={`Waiting deliveries: ${now} now, ${most} at most`}
+      >
+        <polyline points={line} fill="none" vector-effect="non-scaling-stroke" />
+      </svg>
+      <figcaption>
+        Waiting deliveries while this screen is open, for up to ten minutes; at most{" "}
+        {most.toLocaleString("en")}
+      </figcaption>
+    </figure>
+  )
+}
+
+const names: Readonly<Record<keyof Status["stores"], string>> = {
+  memberships: "Memberships",
+  webhooks: "Webhooks",
+  api_keys: "API keys",
+  deliveries: "Deliveries",
+  rate_limits: "Rate limits",
+}
+
+const isStore = (name: string): name is keyof typeof names => name in names
+
+const Report = (props: { readonly status: Status; readonly points: ReadonlyArray<number> }) => {
+  const { backlog, disabled_webhooks, stores, suspended_keys, versions } = props.status
+  const dueFor = backlog?.due_for_ms ?? null
+  return (
+    <>
+      <dl class="figures">
+        <Figure
+          name="Waiting deliveries"
+          value={countOf(backlog?.waiting)}
+          isBad={backlog === null}
+        />
+        <Figure
+          name="Oldest is due for"
+          value={dueFor === null ? "none is due" : durationOf(dueFor)}
+          isBad={dueFor !== null && dueFor > 60_000}
+        />
+        <Figure
+          name="Disabled webhooks"
+          value={countOf(disabled_webhooks)}
+          isBad={disabled_webhooks !== 0}
+        />
+        <Figure
+          name="Suspended keys"
+          value={countOf(suspended_keys.length)}
+          isBad={suspended_keys.length > 0}
+        />
+      </dl>
+      <Chart points={props.points} />
+      <h2>Stores</h2>
+      <ul class="stores">
+        {Object.entries(stores).map(([name, answers]) => (
+          <li key={name}>
+            {isStore(name) ? names[name] : name} <State of={answers ? "answers" : "away"} />
+          </li>
+        ))}
+      </ul>
+      {suspended_keys.length > 0 && (
+        <>
+          <h2>Keys that this server has suspended</h2>
+          <ul>
+            {suspended_keys.map((id) => (
+              <li key={id}>
+                <code>{id}</code>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      <p class="dim">Tenure {versions.tenure}</p>
+    </>
+  )
+}
+
+/** How the server is doing, every few seconds. */
+export const OverviewScreen = () => {
+  const points = useRef<ReadonlyArray<number>>([])
+  const status = useLoad(
+    async (signal) => {
+      const { data } = await api.status.get({}, { signal })
+      if (data.backlog !== null) {
+        points.current = [...points.current, data.backlog.waiting].slice(-mostPoints)
+      }
+      return data
+    },
+    "",
+    interval,
+  )
+  return (
+    <Screen title="Overview">
+      <Loaded from={status}>{(value) => <Report status={value} points={points.current} />}</Loaded>
+    </Screen>
+  )
+}

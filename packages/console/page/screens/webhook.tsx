@@ -1,0 +1,262 @@
+/** One webhook: how it is doing, what was sent to it, and what can be done about it. */
+
+import type { Delivery, WebhookDetails } from "@tenure/client"
+import { useState } from "preact/hooks"
+import { api } from "../api.ts"
+import { Action } from "../parts/action.tsx"
+import { DeliveryRow } from "../parts/deliveries.tsx"
+import { DateField, requiredDateOf } from "../parts/fields.tsx"
+import { Loaded, Turn, useLoad, usePages } from "../parts/load.tsx"
+import { ProjectScreen } from "../parts/screen.tsx"
+import { Ago, Facts, Hidden, State, Time } from "../parts/text.tsx"
+import { go, to } from "../router.ts"
+import { useMay, useSees } from "../who.ts"
+import { stateOf, typesOf } from "./webhooks.tsx"
+
+interface Of {
+  readonly project_id: string
+  readonly webhook_id: string
+}
+
+interface Props {
+  readonly webhook: Of
+  readonly onDone: () => void
+}
+
+/** Sends an event to a webhook again. */
+export const SendAgain = ({ event, onDone, webhook }: Props & { readonly event: string }) => (
+  <Action
+    label="Send again"
+    isSmall
+    title="Send the event again?"
+    run={async () => {
+      await api.webhooks.replay({ ...webhook, event_id: event })
+      return { message: "The event is sent again." }
+    }}
+    onDone={onDone}
+  />
+)
+
+const Ping = ({ onDone, webhook }: Props) => (
+  <Action
+    label="Ping"
+    title="Send a ping to this webhook?"
+    run={async () => {
+      await api.webhooks.ping(webhook)
+      return { message: "The ping is on its way." }
+    }}
+    onDone={onDone}
+  >
+    <p>It gets the event webhook.ping, signed like all others.</p>
+  </Action>
+)
+
+const Enable = ({ onDone, webhook }: Props) => (
+  <Action
+    label="Enable"
+    title="Enable this webhook?"
+    run={async () => {
+      await api.webhooks.enable(webhook)
+      return { message: "The webhook is enabled." }
+    }}
+    onDone={onDone}
+  >
+    <p>It gets events from now on. Those it has missed are sent only by a replay.</p>
+  </Action>
+)
+
+const Replay = ({ onDone, webhook }: Props) => (
+  <Action
+    label="Replay"
+    title="Send what has failed again"
+    confirm="Replay"
+    run={async (fields) => {
+      const { data } = await api.webhooks.replay({
+        ...webhook,
+        since: requiredDateOf(fields, "since"),
+      })
+      return {
+        message:
+          data.replayed === 1
+            ? "1 event is sent again."
+            : `${data.replayed} events are sent again.`,
+      }
+    }}
+    onDone={onDone}
+  >
+    <p>All events since this time whose delivery has failed.</p>
+    <DateField label="Since" name="since" />
+  </Action>
+)
+
+const Rotate = ({ onDone, webhook }: Props) => (
+  <Action
+    label="Rotate the secret"
+    title="Replace the secret of this webhook?"
+    run={async () => {
+      const { data } = await api.webhooks.rotate(webhook)
+      return {
+        message: `This is the new secret. The previous one also signs until ${data.previous_until}.`,
+        once: data.secret,
+      }
+    }}
+    onDone={onDone}
+  />
+)
+
+const Delete = ({ webhook }: { readonly webhook: Of }) => (
+  <Action
+    label="Delete"
+    title="Delete this webhook?"
+    confirm="Delete the webhook"
+    isDangerous
+    run={async () => {
+      await api.webhooks.delete(webhook)
+      return { message: "The webhook was deleted." }
+    }}
+    onDone={() => go("projects", webhook.project_id, "webhooks")}
+  />
+)
+
+const Since = ({ iso }: { readonly iso: string | null }) =>
+  iso === null ? (
+    <span class="dim">–</span>
+  ) : (
+    <>
+      <Time iso={iso} />{" "}
+      <span class="dim">
+        <Ago iso={iso} />
+      </span>
+    </>
+  )
+
+const Details = ({ of }: { readonly of: WebhookDetails }) => (
+  <Facts
+    of={[
+      ["URL", <span class="long">{of.url}</span>],
+      ["State", <State of={stateOf(of)} />],
+      ...(of.disabled_at === null ? [] : [["Disabled", <Since iso={of.disabled_at} />] as const]),
+      ["Failing since", <Since iso={of.failing_since} />],
+      ["Failures in a row", of.failures],
+      ["Types of events", typesOf(of.event_types)],
+      ["Created", <Since iso={of.created_at} />],
+      ["Id", <code>{of.id}</code>],
+      [
+        "Secret",
+        <Hidden key={of.secret} what="the secret">
+          <code class="once">{of.secret}</code>
+        </Hidden>,
+      ],
+    ]}
+  />
+)
+
+const states = ["waiting", "delivered", "failed", "cancelled"] as const
+
+const isState = (given: string): given is Delivery["state"] =>
+  states.some((state) => state === given)
+
+const Deliveries = ({ turn, webhook }: { readonly webhook: Of; readonly turn: number }) => {
+  const [state, setState] = useState<Delivery["state"] | undefined>()
+  const { back, forth, page } = usePages(
+    (after, signal) => api.webhooks.deliveries({ ...webhook, after, state, limit: 50 }, { signal }),
+    `${state} ${turn}`,
+  )
+  const mayReplay = useMay("operator")
+  return (
+    <>
+      <div class="head">
+        <h2>Deliveries</h2>
+        <div class="filters">
+          <label>
+            State{" "}
+            <select
+              value={state ?? ""}
+              onChange={({ currentTarget: { value } }) =>
+                setState(isState(value) ? value : undefined)
+              }
+            >
+              <option value="">all</option>
+              {states.map((one) => (
+                <option key={one}>{one}</option>
+              ))}
+            </select>
+          </label>
+          <button type="button" onClick={page.reload}>
+            Refresh
+          </button>
+        </div>
+      </div>
+      <Loaded from={page}>
+        {({ data }) =>
+          data.length === 0 ? (
+            <p class="dim">Nothing was sent.</p>
+          ) : (
+            <ul class="rows">
+              {data.map((delivery) => (
+                <DeliveryRow key={delivery.event_id} delivery={delivery} name={delivery.type}>
+                  <div class="buttons">
+                    <a href={to("projects", webhook.project_id, "events", delivery.event_id)}>
+                      The event
+                    </a>
+                    {mayReplay && delivery.state !== "cancelled" && (
+                      <SendAgain webhook={webhook} event={delivery.event_id} onDone={page.reload} />
+                    )}
+                  </div>
+                </DeliveryRow>
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+      <Turn back={back} forth={forth} />
+    </>
+  )
+}
+
+/** A webhook. */
+export const WebhookScreen = ({
+  id,
+  project,
+}: {
+  readonly project: string
+  readonly id: string
+}) => {
+  const webhook = { project_id: project, webhook_id: id }
+  const found = useLoad(async (signal) => (await api.webhooks.get(webhook, { signal })).data)
+  const [changes, setChanges] = useState(0)
+  const mayDelete = useMay("client")
+  const mayRepair = useMay("operator")
+  const maySee = useSees("operator")
+  const { value } = found
+  const props: Props = {
+    webhook,
+    onDone: () => {
+      found.reload()
+      setChanges((before) => before + 1)
+    },
+  }
+  return (
+    <ProjectScreen
+      project={project}
+      tab="webhooks"
+      title="Webhook"
+      actions={
+        <>
+          {mayRepair && value && (
+            <>
+              {value.disabled_at !== null && <Enable {...props} />}
+              <Ping {...props} />
+              <Replay {...props} />
+              <Rotate {...props} />
+            </>
+          )}
+          {mayDelete && value && <Delete webhook={webhook} />}
+        </>
+      }
+    >
+      <Loaded from={found}>{(of) => <Details of={of} />}</Loaded>
+      {maySee && value && <Deliveries webhook={webhook} turn={changes} />}
+    </ProjectScreen>
+  )
+}

@@ -1,0 +1,55 @@
+/** Bundles the page, as the package contains it. */
+
+import { createHash } from "node:crypto"
+import { readFile } from "node:fs/promises"
+import { fileURLToPath } from "node:url"
+import { build } from "esbuild"
+
+const pathOf = (name: string): string => fileURLToPath(new URL(`../page/${name}`, import.meta.url))
+
+const licence = "/* Contains Preact, (c) 2015-present Jason Miller, under the MIT licence. */"
+
+/** Bundles and minifies a file. */
+const bundle = async (name: string): Promise<string> => {
+  const { outputFiles } = await build({
+    entryPoints: [pathOf(name)],
+    bundle: true,
+    write: false,
+    minify: true,
+    format: "esm",
+    platform: "browser",
+    target: "es2022",
+    charset: "utf8",
+    legalComments: "none",
+    conditions: ["@tenure/source"],
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    logLevel: "error",
+  })
+  return outputFiles.map(({ text }) => text.trim()).join("")
+}
+
+const versionOf = (text: string): string =>
+  createHash("sha256").update(text).digest("hex").slice(0, 12)
+
+const fileOf = (type: string, text: string) => ({ type, version: versionOf(text), text })
+
+/** The files of the page, and the page, whose links name their versions. */
+export const makeFiles = async () => {
+  const [script, style, icon, html] = await Promise.all([
+    bundle("main.tsx"),
+    bundle("style.css"),
+    readFile(pathOf("icon.svg"), "utf8"),
+    readFile(pathOf("index.html"), "utf8"),
+  ])
+  const files = {
+    "app.js": fileOf("text/javascript; charset=utf-8", `${licence}\n${script}`),
+    "style.css": fileOf("text/css; charset=utf-8", style),
+    "icon.svg": fileOf("image/svg+xml", icon.trim()),
+  }
+  const page = Object.entries(files).reduce(
+    (text, [name, { version }]) => text.replace(`"${name}"`, `"${name}?${version}"`),
+    html,
+  )
+  return { files, html: page }
+}

@@ -1,0 +1,115 @@
+/** Every adapter mounts the console as it mounts the API. */
+
+import { createServer, type RequestListener } from "node:http"
+import type { Mountable } from "@tenure/core/Mountable"
+import * as Tenure from "@tenure/core/Tenure"
+import { membershipMiddleware } from "@tenure/express"
+import { membershipPlugin } from "@tenure/fastify"
+import { fetchHandler } from "@tenure/fetch"
+import { memory } from "@tenure/memory"
+import { toNodeHandler } from "@tenure/node-http"
+import { send } from "@tenure/testing"
+import express from "express"
+import fastify from "fastify"
+import { expect, it } from "vitest"
+import { tenureConsole } from "../src/index.ts"
+
+const listen = async (listener: RequestListener) => {
+  const server = createServer(listener)
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const address = server.address()
+  return {
+    url: `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`,
+    close: async () => void server.close(),
+  }
+}
+
+/** Mounts the console under `/members`, beside the API. */
+const hosts: Readonly<
+  Record<
+    string,
+    (all: ReadonlyArray<Mountable>) => Promise<{ readonly url: string; close(): Promise<void> }>
+  >
+> = {
+  express: (all) => {
+    const app = express()
+    for (const one of all) app.use("/members", membershipMiddleware(one))
+    return listen(app)
+  },
+  fastify: async (all) => {
+    const app = fastify()
+    for (const tenure of all) await app.register(membershipPlugin, { prefix: "/members", tenure })
+    return { url: await app.listen({ port: 0, host: "127.0.0.1" }), close: () => app.close() }
+  },
+}
+
+const wholePaths: typeof hosts = {
+  "node:http": (all) =>
+    listen((request, response) =>
+      all
+        .map((one) => toNodeHandler(one))
+        .reduceRight<() => void>(
+          (next, handler) => () => handler(request, response, next),
+          () => void response.writeHead(404).end(),
+        )(),
+    ),
+}
+
+const fromPage = { "sec-fetch-site": "same-origin", "content-type": "application/json" }
+
+const check = async (url: string, token: string) => {
+  const ask = async (method: string, path: string, headers: object = {}, body = "") => {
+    const answer = await send(url, { method, path, headers: { ...fromPage, ...headers }, body })
+    return { status: answer.status, headers: answer.headers, body: answer.text }
+  }
+  const page = await ask("GET", "/members/console/")
+  expect([page.status, page.headers["content-type"]]).toEqual([200, "text/html; charset=utf-8"])
+  const script = await ask("GET", `/members/console/${/app\.js\?\w+/.exec(page.body)?.[0]}`)
+  expect([script.status, script.headers["cache-control"]]).toEqual([
+    200,
+    "private, max-age=31536000, immutable",
+  ])
+  const signedIn = await ask("POST", "/members/console/session", {
+    authorization: `Bearer ${token}`,
+  })
+  const cookie = String(signedIn.headers["set-cookie"]).split(";")[0] ?? ""
+  const path = "/members/console/api/v2/projects/p1/memberships/1001"
+  const granted = await ask("PUT", path, { cookie }, '{"end_date":"2099-01-01T00:00:00.000Z"}')
+  expect(granted.status).toBe(200)
+  expect((await ask("GET", `${path}/history`, { cookie })).status).toBe(200)
+  expect((await ask("GET", "/members/console/other")).status).toBe(404)
+  expect((await ask("GET", "/members/v2/status")).status).toBe(401)
+}
+
+const run = async (start: (typeof hosts)[string], options: Tenure.Options) => {
+  const tenure = await Tenure.make({ stores: memory(), ...options })
+  await tenure.memberships.createProject("p1")
+  const { token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })
+  const host = await start([tenureConsole(tenure, { authorize: "api-key" }), tenure])
+  try {
+    await check(host.url, token)
+  } finally {
+    await host.close()
+    await tenure.close()
+  }
+}
+
+it.each(Object.entries(hosts))("%s, under a path of its own", (_name, start) => run(start, {}))
+
+it.each(Object.entries(wholePaths))("%s, under a base path", (_name, start) =>
+  run(start, { basePath: "/members" }),
+)
+
+it("fetch", async () => {
+  const tenure = await Tenure.make({ stores: memory() })
+  const handler = fetchHandler(tenureConsole(tenure, { authorize: "api-key" }))
+  const page = await handler(new Request("http://localhost/console/"))
+  expect([page?.status, page?.headers.get("content-type")]).toEqual([
+    200,
+    "text/html; charset=utf-8",
+  ])
+  const bare = await handler(new Request("http://localhost/console"))
+  expect([bare?.status, bare?.headers.get("location")]).toEqual([308, "console/"])
+  expect(handler(new Request("http://localhost/v2/projects"))).toBeUndefined()
+  await tenure.close()
+})
