@@ -3,7 +3,7 @@ import { bodyParser } from "@koa/bodyparser"
 import { type Body, pathOf } from "@tenure/core/ApiRequest"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
-import { handle, nodeTransport } from "@tenure/node-http"
+import { handle, nodeTransport, toReadable } from "@tenure/node-http"
 import { adapterSuite, listening } from "@tenure/testing"
 import Koa from "koa"
 
@@ -33,7 +33,7 @@ adapterSuite("Koa", {
         handle(tenure, context.req, context.res, known, ({ body, headers, status }) => {
           context.status = status
           context.set(headers)
-          context.body = body
+          context.body = typeof body === "string" ? body : toReadable(body)
           resolve()
         })
       })

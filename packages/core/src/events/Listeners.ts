@@ -13,6 +13,7 @@ import * as Random from "effect/Random"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import * as Moment from "../base/Moment.ts"
+import { ProjectDeletions } from "../base/ProjectDeletions.ts"
 import { type Failure, Feed, type Follower, type Query, type StepFailure } from "./Feed.ts"
 import type { Cursor, FeedEvent } from "./FeedStore.ts"
 import * as Seats from "./Seats.ts"
@@ -153,6 +154,9 @@ const make = Effect.gen(function* () {
   const seats = Seats.make(Seats.most)
   const open = new Set<Open>()
   const someOpen = yield* Latch.make()
+  const someDeleted = yield* Latch.make()
+  const deletions = yield* ProjectDeletions
+  deletions.listen(() => someDeleted.openUnsafe())
 
   const seat = (client: string, project: string) =>
     Effect.asVoid(
@@ -203,7 +207,8 @@ const make = Effect.gen(function* () {
 
   const sweep = Effect.gen(function* () {
     yield* someOpen.await
-    yield* Effect.sleep(checkPause)
+    yield* Effect.raceFirst(Effect.sleep(checkPause), someDeleted.await)
+    yield* someDeleted.close
     const listeners = [...open]
     const { tick } = yield* Moment.now
     const options = { concurrency, discard: true } as const

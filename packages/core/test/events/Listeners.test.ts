@@ -175,7 +175,6 @@ describe("a listener", () => {
       const fiber = yield* waiting(listener)
       const open = yield* waiting(other)
       yield* (yield* Memberships).deleteProject(projectId)
-      yield* TestClock.adjust(5000)
       expect(yield* Fiber.join(fiber)).toBe("refused")
       expect(open.pollUnsafe()).toBeUndefined()
     }))

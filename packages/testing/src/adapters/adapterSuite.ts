@@ -6,6 +6,7 @@ import { type AdapterHarness, servingOn } from "./AdapterHarness.ts"
 import { connectionsSuite } from "./connectionsSuite.ts"
 import { docsSuite } from "./docsSuite.ts"
 import { eventsSuite } from "./eventsSuite.ts"
+import { feedSuite } from "./feedSuite.ts"
 import { hostSuite } from "./hostSuite.ts"
 import { limitsSuite } from "./limitsSuite.ts"
 import { malformedSuite, parsedSuite } from "./malformedSuite.ts"
@@ -26,6 +27,7 @@ export const adapterSuite = (name: string, harness: AdapterHarness): void => {
     limitsSuite(serving)
     malformedSuite(serving)
     eventsSuite(serving)
+    feedSuite(serving)
     connectionsSuite(serving)
     docsSuite(serving)
     if (harness.isSameBehindParser === true) parsedSuite(servingOn(harness, true))
