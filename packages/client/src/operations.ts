@@ -747,7 +747,7 @@ export interface Client {
       }>
     >
 
-    /** Returns the events of a project after a cursor, in an order in which none is skipped: the next page begins where this one ends, whenever it is asked for. `after=start` begins at the oldest event that is kept; without `after`, the feed begins now. `GET /v2/projects/{project_id}/events` */
+    /** Returns the events of a project after a cursor, in an order in which none is skipped: the next page begins where this one ends, whenever it is asked for. `after=start` begins at the oldest event that is kept; without `after`, the feed begins now. With `Accept: text/event-stream`, it is a stream, which `Last-Event-ID` resumes. `GET /v2/projects/{project_id}/events` */
     readonly list: (
       input: {
         /** The id of the project. */

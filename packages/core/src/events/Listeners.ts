@@ -10,7 +10,6 @@ import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
-import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import * as Moment from "../base/Moment.ts"
 import { ProjectDeletions } from "../base/ProjectDeletions.ts"
@@ -123,20 +122,19 @@ const reasonOf = ({
   _tag === "CursorExpired" ? "reset" : "refused"
 
 /** Returns the message of the next events. While the store does not answer, it is asked again and again. */
-const messageOf = ({ next }: Follower): Effect.Effect<Message> =>
-  next.pipe(
-    Effect.retry({
-      while: ({ _tag }) => _tag === "StoreUnavailable",
-      schedule: Schedule.spaced(retryPause),
-    }),
-    Effect.catchTag("StoreUnavailable", () => Effect.never),
-    Effect.match({
-      onSuccess: Option.match({
+const messageOf = (follower: Follower): Effect.Effect<Message> =>
+  follower.next.pipe(
+    Effect.map(
+      Option.match({
         onNone: (): Message => ({ _tag: "End", reason: "closing" }),
         onSome: ({ cursor, events }): Message => ({ _tag: "Events", events, cursor }),
       }),
-      onFailure: (failure): Message => ({ _tag: "End", reason: reasonOf(failure) }),
-    }),
+    ),
+    Effect.catch((failure) =>
+      failure._tag === "StoreUnavailable"
+        ? Effect.andThen(Effect.sleep(retryPause), messageOf(follower))
+        : Effect.succeed<Message>({ _tag: "End", reason: reasonOf(failure) }),
+    ),
   )
 
 /** A listener as it is checked. */

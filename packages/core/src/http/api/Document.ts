@@ -3,6 +3,7 @@
 import type * as OpenApi from "effect/http-api/OpenApi"
 import * as Predicate from "effect/Predicate"
 import * as Struct from "effect/Struct"
+import { eventStream } from "../Accept.ts"
 import * as ApiError from "../ApiError.ts"
 import type {
   Content,
@@ -203,6 +204,8 @@ interface Context {
   readonly schemas: Schemas
   /** Whether a request may have an idempotency key. */
   readonly canRepeat: boolean
+  /** Whether clients can have a stream instead. */
+  readonly canStream: boolean
   /** Keeps a response, and returns the reference to it. */
   readonly share: (name: string, response: Response) => Reference
 }
@@ -215,7 +218,7 @@ const exampleOfPath = (path: string, parameters: ReadonlyArray<Parameter>): stri
 
 const successOf = (
   content: OpenApi.OpenApiSpecContent,
-  { canRepeat, method, path, schemas }: Context,
+  { canRepeat, canStream, method, path, schemas }: Context,
 ): Response => {
   const mediaTypes = Object.entries(content).map(([type, { schema: given }]) => {
     const schema = schemaOf(given)
@@ -232,7 +235,10 @@ const successOf = (
   return {
     description: messages[0] ?? "Success.",
     headers: headersNamed(canRepeat ? [...everywhere, "Idempotent-Replayed"] : everywhere),
-    content: Object.fromEntries(mediaTypes),
+    content: {
+      ...Object.fromEntries(mediaTypes),
+      ...(canStream && { [eventStream]: { schema: { type: "string" } } }),
+    },
   }
 }
 
@@ -266,6 +272,9 @@ const roleNote = (role: ReturnType<typeof roleOf>): string => {
   return role === "client" ? "" : ` Needs the role \`${role}\`.`
 }
 
+/** The operations that can answer with a stream. */
+const streaming: ReadonlySet<string> = new Set<Route.Operation>(["events.list"])
+
 /** The errors of operations that have a body. */
 const ofBodies = new Set(
   [ApiError.table.PayloadTooLarge, ApiError.table.UnsupportedMediaType].map(({ status }) =>
@@ -298,7 +307,12 @@ const operationOf = (
   const parameters = given.parameters.map((one) => parameterOf(one, context.schemas))
   const role = roleOf(operationId)
   const canRepeat = takesIdempotencyKey(given.responses)
-  const inPlace = { ...context, canRepeat, path: exampleOfPath(context.path, parameters) }
+  const inPlace = {
+    ...context,
+    canRepeat,
+    canStream: streaming.has(operationId),
+    path: exampleOfPath(context.path, parameters),
+  }
   return {
     operationId,
     summary,
@@ -399,6 +413,7 @@ export const complete = (spec: OpenApi.OpenAPISpec): Document => {
                   schemas,
                   share,
                   canRepeat: false,
+                  canStream: false,
                 }),
               ],
             ]

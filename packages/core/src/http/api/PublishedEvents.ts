@@ -80,7 +80,7 @@ export class Events extends HttpApiGroup.make("events")
       OpenApi.annotations({
         summary: "Read the feed",
         description:
-          "Returns the events of a project after a cursor, in an order in which none is skipped: the next page begins where this one ends, whenever it is asked for. `after=start` begins at the oldest event that is kept; without `after`, the feed begins now.",
+          "Returns the events of a project after a cursor, in an order in which none is skipped: the next page begins where this one ends, whenever it is asked for. `after=start` begins at the oldest event that is kept; without `after`, the feed begins now. With `Accept: text/event-stream`, it is a stream, which `Last-Event-ID` resumes.",
       }),
     ),
     HttpApiEndpoint.make(get.method)("get", get.pattern, {

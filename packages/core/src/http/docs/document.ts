@@ -3954,7 +3954,7 @@ export const document: Document = {
       "get": {
         "operationId": "events.list",
         "summary": "Read the feed",
-        "description": "Returns the events of a project after a cursor, in an order in which none is skipped: the next page begins where this one ends, whenever it is asked for. `after=start` begins at the oldest event that is kept; without `after`, the feed begins now.",
+        "description": "Returns the events of a project after a cursor, in an order in which none is skipped: the next page begins where this one ends, whenever it is asked for. `after=start` begins at the oldest event that is kept; without `after`, the feed begins now. With `Accept: text/event-stream`, it is a stream, which `Last-Event-ID` resumes.",
         "tags": [
           "Events"
         ],
@@ -4123,6 +4123,11 @@ export const document: Document = {
                     }
                   ],
                   "next": "bf74eca13f6d.mhk1v2q8.ou.1"
+                }
+              },
+              "text/event-stream": {
+                "schema": {
+                  "type": "string"
                 }
               }
             }
