@@ -1,9 +1,11 @@
 /** Runs effects, waits for the ones that are running, and runs no others then. */
 
-import type * as Context from "effect/Context"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Step from "./base/Step.ts"
 import type { StoreUnavailable } from "./base/StoreUnavailable.ts"
 
 /**
@@ -25,12 +27,15 @@ const timeout = "10 seconds"
 export const make = (
   services: Context.Context<never>,
 ): { readonly start: Start; readonly drain: Effect.Effect<void> } => {
+  const clock = Context.get(services, Clock.Clock)
   const fork = Effect.runForkWith(services)
   const running = new Set<Fiber.Fiber<unknown, unknown>>()
   let isClosed = false
   return {
     start: (effect, closed, done) => {
-      const fiber = fork(isClosed ? closed() : effect)
+      const begun = Step.begin(isClosed ? closed() : effect, clock)
+      if (Step.isDone(begun)) return done(begun)
+      const fiber = fork(begun)
       const exit = fiber.pollUnsafe()
       if (exit !== undefined) return done(exit)
       running.add(fiber)

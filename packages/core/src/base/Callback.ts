@@ -3,6 +3,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
+import * as Step from "./Step.ts"
 
 /** A function of the host, or `undefined`. If it returns a promise, nothing waits for that. */
 export type Callback<A> = ((value: A) => void) | undefined
@@ -31,7 +32,7 @@ const logRejection = (name: string, promise: PromiseLike<unknown>): Effect.Effec
 export const call = <A>(name: string, callback: Callback<A>, value: A): Effect.Effect<void> =>
   callback === undefined
     ? Effect.void
-    : Effect.suspend(() => {
+    : Step.make(() => {
         try {
           const result: unknown = callback(value)
           return Predicate.isPromiseLike(result) ? logRejection(name, result) : Effect.void

@@ -6,6 +6,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as HostClock from "./HostClock.ts"
+import * as Step from "./Step.ts"
 import { Millis } from "./Units.ts"
 
 /** The time by both clocks. */
@@ -42,7 +43,7 @@ export const unix: Effect.Effect<Millis> = Effect.withFiberSucceed((fiber) =>
   Millis(fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()),
 )
 
-/** Continues with the time by both clocks. */
+/** Makes a step that begins with the time by both clocks. */
 export const nowWith = <A, E, R>(
-  next: (now: Moment) => Effect.Effect<A, E, R>,
-): Effect.Effect<A, E, R> => Clock.clockWith((clock) => next(read(clock)))
+  begin: (now: Moment) => Effect.Effect<A, E, R>,
+): Effect.Effect<A, E, R> => Step.make((clock) => begin(read(clock)))

@@ -7,6 +7,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Callback from "../base/Callback.ts"
 import * as Setting from "../base/Setting.ts"
+import * as Step from "../base/Step.ts"
 import { Transactions } from "../base/Transactions.ts"
 import type { Event } from "./Event.ts"
 
@@ -40,7 +41,10 @@ const reporter = (
   transactions: Option.Option<Transactions["Service"]>,
 ): Hooks => {
   const stored = Latch.makeUnsafe()
-  const open = Effect.sync(() => void stored.openUnsafe())
+  const open = Step.make(() => {
+    stored.openUnsafe()
+    return Effect.void
+  })
   const published = Effect.andThen(stored.await, stored.close)
   if (onEvent === undefined) return { event: () => open, published }
   const tell = (event: Event) => Effect.andThen(open, Callback.call("onEvent", onEvent, event))

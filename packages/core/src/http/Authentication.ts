@@ -1,9 +1,11 @@
 /** Authentication: finding out who sent a request. */
 
+import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import { type HeaderFields, single } from "../base/HeaderFields.ts"
+import * as Step from "../base/Step.ts"
 import type { ApiKey } from "../keys/ApiKey.ts"
 import type { ApiKeys } from "../keys/ApiKeys.ts"
 import * as Identity from "../keys/Identity.ts"
@@ -56,12 +58,12 @@ const askHost = (
 /** Finds the key of the token in a request. */
 const byToken = (
   { headers }: ApiRequest,
-  find: (token: string, mostAge?: number) => Effect.Effect<ApiKey | undefined, ApiError>,
-  mostAge?: number,
+  clock: Clock.Clock,
+  find: (token: string) => Effect.Effect<ApiKey | undefined, ApiError>,
 ): Effect.Effect<Identity.Principal, ApiError> => {
   const token = tokenOf(headers)
   return Result.isSuccess(token)
-    ? Effect.flatMap(find(token.success, mostAge), ofKey)
+    ? Effect.flatMapEager(Step.begin(find(token.success), clock), ofKey)
     : Effect.fail(token.failure)
 }
 
@@ -88,17 +90,17 @@ export const make = (
 ): Authentication => ({
   identify: (request, mostAge) =>
     // What a host throws is a defect of this effect.
-    Effect.suspend(() => {
+    Step.make((clock) => {
       if (request.body._tag === "Unreadable") return Effect.fail(request.body.error)
       if (request.authenticate !== undefined) return askHost(request.authenticate)
       if (hostAuthenticate !== undefined) return askHost(() => hostAuthenticate(request))
-      return byToken(request, apiKeys.authenticate, mostAge)
+      return byToken(request, clock, (token) => apiKeys.authenticate(token, mostAge))
     }),
 
   recall: (request) =>
-    Effect.suspend(() =>
+    Step.make((clock) =>
       request.authenticate === undefined && hostAuthenticate === undefined
-        ? byToken(request, apiKeys.recall)
+        ? byToken(request, clock, apiKeys.recall)
         : Effect.fail(unauthorized),
     ),
 })

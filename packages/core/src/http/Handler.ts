@@ -1,10 +1,11 @@
 /** Answers HTTP requests in five steps: authenticate, limit, route, perform, respond. */
 
 import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
+import type * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import type { ApiKeyId } from "../base/ApiKeyId.ts"
@@ -13,6 +14,7 @@ import { Faults } from "../base/Faults.ts"
 import * as Moment from "../base/Moment.ts"
 import * as Networks from "../base/Networks.ts"
 import * as Setting from "../base/Setting.ts"
+import * as Step from "../base/Step.ts"
 import type { Feed } from "../events/Feed.ts"
 import type { Listeners } from "../events/Listeners.ts"
 import type { Status } from "../health/Status.ts"
@@ -200,30 +202,25 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   const perform = (
     requestId: string,
     routed: Outcome<Routed>,
-  ): Effect.Effect<Outcome<Envelope.Reply>> =>
-    Result.isSuccess(routed)
-      ? settle(
-          faults,
-          requestId,
-          MissingProject.told(
-            routed.success,
-            Idempotency.perform(routed.success, operations[routed.success.operation]),
-            findProject,
-          ),
-        )
-      : Effect.succeed(Result.fail(routed.failure))
+    clock: Clock.Clock,
+  ): Effect.Effect<Outcome<Envelope.Reply>> => {
+    if (Result.isFailure(routed)) return Effect.succeed(Result.fail(routed.failure))
+    const call = routed.success
+    const performed = Idempotency.perform(call, operations[call.operation])
+    const told = MissingProject.told(call, Step.begin(performed, clock), findProject)
+    return settle(faults, requestId, told)
+  }
 
   /** Finds out who sent a request: only by what is known already, if its address is refused. */
   const identify = (
     request: ApiRequest.ApiRequest,
     requestId: string,
     isRefused: boolean,
-  ): Effect.Effect<Outcome<Principal>> =>
-    settle(
-      faults,
-      requestId,
-      isRefused ? authentication.recall(request) : authentication.identify(request),
-    )
+    clock: Clock.Clock,
+  ): Effect.Effect<Outcome<Principal>> => {
+    const { identify: ask, recall } = authentication
+    return settle(faults, requestId, Step.begin((isRefused ? recall : ask)(request), clock))
+  }
 
   /** Decides on the answer to a request. */
   const decide = (
@@ -234,40 +231,43 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     const address = addressOf(request)
     // Guesses beyond the limit of an address cost no look-up.
     const early = limiter.refusalOf(address, Moment.read(clock))
-    return Effect.flatMap(identify(request, requestId, early !== undefined), (principal) => {
+    const identified = identify(request, requestId, early !== undefined, clock)
+    return Effect.flatMapEager(identified, (principal) => {
       const keyId = Result.isSuccess(principal) ? principal.success.keyId : undefined
       const limited =
         early === undefined || keyId !== undefined
           ? limiter.take({ address, keyId })
           : Effect.succeed(early)
-      return Effect.flatMap(limited, (decision) => {
+      return Effect.flatMapEager(Step.begin(limited, clock), (decision) => {
         const refusal = refusalOf(decision)
         const performed =
           refusal === undefined
             ? perform(
                 requestId,
                 route(request, requestId, principal, routes.match(request.path, basePath)),
+                clock,
               )
             : Effect.succeed(Result.fail(refusal))
         const { report } = decision
-        return Effect.map(performed, (outcome) => ({ address, keyId, report, outcome }))
+        return Effect.mapEager(performed, (outcome) => ({ address, keyId, report, outcome }))
       })
     })
   }
 
-  /** Answers a request as it is decided. */
+  /** Answers a request that was read, as it is decided. */
   const answer = (request: ApiRequest.ApiRequest, decision: typeof decide) =>
-    Clock.clockWith((clock) => {
+    Step.make((clock) => {
       const start = onResponse === undefined ? 0n : clock.monotonicTimeNanosUnsafe()
       const path = request.originalPath ?? request.path
       const subject = { requestId: requestIdOf(request), method: request.method, path }
-      return Effect.flatMap(decision(request, subject.requestId, clock), (decided) => {
+      return Effect.flatMapEager(decision(request, subject.requestId, clock), (decided) => {
         const { address, keyId, outcome, report } = decided
         const response = Envelope.respond(subject, report, outcome)
         if (onResponse === undefined) return Effect.succeed(response)
         const durationMillis = Number(clock.monotonicTimeNanosUnsafe() - start) / 1_000_000
         const record = { ...subject, status: response.status, durationMillis, address, keyId }
-        return Effect.as(Callback.call("onResponse", onResponse, record), response)
+        const told = Callback.call("onResponse", onResponse, record)
+        return Effect.mapEager(Step.begin(told, clock), () => response)
       })
     })
 
@@ -280,17 +280,22 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     )
   }
 
+  /** Answers a request as it is decided, even if a step is defective. */
+  const answerAlways = (request: ApiRequest.ApiRequest, decision: typeof decide) =>
+    Step.make((clock) => {
+      const answered = Step.begin(answer(ApiRequest.read(request), decision), clock)
+      return Step.isDone(answered) && Exit.isSuccess(answered)
+        ? answered
+        : Effect.catchDefect(answered, answerDefect)
+    })
+
   return Handler.of({
     basePath,
     patterns: routes.patterns,
     bodyLimit: BodyLimit.make(routes, basePath, maxBodyBytes),
     maxRefusals,
     owns: (path) => routes.match(path, basePath) !== undefined,
-    handle: (request) => Effect.catchDefect(answer(ApiRequest.read(request), decide), answerDefect),
-    refuse: (request) =>
-      Effect.catchDefect(
-        answer(ApiRequest.read(request), (read) => Effect.succeed(closed(addressOf(read)))),
-        answerDefect,
-      ),
+    handle: (request) => answerAlways(request, decide),
+    refuse: (request) => answerAlways(request, (read) => Effect.succeed(closed(addressOf(read)))),
   })
 })

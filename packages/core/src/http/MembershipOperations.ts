@@ -4,6 +4,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { InvalidInput } from "../base/InvalidInput.ts"
 import * as Setting from "../base/Setting.ts"
+import * as Step from "../base/Step.ts"
 import * as Role from "../keys/Role.ts"
 import * as EndDate from "../memberships/EndDate.ts"
 import {
@@ -84,6 +85,10 @@ const listQuery = {
   ),
 }
 
+/** Reads the project and the user in the path. */
+const memberOf = (call: Call<"project_id" | "user_id">) =>
+  Step.all({ projectId: projectOf(call), userId: idOf(call.params.user_id) })
+
 /**
  * Makes the operations.
  *
@@ -92,27 +97,37 @@ const listQuery = {
 export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
   const memberships = yield* Memberships
 
+  /** Reads the body of an extension of one membership. */
+  const extensionIn = (call: Call<never>) =>
+    Effect.flatMapEager(bodyOf(call, maxBodyBytes), (body) =>
+      Effect.fromResult(ChangeBody.extension(body)),
+    )
+
   return {
-    "memberships.extend": Effect.fnUntraced(function* (call) {
-      const projectId = yield* projectOf(call)
-      const userId = yield* idOf(call.params.user_id)
-      const body = yield* bodyOf(call, maxBodyBytes)
-      const extension = yield* Effect.fromResult(ChangeBody.extension(body))
-      const { endDate } = yield* Effect.catchTag(
-        memberships.extend(
-          { projectId, userId, ...extension, idempotencyKey: call.once },
-          originOf(call),
+    "memberships.extend": (call) =>
+      Step.make((clock) =>
+        Effect.flatMapEager(memberOf(call), (member) =>
+          Effect.flatMapEager(extensionIn(call), (extension) =>
+            Step.begin(
+              memberships.extend(
+                { ...member, ...extension, idempotencyKey: call.once },
+                originOf(call),
+              ),
+              clock,
+            ).pipe(
+              Effect.mapEager(({ endDate }) => ({
+                total: 1,
+                message: extension.dryRun === true ? dryRunMessage : "The membership was extended.",
+                data: { new_end_date: EndDate.format(endDate) },
+              })),
+              // An invalid user id cannot belong to a member.
+              Effect.catchEager((error) =>
+                error._tag === "InvalidInput" ? membershipNotFound : Effect.fail(error),
+              ),
+            ),
+          ),
         ),
-        "InvalidInput",
-        // An invalid user id cannot belong to a member.
-        () => membershipNotFound,
-      )
-      return {
-        total: 1,
-        message: extension.dryRun === true ? dryRunMessage : "The membership was extended.",
-        data: { new_end_date: EndDate.format(endDate) },
-      }
-    }),
+      ),
 
     "memberships.extendAll": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)

@@ -22,9 +22,9 @@ export const told = <A>(
   find: Find,
 ): Effect.Effect<A, ApiError.ApiError> =>
   call.principal.projects === "all" && call.params.project_id !== ""
-    ? Effect.tapError(operation, (error) =>
+    ? Effect.catchEager(operation, (error) =>
         mayHide.has(ApiError.describe(error).status) && error._tag !== "ProjectNotFound"
-          ? Effect.flatMap(projectOf(call), find)
-          : Effect.void,
+          ? Effect.andThen(Effect.flatMap(projectOf(call), find), Effect.fail(error))
+          : Effect.fail(error),
       )
     : operation

@@ -39,4 +39,7 @@ export const settle = <A>(
   requestId: string,
   step: Effect.Effect<A, ApiError>,
 ): Effect.Effect<Outcome<A>> =>
-  Effect.catchCause(Effect.map(step, Result.succeed), (cause) => report(faults, requestId, cause))
+  Effect.matchCauseEffectEager(step, {
+    onSuccess: (value) => Effect.succeed(Result.succeed(value)),
+    onFailure: (cause) => report(faults, requestId, cause),
+  })

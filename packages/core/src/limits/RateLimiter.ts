@@ -1,6 +1,7 @@
 /** The service that limits requests: by token buckets, and by suspending keys. */
 
 import * as Cause from "effect/Cause"
+import type * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -10,6 +11,7 @@ import { Faults } from "../base/Faults.ts"
 import { InvalidInput } from "../base/InvalidInput.ts"
 import * as Moment from "../base/Moment.ts"
 import * as Setting from "../base/Setting.ts"
+import * as Step from "../base/Step.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import { Millis, toMicros } from "../base/Units.ts"
 import * as BucketTable from "./BucketTable.ts"
@@ -165,17 +167,22 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     }
   }
 
-  const askStore = (client: Client, now: Moment.Moment): Effect.Effect<Decision.Decision> =>
-    Effect.matchCauseEffect(store.take(client, policies), {
+  const askStore = (
+    client: Client,
+    now: Moment.Moment,
+    clock: Clock.Clock,
+  ): Effect.Effect<Decision.Decision> =>
+    Effect.matchCauseEffectEager(Step.begin(store.take(client, policies), clock), {
       onSuccess: (take) => Effect.succeed(decider.after(client, take, now)),
       onFailure: (cause) =>
         Effect.map(reportOutage(faults, cause), () => decideWithoutStore(client, now)),
     })
 
   const take = (client: Client): Effect.Effect<Decision.Decision> =>
-    Moment.nowWith((now) => {
+    Step.make((clock) => {
+      const now = Moment.read(clock)
       const refusal = decider.before(client, now)
-      return refusal === undefined ? askStore(client, now) : Effect.succeed(refusal)
+      return refusal === undefined ? askStore(client, now, clock) : Effect.succeed(refusal)
     })
 
   const takeWithoutAddress = (client: Client): Effect.Effect<Decision.Decision> => {

@@ -1,5 +1,6 @@
 /** The service for memberships, which hosts and the API call. */
 
+import type * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
@@ -13,6 +14,7 @@ import { owned } from "../base/Own.ts"
 import { ProjectId, type ProjectNotFound } from "../base/Project.ts"
 import { ProjectDeletions } from "../base/ProjectDeletions.ts"
 import * as Setting from "../base/Setting.ts"
+import * as Step from "../base/Step.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import * as Event from "../events/Event.ts"
 import { Hooks } from "../events/Hooks.ts"
@@ -63,6 +65,11 @@ export interface Extending extends Changing {
    * call without it.
    */
   readonly dryRun?: boolean | undefined
+}
+
+/** How a membership is extended. */
+interface ExtendingMember extends Member, Extending {
+  readonly expectedEndDate?: EndDate.Input | undefined
 }
 
 /** The options of memberships. */
@@ -194,7 +201,7 @@ export class Memberships extends Context.Service<
      *   of several callers that read a date and set another, one succeeds
      */
     readonly extend: (
-      membership: Member & Extending & { readonly expectedEndDate?: EndDate.Input | undefined },
+      membership: ExtendingMember,
       origin?: Origin.Input,
     ) => Effect.Effect<
       Membership,
@@ -316,26 +323,9 @@ const expectedOf = (
 ): Effect.Effect<EndDate.EndDate | undefined, InvalidInput> =>
   given === undefined
     ? absent
-    : Effect.map(Argument.instant("expectedEndDate", given), EndDate.EndDate)
+    : Effect.mapEager(Argument.instant("expectedEndDate", given), EndDate.EndDate)
 
 const notDry = Effect.succeed(false)
-
-/** What most extensions are, besides their date. */
-const plain = Effect.succeed({ expectedEndDate: undefined, reason: undefined, isDry: false })
-
-/** Reads what an extension of one membership may say besides the date. */
-const extensionOf = (
-  extension: Extending & { readonly expectedEndDate?: EndDate.Input | undefined },
-) =>
-  extension.expectedEndDate === undefined &&
-  extension.reason === undefined &&
-  extension.dryRun === undefined
-    ? plain
-    : Effect.all({
-        expectedEndDate: expectedOf(extension.expectedEndDate),
-        reason: reasonOf(extension),
-        isDry: isDryRun(extension),
-      })
 
 const isDryRun = ({ dryRun }: Extending): Effect.Effect<boolean, InvalidInput> =>
   dryRun === undefined ? notDry : Argument.read("dryRun", Setting.flag, dryRun)
@@ -366,6 +356,20 @@ const dateOf = (
       : EndDate.fromInput(endDate),
   )
 
+/** Reads an extension of a membership. Of several errors, the first in this order counts. */
+const readExtension = (extending: ExtendingMember, origin: Origin.Input, at: number) =>
+  Step.all({
+    endDate: dateOf(extending, at),
+    projectId: Argument.projectId(extending.projectId),
+    userId: Argument.decode("userId", UserId, extending.userId),
+    expectedEndDate: expectedOf(extending.expectedEndDate),
+    reason: reasonOf(extending),
+    isDry: isDryRun(extending),
+    origin: Origin.fromInput(origin),
+  })
+
+type Extension = Effect.Success<ReturnType<typeof readExtension>>
+
 const make = Effect.fnUntraced(function* ({ bulk: defaultMode }: Settings) {
   const hooks = yield* Hooks
   const deletions = yield* ProjectDeletions
@@ -391,7 +395,10 @@ const make = Effect.fnUntraced(function* ({ bulk: defaultMode }: Settings) {
   const extendBy = <A, E>(
     { at, endDate, once }: Change & { readonly endDate: EndDate.EndDate },
     extend: Effect.Effect<A, E>,
-  ) =>
+  ): Effect.Effect<
+    A | Once.Replayed,
+    E | EndDate.EndDateNotInFuture | Once.IdempotencyMismatch | StoreUnavailable
+  > =>
     once === undefined || endDate > at
       ? extend
       : Effect.flatMap(store.recall(once), (known) =>
@@ -426,6 +433,43 @@ const make = Effect.fnUntraced(function* ({ bulk: defaultMode }: Settings) {
   /** Tells the host of a change, or the caller that it was made before. */
   const announce = (changed: Change, result: unknown): Effect.Effect<void> =>
     Once.isReplayed(result) ? Once.tell(changed, result) : hooks.event(changed.event)
+
+  /** Returns what an extension would return, or fails as it would. */
+  const tryExtension = ({ endDate, expectedEndDate, projectId, userId }: Extension) =>
+    Effect.flatMap(store.find(projectId, userId), (membership) => {
+      const conflict = conflictOf(membership, expectedEndDate)
+      return conflict === undefined
+        ? Effect.succeed({ projectId, userId, endDate })
+        : Effect.fail(conflict)
+    })
+
+  const performExtension = (
+    extending: Extending,
+    extension: Extension,
+    at: number,
+    clock: Clock.Clock,
+  ) => {
+    const { endDate, expectedEndDate, origin, projectId, reason, userId } = extension
+    const data = {
+      project_id: projectId,
+      user_id: userId,
+      new_end_date: EndDate.format(endDate),
+    }
+    const asked = { projectId, origin, reason, at }
+    const type = Event.types.extended
+    return Effect.flatMapEager(onceOf(extending, asked, type, data, expectedEndDate), (once) => {
+      const event = eventOf(asked, type, data)
+      const changed = { ...asked, event, userId, endDate, expectedEndDate, once }
+      const extended = extendBy(changed, store.extend(changed))
+      return Effect.flatMapEager(Step.begin(extended, clock), (result) =>
+        Effect.mapEager(Step.begin(announce(changed, result), clock), () => ({
+          projectId,
+          userId,
+          endDate,
+        })),
+      )
+    })
+  }
 
   return Memberships.of({
     createProject: Effect.fnUntraced(function* (id, origin, creation = {}) {
@@ -502,36 +546,16 @@ const make = Effect.fnUntraced(function* ({ bulk: defaultMode }: Settings) {
       yield* announce(changed, yield* store.import(changed))
     }),
 
-    extend: Effect.fnUntraced(function* (input, originInput = Origin.host) {
-      const membership = owned(input)
-      const at = yield* Moment.unix
-      const endDate = yield* dateOf(membership, at)
-      const projectId = yield* Argument.projectId(membership.projectId)
-      const userId = yield* Argument.decode("userId", UserId, membership.userId)
-      const { expectedEndDate, isDry, reason } = yield* extensionOf(membership)
-      const origin = yield* Origin.fromInput(originInput)
-      if (isDry) {
-        const conflict = conflictOf(yield* store.find(projectId, userId), expectedEndDate)
-        return conflict === undefined ? { projectId, userId, endDate } : yield* conflict
-      }
-      const data = {
-        project_id: projectId,
-        user_id: userId,
-        new_end_date: EndDate.format(endDate),
-      }
-      const asked = { projectId, origin, reason, at }
-      const once = yield* onceOf(membership, asked, Event.types.extended, data, expectedEndDate)
-      const changed = {
-        ...asked,
-        event: eventOf(asked, Event.types.extended, data),
-        userId,
-        endDate,
-        expectedEndDate,
-        once,
-      }
-      yield* announce(changed, yield* extendBy(changed, store.extend(changed)))
-      return { projectId, userId, endDate }
-    }),
+    extend: (input, originInput = Origin.host) =>
+      Step.make((clock) => {
+        const extending = owned(input)
+        const at = clock.currentTimeMillisUnsafe()
+        return Effect.flatMapEager(readExtension(extending, originInput, at), (extension) =>
+          extension.isDry
+            ? tryExtension(extension)
+            : performExtension(extending, extension, at, clock),
+        )
+      }),
 
     extendAll: Effect.fnUntraced(function* (input, originInput = Origin.host) {
       const project = owned(input)

@@ -4,7 +4,6 @@ import * as BucketTable from "@tenure/core/BucketTable"
 import * as Moment from "@tenure/core/Moment"
 import type { RateLimitStore } from "@tenure/core/RateLimitStore"
 import { toMicros } from "@tenure/core/Units"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 
 /** Makes the store. */
@@ -13,8 +12,6 @@ export const make = (maxBuckets: number): RateLimitStore["Service"] => {
   return {
     ping: Effect.void,
     take: (client, policies) =>
-      Effect.withFiberSucceed((fiber) =>
-        table.take(client, policies, toMicros(Moment.tick(fiber.getRef(Clock.Clock)))),
-      ),
+      Moment.nowWith(({ tick }) => Effect.succeed(table.take(client, policies, toMicros(tick)))),
   }
 }
