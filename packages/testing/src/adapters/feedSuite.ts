@@ -167,6 +167,10 @@ const seatTests = (serving: Serving): void => {
 
 /** Declares the tests. */
 export const feedSuite = (serving: Serving): void => {
-  describe("a stream of events", () => streamTests(serving))
-  describe("those who wait for events", () => seatTests(serving))
+  describe("a stream of events", () => {
+    streamTests(serving)
+  })
+  describe("those who wait for events", () => {
+    seatTests(serving)
+  })
 }

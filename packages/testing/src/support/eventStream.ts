@@ -3,7 +3,7 @@
 import * as Http from "node:http"
 
 /** What is between two empty lines of a stream: the values of its fields. */
-export type Block = Readonly<Record<string, string>>
+type Block = Readonly<Record<string, string>>
 
 /** A stream that is open. */
 export interface EventStream {
