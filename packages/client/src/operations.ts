@@ -271,6 +271,12 @@ export interface Status {
   readonly suspended_keys: ReadonlyArray<string>
 }
 
+export interface Ticket {
+  readonly ticket: string
+  /** A time in UTC, with milliseconds. */
+  readonly expires_at: string
+}
+
 export interface Webhook {
   /** Where events are sent: a public http or https URL without credentials. */
   readonly url: string
@@ -760,6 +766,8 @@ export interface Client {
         readonly types?: string | undefined
         /** How many seconds to wait when there is no event yet: 0 to 20. Default: 0. */
         readonly wait?: string | undefined
+        /** A ticket, in place of a key. */
+        readonly ticket?: string | undefined
       },
       options?: CallOptions,
     ) => Promise<Continued<FeedEvent>>
@@ -774,6 +782,17 @@ export interface Client {
       },
       options?: CallOptions,
     ) => Promise<Success<PublishedEvent>>
+  }
+
+  readonly realtime: {
+    /** Issues a ticket for a browser, which cannot send the key: within 60 seconds, it opens one connection that follows the feed. `POST /v2/realtime/tickets` */
+    readonly issueTicket: (
+      input: {
+        /** Ids of the projects whose feeds the ticket opens; `all` for those that the key opens. */
+        readonly projects: "all" | ReadonlyArray<string>
+      },
+      options?: CallOptions,
+    ) => Promise<Success<Ticket>>
   }
 
   readonly apiKeys: {
@@ -904,6 +923,9 @@ export const operations = ({ call, callWithLines, list }: Calls): Client => ({
     list: (input, options) => call("GET", "/v2/projects/{project_id}/events", input, options),
     get: (input, options) =>
       call("GET", "/v2/projects/{project_id}/events/{event_id}", input, options),
+  },
+  realtime: {
+    issueTicket: (input, options) => call("POST", "/v2/realtime/tickets", input, options),
   },
   apiKeys: {
     list: (input = {}, options) => list("GET", "/v2/api-keys", input, options),

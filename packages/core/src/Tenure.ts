@@ -30,6 +30,8 @@ import * as Handler from "./http/Handler.ts"
 import type { Mountable } from "./http/Mountable.ts"
 import * as ApiKeys from "./keys/ApiKeys.ts"
 import type { ApiKeyStore } from "./keys/ApiKeyStore.ts"
+import * as Tickets from "./keys/Tickets.ts"
+import type { TicketStore } from "./keys/TicketStore.ts"
 import * as RateLimiter from "./limits/RateLimiter.ts"
 import type { RateLimitStore } from "./limits/RateLimitStore.ts"
 import * as Memberships from "./memberships/Memberships.ts"
@@ -52,12 +54,14 @@ export type Stores =
   | Outbox
   | FeedStore
   | RateLimitStore
+  | TicketStore
 
 /** The services. */
 export type Services =
   | Memberships.Memberships
   | Webhooks.Webhooks
   | ApiKeys.ApiKeys
+  | Tickets.Tickets
   | Events.Events
   | Feed.Feed
   | Listeners.Listeners
@@ -161,6 +165,7 @@ const compose = (settings: Setting.Output<typeof options>) => {
     Feed.Feed.layer,
   )
   return Handler.Handler.layer(settings).pipe(
+    Layer.provideMerge(Tickets.Tickets.layer),
     Layer.provideMerge(Status.layer()),
     Layer.provideMerge(Listeners.Listeners.layer),
     Layer.provideMerge(Readiness.layer(settings.rateLimits)),

@@ -53,6 +53,7 @@ const harness: StoreHarness<PgClient.PgClient> = {
       `UPDATE tenure.buckets SET tat = tat - ${1000 * millis}`,
       `UPDATE tenure.webhooks SET held_until = held_until - ${millis} * interval '1 millisecond'`,
       `UPDATE tenure.deliveries SET due_at = due_at - ${millis} * interval '1 millisecond'`,
+      `UPDATE tenure.tickets SET expires_at = expires_at - ${millis} * interval '1 millisecond'`,
     ),
 }
 

@@ -11,6 +11,7 @@ import { Outbox } from "@tenure/core/Outbox"
 import { RateLimitStore } from "@tenure/core/RateLimitStore"
 import * as Setting from "@tenure/core/Setting"
 import type { Stores } from "@tenure/core/Tenure"
+import { TicketStore } from "@tenure/core/TicketStore"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
@@ -22,6 +23,7 @@ import * as Feed from "./stores/Feed.ts"
 import * as Memberships from "./stores/Memberships.ts"
 import * as MemoryOutbox from "./stores/Outbox.ts"
 import * as RateLimits from "./stores/RateLimits.ts"
+import * as Tickets from "./stores/Tickets.ts"
 import * as Webhooks from "./stores/Webhooks.ts"
 
 /** Bounds of what is kept. */
@@ -71,6 +73,7 @@ export const memory = (given: Options = {}): Layer.Layer<Stores, InvalidInput> =
         Context.add(Outbox, MemoryOutbox.make(state)),
         Context.add(FeedStore, Feed.make(state)),
         Context.add(RateLimitStore, RateLimits.make(maxBuckets)),
+        Context.add(TicketStore, Tickets.make()),
       )
     }),
   )

@@ -11,6 +11,7 @@ import { Outbox } from "@tenure/core/Outbox"
 import { RateLimitStore } from "@tenure/core/RateLimitStore"
 import * as Setting from "@tenure/core/Setting"
 import type { Stores } from "@tenure/core/Tenure"
+import { TicketStore } from "@tenure/core/TicketStore"
 import { Transactions } from "@tenure/core/Transactions"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Context from "effect/Context"
@@ -30,6 +31,7 @@ import * as Migrations from "./migrations/migrate.ts"
 import * as Notifications from "./outbox/Notifications.ts"
 import * as PostgresOutbox from "./outbox/outbox.ts"
 import * as Retention from "./outbox/Retention.ts"
+import * as Tickets from "./tickets/ticketStore.ts"
 import * as HostTransactions from "./transactions/transactions.ts"
 import { type Rewritten, rewriteSecrets as rewriteAll } from "./webhooks/rewriteSecrets.ts"
 import * as Webhooks from "./webhooks/webhookStore.ts"
@@ -212,6 +214,7 @@ const onClient = (settings: Setting.Output<typeof options>) =>
         Context.add(Outbox, yield* PostgresOutbox.make(executor, notifications, answers)),
         Context.add(FeedStore, Feed.make(executor, settings.eventRetention)),
         Context.add(RateLimitStore, yield* RateLimits.make(executor)),
+        Context.add(TicketStore, yield* Tickets.make(executor)),
         Context.add(Transactions, yield* HostTransactions.make(client, executor)),
         Context.add(Database, {
           run: executor.run,

@@ -27,6 +27,7 @@ const tables = [
   "projects",
   "buckets",
   "answers",
+  "tickets",
 ]
 
 /** Runs statements on a new connection. */
@@ -88,6 +89,7 @@ export const harnessOn = (
         `UPDATE ${schema}.buckets SET tat = tat - ${1000 * millis}`,
         `UPDATE ${schema}.webhooks SET held_until = held_until - ${millis} * interval '1 millisecond'`,
         `UPDATE ${schema}.deliveries SET due_at = due_at - ${millis} * interval '1 millisecond'`,
+        `UPDATE ${schema}.tickets SET expires_at = expires_at - ${millis} * interval '1 millisecond'`,
       ),
   }
 }

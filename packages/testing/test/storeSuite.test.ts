@@ -15,6 +15,7 @@ import { type Mutant, stores } from "./mutants/Mutant.ts"
 import { outbox } from "./mutants/outbox.ts"
 import { projects } from "./mutants/projects.ts"
 import { rateLimits, rightRateLimits } from "./mutants/rateLimits.ts"
+import { tickets } from "./mutants/tickets.ts"
 import { webhooks } from "./mutants/webhooks.ts"
 
 /**
@@ -49,6 +50,7 @@ const mutants: ReadonlyArray<readonly [Port, ReadonlyArray<Mutant>]> = [
   ["Outbox", outbox],
   ["FeedStore", feed],
   ["RateLimitStore", rateLimits],
+  ["TicketStore", tickets],
 ]
 
 describe.each(mutants)("the suite of %s", (port, wrong) => {

@@ -14,6 +14,7 @@ import { Identity } from "./api/Identity.ts"
 import { Memberships } from "./api/Memberships.ts"
 import { Projects } from "./api/Projects.ts"
 import { Events } from "./api/PublishedEvents.ts"
+import { Realtime } from "./api/Realtime.ts"
 import { Status } from "./api/Status.ts"
 import { Webhooks } from "./api/Webhooks.ts"
 import type { Document } from "./docs/OpenApi.ts"
@@ -45,7 +46,7 @@ export { Authorization } from "./api/Authorization.ts"
  * ```
  */
 export class Api extends HttpApi.make("tenure")
-  .add(Memberships, Projects, Webhooks, Events, ApiKeys, Identity, Status, Docs)
+  .add(Memberships, Projects, Webhooks, Events, Realtime, ApiKeys, Identity, Status, Docs)
   .annotate(
     HttpApi.AdditionalSchemas,
     notifications.map(({ schema }) => schema),

@@ -9,6 +9,7 @@ import * as Step from "../base/Step.ts"
 import type { ApiKey } from "../keys/ApiKey.ts"
 import type { ApiKeys } from "../keys/ApiKeys.ts"
 import * as Identity from "../keys/Identity.ts"
+import type { Tickets } from "../keys/Tickets.ts"
 import type { ApiError } from "./ApiError.ts"
 import type { ApiRequest } from "./ApiRequest.ts"
 import * as Outcome from "./Outcome.ts"
@@ -34,7 +35,13 @@ const tokenOf = (headers: HeaderFields): Outcome.Outcome<string> => {
 const ofKey = (key: ApiKey | undefined): Effect.Effect<Identity.Principal, ApiError> =>
   key === undefined
     ? Effect.fail(unauthorized)
-    : Effect.succeed({ keyId: key.id, role: key.role, projects: key.projects, isReadOnly: false })
+    : Effect.succeed({
+        keyId: key.id,
+        role: key.role,
+        projects: key.projects,
+        isReadOnly: false,
+        digest: key.digest,
+      })
 
 // Hosts without types may also return `null` or `false`.
 const ofIdentity = (
@@ -67,10 +74,20 @@ const byToken = (
     : Effect.fail(token.failure)
 }
 
+/** Reads the ticket of a request, which only those have who cannot send header fields. */
+const ticketOf = ({ headers, query }: ApiRequest): string | undefined =>
+  query?.includes("ticket=") === true && !Object.hasOwn(headers, "authorization")
+    ? (new URLSearchParams(query).get("ticket") ?? undefined)
+    : undefined
+
+const ifHolder = (holder: Identity.Principal | undefined) =>
+  holder === undefined ? Effect.fail(unauthorized) : Effect.succeed(holder)
+
 /** Finds out who sent a request. */
 export interface Authentication {
   /**
-   * Asks the adapter's authentication, or else the host's, or else looks up the API key.
+   * Redeems the ticket of the request, or else asks the adapter's authentication, or else the host's, or
+   * else looks up the API key.
    *
    * @param mostAge - how old the store's answer may be, in milliseconds, if that is less than
    *   `keyCacheLife`
@@ -81,26 +98,44 @@ export interface Authentication {
   ) => Effect.Effect<Identity.Principal, ApiError>
   /** Knows only the holders of cached API keys. Asks neither a store nor the host. */
   readonly recall: (request: ApiRequest) => Effect.Effect<Identity.Principal, ApiError>
+  /** Finds out again who sent a request, as far as that can have changed. A ticket is not needed again. */
+  readonly identifyAgain: (
+    request: ApiRequest,
+    principal: Identity.Principal,
+    mostAge?: number,
+  ) => Effect.Effect<Identity.Principal, ApiError>
 }
 
 /** Makes the authentication. */
 export const make = (
   apiKeys: ApiKeys["Service"],
+  tickets: Tickets["Service"],
   hostAuthenticate: Identity.Authenticate<ApiRequest> | undefined,
-): Authentication => ({
-  identify: (request, mostAge) =>
+): Authentication => {
+  const identify: Authentication["identify"] = (request, mostAge) =>
     // What a host throws is a defect of this effect.
     Step.make((clock) => {
       if (request.body._tag === "Unreadable") return Effect.fail(request.body.error)
+      const ticket = ticketOf(request)
+      if (ticket !== undefined) return Effect.flatMap(tickets.redeem(ticket), ifHolder)
       if (request.authenticate !== undefined) return askHost(request.authenticate)
       if (hostAuthenticate !== undefined) return askHost(() => hostAuthenticate(request))
       return byToken(request, clock, (token) => apiKeys.authenticate(token, mostAge))
-    }),
+    })
 
-  recall: (request) =>
-    Step.make((clock) =>
-      request.authenticate === undefined && hostAuthenticate === undefined
-        ? byToken(request, clock, apiKeys.recall)
-        : Effect.fail(unauthorized),
-    ),
-})
+  return {
+    identify,
+
+    recall: (request) =>
+      Step.make((clock) =>
+        request.authenticate === undefined && hostAuthenticate === undefined
+          ? byToken(request, clock, apiKeys.recall)
+          : Effect.fail(unauthorized),
+      ),
+
+    identifyAgain: (request, { ticket }, mostAge) =>
+      ticket === undefined
+        ? identify(request, mostAge)
+        : Effect.flatMap(tickets.renew(ticket, mostAge), ifHolder),
+  }
+}

@@ -32,6 +32,9 @@ const types = Setting.optional(
   ),
 )
 
+// Authentication has redeemed it.
+const ticket = Setting.optional(Setting.text("a ticket", () => true))
+
 const wait = Setting.withDefault(
   Setting.make<string, number>("a whole number of seconds from 0 to 20", (given) =>
     typeof given === "string" && /^(1?\d|20)$/.test(given) ? Number(given) : undefined,
@@ -62,11 +65,11 @@ const lastEventIdOf = (headers: HeaderFields): Effect.Effect<string | undefined,
  * Makes the operations.
  *
  * @param maxBodyBytes - the longest request body, in bytes
- * @param identify - finds out who sent a request
+ * @param identifyAgain - finds out again who sent a request
  */
 export const make = Effect.fnUntraced(function* (
   maxBodyBytes: number,
-  identify: Authentication["identify"],
+  identifyAgain: Authentication["identifyAgain"],
 ) {
   const events = yield* Events
   const feed = yield* Feed
@@ -76,7 +79,9 @@ export const make = Effect.fnUntraced(function* (
 
   /** Fails if the sender may not use the project any more, or if it is another one with the same id. */
   const judgeAgain = (call: Call<"project_id">, age?: number) =>
-    Effect.flatMap(identify(call.request, age), (principal) => projectOf({ ...call, principal }))
+    Effect.flatMap(identifyAgain(call.request, call.principal, age), (principal) =>
+      projectOf({ ...call, principal }),
+    )
 
   /** Tells whether the sender may still use the project. If a store does not answer, nothing has changed. */
   const isAllowed = (call: Call<"project_id">): Effect.Effect<boolean> =>
@@ -108,7 +113,7 @@ export const make = Effect.fnUntraced(function* (
 
   const listPage = Effect.fnUntraced(function* (call: Call<"project_id">) {
     const projectId = yield* projectOf(call)
-    const query = yield* Query.read(call.request, { ...Query.page, types, wait })
+    const query = yield* Query.read(call.request, { ...Query.page, types, wait, ticket })
     const page = yield* readFeed(call, {
       projectId,
       after: query.after,
@@ -126,7 +131,7 @@ export const make = Effect.fnUntraced(function* (
 
   const stream = Effect.fnUntraced(function* (call: Call<"project_id">) {
     const projectId = yield* projectOf(call)
-    const query = yield* Query.read(call.request, { after: Query.page.after, types })
+    const query = yield* Query.read(call.request, { after: Query.page.after, types, ticket })
     const lastEventId = yield* lastEventIdOf(call.request.headers)
     const listener = yield* listeners
       .open({

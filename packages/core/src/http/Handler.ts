@@ -20,6 +20,7 @@ import type { Listeners } from "../events/Listeners.ts"
 import type { Status } from "../health/Status.ts"
 import { ApiKeys } from "../keys/ApiKeys.ts"
 import type { Authenticate, Principal } from "../keys/Identity.ts"
+import { Tickets } from "../keys/Tickets.ts"
 import { type Decision, RateLimiter } from "../limits/RateLimiter.ts"
 import { Memberships } from "../memberships/Memberships.ts"
 import type { Events } from "../webhooks/Events.ts"
@@ -40,6 +41,7 @@ import * as MissingProject from "./MissingProject.ts"
 import type { Operations } from "./Operation.ts"
 import { type Outcome, settle } from "./Outcome.ts"
 import * as ProjectOperations from "./ProjectOperations.ts"
+import * as RealtimeOperations from "./RealtimeOperations.ts"
 import * as RequestId from "./RequestId.ts"
 import * as Route from "./Route.ts"
 import { route, type Routed } from "./Routing.ts"
@@ -146,7 +148,7 @@ export class Handler extends Context.Service<
   ): Layer.Layer<
     Handler,
     never,
-    ApiKeys | RateLimiter | Memberships | Status | Webhooks | Events | Feed | Listeners
+    ApiKeys | Tickets | RateLimiter | Memberships | Status | Webhooks | Events | Feed | Listeners
   > => Layer.effect(Handler, make(settings))
 }
 
@@ -184,7 +186,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   const faults = yield* Faults
   const crypto = yield* WebCrypto
   const limiter = yield* RateLimiter
-  const authentication = Authentication.make(yield* ApiKeys, settings.authenticate)
+  const authentication = Authentication.make(yield* ApiKeys, yield* Tickets, settings.authenticate)
   const addressOf = ClientAddress.make(settings.trustedProxies)
   const requestIdOf = RequestId.make(settings.requestIdHeader, () => crypto.randomUUID())
   const { findProject } = yield* Memberships
@@ -192,8 +194,9 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     ...(yield* MembershipOperations.make(maxBodyBytes)),
     ...(yield* ProjectOperations.make),
     ...(yield* WebhookOperations.make(maxBodyBytes)),
-    ...(yield* EventOperations.make(maxBodyBytes, authentication.identify)),
+    ...(yield* EventOperations.make(maxBodyBytes, authentication.identifyAgain)),
     ...(yield* ApiKeyOperations.make(maxBodyBytes)),
+    ...(yield* RealtimeOperations.make(maxBodyBytes)),
     ...IdentityOperations.make(),
     ...(yield* StatusOperations.make),
     ...(yield* DocsOperations.make(settings)),

@@ -18,6 +18,10 @@ interface Route {
   readonly pattern: Pattern
   /** The least role that may call it; `"none"` if no key is needed. */
   readonly role: Role | "none"
+  /** Whether those who may only read may call it, although it is not a GET. */
+  readonly changesNothing?: boolean
+  /** Whether the holder of a ticket may call it. */
+  readonly takesTicket?: boolean
   /** The longest body, in bytes, where it is not that of the option. */
   readonly maxBodyBytes?: number
 }
@@ -134,6 +138,7 @@ export const table = {
     method: "GET",
     pattern: "/v2/projects/:project_id/events",
     role: "client",
+    takesTicket: true,
   },
   "events.publish": {
     method: "POST",
@@ -144,6 +149,12 @@ export const table = {
     method: "GET",
     pattern: "/v2/projects/:project_id/events/:event_id",
     role: "operator",
+  },
+  "realtime.issueTicket": {
+    method: "POST",
+    pattern: "/v2/realtime/tickets",
+    role: "client",
+    changesNothing: true,
   },
   "apiKeys.list": {
     method: "GET",
@@ -213,9 +224,13 @@ const contract: ReadonlyArray<Operation> = [
 export const roleOf = (operation: Operation): Route["role"] => table[operation].role
 
 /** Whether an operation changes something, so that those who may only read may not call it. */
-export const changes = (operation: Operation): boolean => table[operation].method !== "GET"
+export const changes = (operation: Operation): boolean =>
+  rows[operation].method !== "GET" && rows[operation].changesNothing !== true
 
 const rows: Readonly<Record<Operation, Route>> = table
+
+/** Whether the holder of a ticket may call an operation. */
+export const takesTicket = (operation: Operation): boolean => rows[operation].takesTicket === true
 
 /** The longest body of an operation, in bytes; `undefined` if it is that of the option. */
 export const maxBodyBytesOf = (operation: Operation): number | undefined =>

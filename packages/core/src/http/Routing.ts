@@ -25,6 +25,10 @@ const permits = (operation: Route.Operation, principal: Principal): boolean => {
 const needsKey = (operation: Route.Operation | undefined): boolean =>
   operation === undefined || Route.roleOf(operation) !== "none"
 
+/** Whether a ticket is as good as no key for an operation. */
+const ignoresTicket = (operation: Route.Operation | undefined, { ticket }: Principal): boolean =>
+  ticket !== undefined && (operation === undefined || !Route.takesTicket(operation))
+
 /** The error of a path without the method. Those who may call nothing there do not learn its methods. */
 const withoutMethod = (methods: Route.Match["value"], sender: Principal): ApiError =>
   [...methods.values()].some((operation) => permits(operation, sender))
@@ -48,6 +52,9 @@ export const route = (
   const operation = methods.get(request.method)
   if (Result.isFailure(principal) && needsKey(operation)) return Outcome.fail(principal.failure)
   const sender = Result.isSuccess(principal) ? principal.success : anonymous
+  if (ignoresTicket(operation, sender) && needsKey(operation)) {
+    return Outcome.fail({ _tag: "Unauthorized" })
+  }
   if (operation === undefined) return Outcome.fail(withoutMethod(methods, sender))
   return permits(operation, sender)
     ? Result.succeed({ operation, request, requestId, principal: sender, params })

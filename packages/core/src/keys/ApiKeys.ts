@@ -174,6 +174,12 @@ export class ApiKeys extends Context.Service<
       mostAge?: number,
     ) => Effect.Effect<ApiKey.ApiKey | undefined, StoreUnavailable>
 
+    /** Returns the key whose token has a digest, as `authenticate` does. */
+    readonly byDigest: (
+      digest: ApiKey.TokenDigest,
+      mostAge?: number,
+    ) => Effect.Effect<ApiKey.ApiKey | undefined, StoreUnavailable>
+
     /** Returns the key of a token as `authenticate` does if it is cached, and never asks the store. */
     readonly recall: (token: string) => Effect.Effect<ApiKey.ApiKey | undefined>
   }
@@ -237,6 +243,11 @@ const make = Effect.fnUntraced(function* ({ keyCacheLife }: Settings) {
       if (key !== undefined) noteUse(key, now.unix)
       return key
     })
+  }
+
+  const byDigest = (digest: ApiKey.TokenDigest, now: Moment.Moment, mostAge?: number) => {
+    const cached = cache.find(digest, now.tick, mostAge)
+    return cached === undefined ? find(digest, now) : Effect.succeed(ifLive(cached.key, now))
   }
 
   return ApiKeys.of({
@@ -305,12 +316,11 @@ const make = Effect.fnUntraced(function* ({ keyCacheLife }: Settings) {
     }),
 
     authenticate: (token, mostAge) =>
-      Moment.nowWith((now) => {
-        if (!ApiKey.isToken(token)) return Effect.undefined
-        const digest = ApiKey.digest(token)
-        const cached = cache.find(digest, now.tick, mostAge)
-        return cached === undefined ? find(digest, now) : Effect.succeed(ifLive(cached.key, now))
-      }),
+      Moment.nowWith((now) =>
+        ApiKey.isToken(token) ? byDigest(ApiKey.digest(token), now, mostAge) : Effect.undefined,
+      ),
+
+    byDigest: (digest, mostAge) => Moment.nowWith((now) => byDigest(digest, now, mostAge)),
 
     recall: (token) =>
       Effect.map(Moment.now, (now) =>

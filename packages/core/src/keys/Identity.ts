@@ -3,7 +3,9 @@
 import * as Predicate from "effect/Predicate"
 import { ApiKeyId } from "../base/ApiKeyId.ts"
 import { owned } from "../base/Own.ts"
+import type { TokenDigest } from "./ApiKey.ts"
 import { type Role, roles } from "./Role.ts"
+import type { Ticket } from "./Ticket.ts"
 
 /** The sender of a request, as a host identifies it. Only its own properties are read. */
 export interface Identity {
@@ -25,7 +27,10 @@ export type Authenticate<Request> = (
   request: Request,
 ) => Identity | undefined | PromiseLike<Identity | undefined>
 
-/** The sender of an authenticated request: the holder of an API key, or whom the host identified. */
+/**
+ * The sender of an authenticated request: the holder of an API key or of a ticket, or whom the host
+ * identified.
+ */
 export interface Principal {
   readonly keyId: ApiKeyId
   readonly role: Role
@@ -33,6 +38,10 @@ export interface Principal {
   readonly projects: ReadonlySet<string> | "all"
   /** Whether the sender may change nothing. */
   readonly isReadOnly: boolean
+  /** The digest of the token, for the holder of an API key. */
+  readonly digest?: TokenDigest
+  /** The ticket, for its holder, who may only follow the feed. */
+  readonly ticket?: Ticket
 }
 
 /** The sender of a request to an operation that needs no key. It opens no project. */

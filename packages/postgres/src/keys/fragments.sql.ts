@@ -43,7 +43,8 @@ export interface KeyRow {
   readonly last_used_at: Integer | null
 }
 
-const projectsIn = (json: string): ReadonlySet<ProjectId> => {
+/** Reads the ids of projects from a JSON array. */
+export const projectsIn = (json: string): ReadonlySet<ProjectId> => {
   const ids: ReadonlyArray<string> = JSON.parse(json)
   return new Set(ids.map(ProjectId))
 }

@@ -221,7 +221,20 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   )
   `,
   `CREATE INDEX answers_by_age ON ${schema}.answers (at)`,
-  // A crash of the server empties an unlogged table, which only refills the buckets.
+  // A crash of the server empties unlogged tables, which only refills the buckets, and has pages ask for
+  // other tickets.
+  `
+  CREATE UNLOGGED TABLE ${schema}.tickets (
+    digest     text COLLATE "C" PRIMARY KEY,
+    key_id     text COLLATE "C" NOT NULL,
+    -- The digest of the API key; NULL if the host identified whose ticket it is.
+    key_digest text,
+    -- NULL for all projects.
+    projects   text[],
+    expires_at timestamptz NOT NULL
+  )
+  `,
+  `CREATE INDEX tickets_of_key ON ${schema}.tickets (key_id, expires_at)`,
   `
   CREATE UNLOGGED TABLE ${schema}.buckets (
     key text COLLATE "C" PRIMARY KEY,

@@ -65,6 +65,7 @@ const expectations: { readonly [Of in Route.Operation]: Expectation } = {
   "events.list": { least: "client" },
   "events.publish": { least: "operator", body: { type: "payment.completed", data: {} } },
   "events.get": { least: "operator", answer: "EVENT_NOT_FOUND" },
+  "realtime.issueTicket": { least: "client", body: { projects: ["p2"] } },
   "apiKeys.list": { least: "admin" },
   "apiKeys.issue": { least: "admin", body: { projects: ["p2"], role: "client" } },
   "apiKeys.revoke": { least: "admin", answer: "API_KEY_NOT_FOUND" },

@@ -12,6 +12,7 @@ export type Port =
   | "Outbox"
   | "FeedStore"
   | "RateLimitStore"
+  | "TicketStore"
 
 /**
  * A store to certify.

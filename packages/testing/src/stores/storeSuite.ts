@@ -15,6 +15,7 @@ const allPorts: ReadonlyArray<Port> = [
   "Outbox",
   "FeedStore",
   "RateLimitStore",
+  "TicketStore",
 ]
 
 /**

@@ -7,6 +7,7 @@ import { outboxSuite } from "./outbox/outboxSuite.ts"
 import { rateLimitStoreSuite } from "./rateLimits/rateLimitStoreSuite.ts"
 import type { Port, StoreHarness } from "./StoreHarness.ts"
 import { type Registry, type StoreTests, testsOn } from "./storeTests.ts"
+import { ticketStoreSuite } from "./ticketStoreSuite.ts"
 import { webhookStoreSuite } from "./webhookStoreSuite.ts"
 
 const suites: Readonly<Record<Port, (on: StoreTests) => void>> = {
@@ -16,6 +17,7 @@ const suites: Readonly<Record<Port, (on: StoreTests) => void>> = {
   Outbox: outboxSuite,
   FeedStore: feedStoreSuite,
   RateLimitStore: rateLimitStoreSuite,
+  TicketStore: ticketStoreSuite,
 }
 
 /** Declares the tests of a port. */

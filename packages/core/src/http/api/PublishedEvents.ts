@@ -9,6 +9,7 @@ import { Authorization } from "./Authorization.ts"
 import * as Deliveries from "./Deliveries.ts"
 import * as Failures from "./Failures.ts"
 import * as Fields from "./Fields.ts"
+import { exampleTicket } from "./Realtime.ts"
 import { readOn, success } from "./Successes.ts"
 
 const { "events.get": get, "events.list": list, "events.publish": publish } = table
@@ -68,6 +69,10 @@ export class Events extends HttpApiGroup.make("events")
         wait: Schema.optionalKey(Schema.String).annotate({
           description: "How many seconds to wait when there is no event yet: 0 to 20. Default: 0.",
           examples: ["20"],
+        }),
+        ticket: Schema.optionalKey(Schema.String).annotate({
+          description: "A ticket, in place of a key.",
+          examples: [exampleTicket],
         }),
       },
       success: readOn(Schema.Array(feedEvent), "The events after the cursor."),

@@ -45,6 +45,10 @@ export const document: Document = {
       "description": "What happened in a project, and who was notified of it."
     },
     {
+      "name": "Real time",
+      "description": "The feed as it happens."
+    },
+    {
       "name": "API keys",
       "description": "Who may call the API, and what they may do."
     },
@@ -4024,6 +4028,18 @@ export const document: Document = {
                 "20"
               ]
             }
+          },
+          {
+            "name": "ticket",
+            "in": "query",
+            "description": "A ticket, in place of a key.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "tkt_jVQ0dYqN0zv2mXxq0T5yq3yq9mGmQXoVxKf3mS1b7aE"
+              ]
+            }
           }
         ],
         "responses": {
@@ -4315,6 +4331,149 @@ export const document: Document = {
           },
           "408": {
             "$ref": "#/components/responses/RequestTimeout"
+          },
+          "422": {
+            "$ref": "#/components/responses/InvalidInput"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
+    "/v2/realtime/tickets": {
+      "post": {
+        "operationId": "realtime.issueTicket",
+        "summary": "Issue a ticket",
+        "description": "Issues a ticket for a browser, which cannot send the key: within 60 seconds, it opens one connection that follows the feed.",
+        "tags": [
+          "Real time"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [],
+        "requestBody": {
+          "required": true,
+          "content": {
+            "application/json": {
+              "schema": {
+                "$ref": "#/components/schemas/NewTicket"
+              },
+              "example": {
+                "projects": [
+                  "demo"
+                ]
+              }
+            }
+          }
+        },
+        "responses": {
+          "200": {
+            "description": "The ticket was issued. It can be used once.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/RequestId"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The ticket was issued. It can be used once."
+                      ]
+                    },
+                    "data": {
+                      "$ref": "#/components/schemas/Ticket"
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "POST",
+                  "path": "/v2/realtime/tickets",
+                  "code": 200,
+                  "message": "The ticket was issued. It can be used once.",
+                  "data": {
+                    "ticket": "tkt_jVQ0dYqN0zv2mXxq0T5yq3yq9mGmQXoVxKf3mS1b7aE",
+                    "expires_at": "2099-01-01T00:00:00.000Z"
+                  }
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "413": {
+            "$ref": "#/components/responses/PayloadTooLarge"
+          },
+          "415": {
+            "$ref": "#/components/responses/UnsupportedMediaType"
           },
           "422": {
             "$ref": "#/components/responses/InvalidInput"
@@ -8835,6 +8994,56 @@ export const document: Document = {
           "expires_at",
           "revoked_at",
           "last_used_at"
+        ]
+      },
+      "Ticket": {
+        "type": "object",
+        "properties": {
+          "ticket": {
+            "type": "string",
+            "examples": [
+              "tkt_jVQ0dYqN0zv2mXxq0T5yq3yq9mGmQXoVxKf3mS1b7aE"
+            ]
+          },
+          "expires_at": {
+            "$ref": "#/components/schemas/Instant"
+          }
+        },
+        "required": [
+          "ticket",
+          "expires_at"
+        ]
+      },
+      "NewTicket": {
+        "type": "object",
+        "properties": {
+          "projects": {
+            "anyOf": [
+              {
+                "type": "string",
+                "enum": [
+                  "all"
+                ]
+              },
+              {
+                "type": "array",
+                "items": {
+                  "type": "string"
+                },
+                "minItems": 1,
+                "maxItems": 100
+              }
+            ],
+            "description": "Ids of the projects whose feeds the ticket opens; `all` for those that the key opens.",
+            "examples": [
+              [
+                "demo"
+              ]
+            ]
+          }
+        },
+        "required": [
+          "projects"
         ]
       },
       "EventNotFound": {

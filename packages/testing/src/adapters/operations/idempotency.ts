@@ -16,10 +16,13 @@ const keyed = (key: string | ReadonlyArray<string>) => ({ "idempotency-key": key
 /** Returns a body without what is new in every response. */
 const lasting = (body: unknown) => ({ ...fieldsOf(body), request_id: undefined })
 
-/** The operations that change something. */
-type Changing = {
-  readonly [Of in Route.Operation]: (typeof Route.table)[Of]["method"] extends "GET" ? never : Of
-}[Route.Operation]
+/** The operations that change something. A ticket is only ever new. */
+type Changing = Exclude<
+  {
+    readonly [Of in Route.Operation]: (typeof Route.table)[Of]["method"] extends "GET" ? never : Of
+  }[Route.Operation],
+  "realtime.issueTicket"
+>
 
 /** What a request needs besides its key. */
 interface Prepared {

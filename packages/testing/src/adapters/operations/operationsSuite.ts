@@ -12,6 +12,7 @@ import { identityTests } from "./identity.ts"
 import { importingTests } from "./importing.ts"
 import { projectTestsOn } from "./projects.ts"
 import { statusTests } from "./status.ts"
+import { ticketTests } from "./tickets.ts"
 import { webhookRepairTests } from "./webhookRepair.ts"
 import { webhookTests } from "./webhooks.ts"
 
@@ -29,5 +30,6 @@ export const operationsSuite = (serving: Serving): void => {
   idempotencyTests(serving)
   apiKeyTests(serving)
   identityTests(serving)
+  ticketTests(serving)
   statusTests(serving)
 }

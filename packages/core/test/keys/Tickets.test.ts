@@ -1,0 +1,87 @@
+import { expect, it } from "@effect/vitest"
+import { ApiKeys } from "@tenure/core/ApiKeys"
+import { toPrincipal } from "@tenure/core/Identity"
+import { Memberships } from "@tenure/core/Memberships"
+import * as Tenure from "@tenure/core/Tenure"
+import { Tickets } from "@tenure/core/Tickets"
+import { memory } from "@tenure/memory"
+import { Fixture } from "@tenure/testing"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { TestClock } from "effect/testing"
+
+const { p1, p2 } = Fixture
+
+const services = Layer.provide(Tenure.layer({ keyCacheLife: 0 }), memory())
+
+const onTenure = <A, E>(name: string, test: Effect.Effect<A, E, Tenure.Services>) =>
+  it.effect(name, () => Effect.provide(test, services))
+
+/** Issues a ticket for a key that opens two projects. */
+const issued = Effect.gen(function* () {
+  const { createProject } = yield* Memberships
+  yield* createProject(p1)
+  yield* createProject(p2)
+  const apiKeys = yield* ApiKeys
+  const { id, token } = yield* apiKeys.issue({ projects: [p1, p2], role: "admin" })
+  const key = (yield* apiKeys.authenticate(token)) ?? expect.fail("the key is unknown")
+  const tickets = yield* Tickets
+  const { ticket } = yield* tickets.issue({ ...key, keyId: id, isReadOnly: false }, new Set([p1]))
+  return { id, ticket, tickets }
+})
+
+onTenure(
+  "a ticket is a client's, for its projects, whatever its key may",
+  Effect.gen(function* () {
+    const { id, ticket, tickets } = yield* issued
+    const holder = yield* tickets.redeem(ticket)
+    expect(holder).toMatchObject({ keyId: id, role: "client", projects: new Set([p1]) })
+    expect(holder?.digest).toBeUndefined()
+  }),
+)
+
+onTenure(
+  "a ticket lives for a minute",
+  Effect.gen(function* () {
+    const { ticket, tickets } = yield* issued
+    yield* TestClock.adjust("60 seconds")
+    expect(yield* tickets.redeem(ticket)).toBeUndefined()
+  }),
+)
+
+onTenure(
+  "a ticket that was redeemed is renewed until its key is revoked",
+  Effect.gen(function* () {
+    const { id, ticket, tickets } = yield* issued
+    const holder = (yield* tickets.redeem(ticket)) ?? expect.fail("the ticket is unknown")
+    const used = holder.ticket ?? expect.fail("the holder has no ticket")
+    yield* TestClock.adjust("1 hour")
+    expect(yield* tickets.renew(used)).toEqual(holder)
+    yield* (yield* ApiKeys).revoke(id)
+    expect(yield* tickets.renew(used)).toBeUndefined()
+  }),
+)
+
+onTenure(
+  "a ticket does not open a project that its key has lost",
+  Effect.gen(function* () {
+    const { ticket, tickets } = yield* issued
+    yield* (yield* Memberships).deleteProject(p1)
+    expect((yield* tickets.redeem(ticket))?.projects).toEqual(new Set())
+  }),
+)
+
+onTenure(
+  "a ticket of whom the host identified opens the projects that it was issued for",
+  Effect.gen(function* () {
+    const { issue, redeem } = yield* Tickets
+    const principal = toPrincipal({ keyId: "user-7", projects: [p1, p2] })
+    for (const [asked, projects] of [
+      ["all", new Set([p1, p2])],
+      [new Set([p2]), new Set([p2])],
+    ] as const) {
+      const { ticket } = yield* issue(principal, asked)
+      expect(yield* redeem(ticket)).toMatchObject({ keyId: "user-7", projects })
+    }
+  }),
+)
