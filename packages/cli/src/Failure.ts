@@ -20,6 +20,10 @@ export class Failure extends Data.TaggedError("Failure")<{
   /** The code of the API's error. */
   readonly code?: string
   readonly requestId?: string | undefined
+  /** How many seconds the server asks to wait. */
+  readonly retryAfter?: number | undefined
+  /** What is wrong with the lines of an import; the first one is 1. */
+  readonly lines?: ReadonlyArray<{ readonly line: number; readonly message: string }>
 }> {
   override readonly [Runtime.errorExitCode] = exitCodes[this.kind]
   override readonly [Runtime.errorReported] = false
@@ -31,10 +35,17 @@ export const usage = (message: string): Failure => new Failure({ kind: "usage", 
 /** The command failed, or was refused. */
 export const failed = (message: string): Failure => new Failure({ kind: "failed", message })
 
+// What may succeed later as it is.
+const passing: ReadonlySet<string> = new Set([
+  "NETWORK_ERROR",
+  "TIMEOUT",
+  "RATE_LIMIT_EXCEEDED",
+  "IDEMPOTENCY_IN_PROGRESS",
+])
+
 const kindOf = ({ code, status }: TenureError): Kind => {
   if (status === 404) return "notFound"
-  const isPassing = code === "NETWORK_ERROR" || code === "TIMEOUT" || status === 429
-  return isPassing || (status ?? 0) > 500 ? "unavailable" : "failed"
+  return passing.has(code) || (status ?? 0) > 500 ? "unavailable" : "failed"
 }
 
 /** What helps, where the message of the API does not say it. */
@@ -56,12 +67,20 @@ const reasonOf = (cause: unknown): string => {
   return ` (${cause.cause instanceof Error ? cause.cause.message : cause.message})`
 }
 
+const linesOf = ({ problems }: TenureError) =>
+  problems.flatMap((problem) =>
+    "line" in problem && problem.line !== undefined
+      ? [{ line: problem.line, message: problem.message }]
+      : [],
+  )
+
 /** The failure of a call. */
 export const ofCall = (error: unknown): Failure => {
   if (isTenureError(error)) {
-    const { cause, code, message, requestId } = error
+    const { cause, code, message, requestId, retryAfter } = error
     const text = `${message.replace(/\.$/, "")}${reasonOf(cause)}.${adviceOf(error)}`
-    return new Failure({ kind: kindOf(error), message: text, code, requestId })
+    const lines = linesOf(error)
+    return new Failure({ kind: kindOf(error), message: text, code, requestId, retryAfter, lines })
   }
   // An id that would lead to another path, or a token that cannot be sent.
   return error instanceof TypeError ? usage(error.message) : failed(String(error))

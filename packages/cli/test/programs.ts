@@ -47,8 +47,14 @@ export const run = (folder: string, ...command: ReadonlyArray<string>): Promise<
 
 const bin = pathOf("../../tenure/src/bin/tenure.ts")
 
+/** The command with arguments, as words. */
+export const command = (...rest: ReadonlyArray<string>): ReadonlyArray<string> => [
+  process.execPath,
+  ...node(bin, ...rest),
+]
+
 /** The command for a shell. */
-export const binary = [process.execPath, ...node(bin)].join(" ")
+export const binary = command().join(" ")
 
 /** Runs `tenure` with arguments. */
 export const tenure = (folder: string, ...rest: ReadonlyArray<string>): Promise<Ended> =>

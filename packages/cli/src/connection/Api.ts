@@ -1,10 +1,11 @@
 /** The API, at a server or in this process on a database: every command is written once. */
 
-import { type CallOptions, type Client, createClient } from "@tenure/client"
+import { type CallOptions, type Client, createClient, type List } from "@tenure/client"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import { type Failure, ofCall } from "../Failure.ts"
 import { paced } from "./pace.ts"
 import * as Place from "./Place.ts"
@@ -15,27 +16,44 @@ type Fetch = typeof globalThis.fetch
 // Whoever waits for a command learns soon that a server is down. Long work tries again by itself.
 const maxRetries = 2
 
-const clientOf = (baseUrl: string, token: string, fetch: Fetch) =>
-  Effect.try({
-    try: () => createClient({ baseUrl, token, fetch, maxRetries }),
+/** The API. */
+interface Shape {
+  readonly client: Client
+  /** How many requests have been answered as repetitions of others. */
+  readonly repetitions: () => number
+}
+
+const shapeOf = (baseUrl: string, token: string, fetch: Fetch): Effect.Effect<Shape, Failure> => {
+  let repetitions = 0
+  const counting: Fetch = async (input, init) => {
+    const response = await fetch(input, init)
+    if (response.headers.get("idempotent-replayed") === "true") repetitions += 1
+    return response
+  }
+  return Effect.try({
+    try: () => ({
+      client: createClient({ baseUrl, token, fetch: counting, maxRetries }),
+      repetitions: () => repetitions,
+    }),
     catch: ofCall,
   })
+}
 
 // Never resolved: requests do not leave the process.
 const nowhere = "http://tenure.invalid"
 
 const ofDatabase = Effect.fnUntraced(function* (place: Place.Database) {
   const { open } = yield* Effect.promise(() => import("./inProcess.ts"))
-  return yield* clientOf(nowhere, "none", yield* open(place))
+  return yield* shapeOf(nowhere, "none", yield* open(place))
 })
 
-const make = (place: Place.Place): Effect.Effect<Client, Failure, Scope.Scope> =>
+const make = (place: Place.Place): Effect.Effect<Shape, Failure, Scope.Scope> =>
   place._tag === "Server"
-    ? clientOf(place.url, place.token, paced(globalThis.fetch))
+    ? shapeOf(place.url, place.token, paced(globalThis.fetch))
     : ofDatabase(place)
 
-/** The client of the API. */
-export class Api extends Context.Service<Api, Client>()("@tenure/cli/Api") {
+/** The API, and what is known of its answers. */
+export class Api extends Context.Service<Api, Shape>()("@tenure/cli/Api") {
   static readonly layer = Layer.effect(Api, Effect.flatMap(Place.find, make))
 }
 
@@ -43,9 +61,15 @@ export class Api extends Context.Service<Api, Client>()("@tenure/cli/Api") {
 export const call = <A>(
   operation: (client: Client, options: CallOptions) => Promise<A>,
 ): Effect.Effect<A, Failure, Api> =>
-  Effect.flatMap(Api, (client) =>
+  Effect.flatMap(Api, ({ client }) =>
     Effect.tryPromise({
       try: (signal) => operation(client, { signal }),
       catch: ofCall,
     }),
+  )
+
+/** Requests a paged list, page after page. */
+export const listed = <A>(operation: (client: Client) => List<A>): Stream.Stream<A, Failure, Api> =>
+  Stream.unwrap(
+    Effect.map(Api, ({ client }) => Stream.fromAsyncIterable(operation(client), ofCall)),
   )

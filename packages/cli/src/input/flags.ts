@@ -4,6 +4,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import * as Config from "effect/Config"
 import * as Schema from "effect/Schema"
+import * as dates from "./dates.ts"
 
 /** The project that a command works in. */
 export const project = Flag.String("project").pipe(
@@ -33,42 +34,26 @@ export const reason = Flag.String("reason").pipe(
   Flag.optional,
 )
 
-/** What a date looks like. */
-const dates = "2027-01-31, 2027-01-31T12:00:00.000Z, or Unix time in milliseconds"
-
-const pattern = /^(?:\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?Z)?|\d{13})$/
-
-const isDate = (text: string): boolean =>
-  pattern.test(text) && (/^\d{13}$/.test(text) || toIso(text) !== undefined)
-
-// A day that does not exist, such as the 30th of February, would become another one.
-const toIso = (text: string): string | undefined => {
-  const date = new Date(text)
-  return Number.isNaN(date.getTime()) || !date.toISOString().startsWith(text.slice(0, 10))
-    ? undefined
-    : date.toISOString()
-}
-
 const DateText = Schema.String.check(
-  Schema.makeFilter((text: string) => (isDate(text) ? undefined : `must be a date: ${dates}`)),
+  Schema.makeFilter((text: string) =>
+    dates.toIso(text) === undefined ? `must be a date: ${dates.expected}` : undefined,
+  ),
 )
 
-/** Converts a date that a person has written to one that the API takes. */
-const toApiDate = (text: string): string =>
-  (/^\d{13}$/.test(text) ? new Date(Number(text)).toISOString() : toIso(text)) ?? text
+const toIso = (text: string): string => dates.toIso(text) ?? text
 
 /** An end date. */
 export const endDate = Argument.String("date").pipe(
   Argument.withSchema(DateText),
-  Argument.map(toApiDate),
-  Argument.withDescription(`The end date: ${dates}`),
+  Argument.map(toIso),
+  Argument.withDescription(`The end date: ${dates.expected}`),
 )
 
 /** Makes a flag for a date. */
 export const date = (name: string, description: string) =>
   Flag.String(name).pipe(
     Flag.withSchema(DateText),
-    Flag.map(toApiDate),
+    Flag.map(toIso),
     Flag.withMetavar("DATE"),
     Flag.withDescription(description),
     Flag.optional,

@@ -11,6 +11,8 @@ import { confirm, yes } from "../input/Confirmation.ts"
 import * as flags from "../input/flags.ts"
 import { toggle } from "../input/toggle.ts"
 import * as Output from "../output/Output.ts"
+import { exportMembers } from "./export.ts"
+import { importMembers } from "./import/command.ts"
 
 const { endDate, project, reason, userId } = flags
 
@@ -124,7 +126,7 @@ const history = Command.make("history", { user: userId, project }, (given) =>
 /** The command. */
 export const members = Command.make("members").pipe(
   Command.withDescription("Members of a project"),
-  Command.withSubcommands([list, get, grant, extend, end, history]),
+  Command.withSubcommands([list, get, grant, extend, end, history, importMembers, exportMembers]),
   Command.withExamples([
     { command: "tenure members list --project shop --state expired" },
     { command: 'tenure members extend 1001 2027-12-31 --project shop --reason "invoice 117"' },

@@ -5,8 +5,7 @@ import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { Api, call } from "../connection/Api.ts"
-import { ofCall } from "../Failure.ts"
+import { call, listed } from "../connection/Api.ts"
 import { toggle } from "../input/toggle.ts"
 import { layOut, layOutOne, type Row } from "./table.ts"
 
@@ -72,10 +71,4 @@ export const items = Effect.fnUntraced(function* <A extends object, E, R>(
 export const list = <A extends object>(
   operation: (client: Client) => List<A>,
   rowOf: (item: A) => Row,
-) =>
-  Effect.flatMap(Api, (client) =>
-    items(
-      Stream.suspend(() => Stream.fromAsyncIterable(operation(client), ofCall)),
-      rowOf,
-    ),
-  )
+) => items(listed(operation), rowOf)

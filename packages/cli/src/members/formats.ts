@@ -1,0 +1,18 @@
+/** The formats of files with members. */
+
+import * as Flag from "effect/cli/Flag"
+
+const formats = ["csv", "ndjson"] as const
+
+/** How members are written. */
+export type Format = (typeof formats)[number]
+
+/** The format that the name of a file tells; CSV if it tells none. */
+export const formatOf = (path: string): Format =>
+  /\.(?:ndjson|jsonl)$/i.test(path) ? "ndjson" : "csv"
+
+/** The flag. */
+export const format = Flag.Literals("format", formats).pipe(
+  Flag.withDescription("How members are written; by default, the name of the file tells"),
+  Flag.optional,
+)

@@ -1,0 +1,112 @@
+/** Imports a file: reads it, sends it part by part, and keeps what was refused. */
+
+import { createReadStream } from "node:fs"
+import type { Readable } from "node:stream"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Stream from "effect/Stream"
+import { failed, Failure, usage } from "../../Failure.ts"
+import * as Progress from "../../output/Progress.ts"
+import type { Format } from "../formats.ts"
+import type { Refused } from "./Line.ts"
+import { read, Unreadable } from "./lines.ts"
+import * as Part from "./Part.ts"
+import { send } from "./send.ts"
+
+/** What is imported. */
+export interface Given {
+  readonly project: string
+  /** The path of a file, or `-` for standard input. */
+  readonly file: string
+  readonly format: Format
+  /** The path of the file for the lines that are refused. */
+  readonly refused: string
+  /** Tells this import from another one of the same file. */
+  readonly run: string
+}
+
+interface Source {
+  readonly stream: Readable
+  /** How many bytes there are, if that is known. */
+  readonly size: number | undefined
+}
+
+const open = Effect.fnUntraced(
+  function* (path: string) {
+    if (path === "-") return { stream: process.stdin, size: undefined } satisfies Source
+    const { size } = yield* (yield* FileSystem.FileSystem).stat(path)
+    const stream = yield* Effect.acquireRelease(
+      Effect.sync(() => createReadStream(path)),
+      (opened) => Effect.sync(() => opened.destroy()),
+    )
+    return { stream, size: Number(size) } satisfies Source
+  },
+  Effect.catchTag("PlatformError", ({ message }) => Effect.fail(usage(message))),
+)
+
+const toText = (lines: ReadonlyArray<Refused>): string =>
+  lines.map(({ given, line, problem }) => `${JSON.stringify({ line, problem, given })}\n`).join("")
+
+/** Keeps the lines that are refused in a file, which there is only if there are some. */
+const makeKeep = Effect.fnUntraced(
+  function* (path: string) {
+    const files = yield* FileSystem.FileSystem
+    yield* files.remove(path, { force: true })
+    return (lines: ReadonlyArray<Refused>) =>
+      lines.length === 0
+        ? Effect.void
+        : files
+            .writeFileString(path, toText(lines), { flag: "a" })
+            .pipe(Effect.mapError(({ message }) => failed(message)))
+  },
+  Effect.catchTag("PlatformError", ({ message }) => Effect.fail(usage(message))),
+)
+
+const unreadable = (fault: unknown): Failure =>
+  fault instanceof Unreadable ? usage(`${fault.message}.`) : failed(String(fault))
+
+/** Says how to go on, if it makes sense to. */
+const advise = (failure: Failure): Failure =>
+  failure.kind === "unavailable"
+    ? new Failure({
+        ...failure,
+        message: `${failure.message} The same command goes on where this one has stopped.`,
+      })
+    : failure
+
+/** Imports a file, and returns how many lines went where. */
+export const run = Effect.fnUntraced(function* ({
+  file,
+  format,
+  project,
+  refused,
+  run: name,
+}: Given) {
+  const { size, stream } = yield* open(file)
+  const keep = yield* makeKeep(refused)
+  const display = Progress.make(process.stderr, "members")
+  const start = yield* Clock.currentTimeMillis
+  const total = { members: 0, repeated: 0, refused: 0 }
+  let bytes = 0
+  stream.on("data", (chunk: Buffer) => {
+    bytes += chunk.length
+  })
+  const parts = Part.divide(read(stream, format), JSON.stringify([project, name]))
+  yield* Stream.fromAsyncIterable(parts, unreadable).pipe(
+    Stream.runForEach(
+      Effect.fnUntraced(function* (part) {
+        const sent = yield* send(project, part)
+        yield* keep(sent.refused)
+        total.members += sent.members
+        total.repeated += sent.repeated
+        total.refused += sent.refused.length
+        const millis = (yield* Clock.currentTimeMillis) - start
+        display.show({ done: bytes, of: size, items: total.members, millis })
+      }),
+    ),
+    Effect.ensuring(Effect.sync(display.end)),
+    Effect.mapError(advise),
+  )
+  return { ...total, seconds: ((yield* Clock.currentTimeMillis) - start) / 1000 }
+}, Effect.scoped)

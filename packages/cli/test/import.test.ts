@@ -1,0 +1,192 @@
+/** Imports and exports of members, against the bundled server on PostgreSQL. */
+
+import { spawn } from "node:child_process"
+import { createHash } from "node:crypto"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import * as Http from "node:http"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { freePort } from "@tenure/testing"
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest"
+import { tenureWith } from "./inProcess.ts"
+import { command } from "./programs.ts"
+import { type Server, startServer, token } from "./server.ts"
+
+let server: Server
+let folder: string
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "tenure-import-"))
+  server = await startServer({ DATABASE_URL: inject("databaseUrl"), DATABASE_SCHEMA: "imports" })
+})
+
+afterAll(async () => {
+  await server.stop()
+  rmSync(folder, { recursive: true })
+})
+
+const environment = (project: string) => ({
+  TENURE_URL: server.url,
+  TENURE_TOKEN: token,
+  TENURE_PROJECT: project,
+})
+
+/** Runs the command in a new project. */
+const inProject = async (project: string) => {
+  const tenure = tenureWith(environment(project))
+  expect(await tenure("projects", "create", project)).toMatchObject({ code: 0 })
+  return tenure
+}
+
+const fileWith = (name: string, ...lines: ReadonlyArray<string>): string => {
+  const path = join(folder, name)
+  writeFileSync(path, lines.join("\n"))
+  return path
+}
+
+declare module "vitest" {
+  interface ProvidedContext {
+    readonly databaseUrl: string
+  }
+}
+
+const fileLines = (path: string): ReadonlyArray<unknown> =>
+  readFileSync(path, "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line))
+
+describe("an import", () => {
+  it("takes CSV with quotes, a mark of the encoding, other columns, and dates as people write them", async () => {
+    const tenure = await inProject("csv")
+    const path = fileWith(
+      "members.csv",
+      `\uFEFF"name", end_date ,user_id\r`,
+      `"a, b",2098-01-01,1\r`,
+      "",
+      `"x ""y""\nz",2098-01-01T12:00:00.000Z,2`,
+      "c,4070908800000,3",
+    )
+    const { code, stdout } = await tenure("members", "import", path, "--json")
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({ members: 3, refused: 0 })
+    expect((await tenure("members", "get", "2")).stdout).toContain("2098-01-01T12:00:00.000Z")
+  })
+
+  it("takes NDJSON, and a user twice, of whom the last line holds", async () => {
+    const tenure = await inProject("ndjson")
+    const path = fileWith(
+      "members.ndjson",
+      `{"user_id":"1","end_date":"2097-01-01"}`,
+      `{"user_id":"1","end_date":4070908800000,"other":true}`,
+    )
+    expect(await tenure("members", "import", path)).toMatchObject({ code: 0 })
+    expect((await tenure("members", "get", "1")).stdout).toContain("2099-01-01")
+  })
+
+  it("keeps lines that are refused, and imports the others", async () => {
+    const tenure = await inProject("refused")
+    const path = fileWith(
+      "bad.csv",
+      "user_id,end_date",
+      "1,2098-01-01",
+      "x,2098-01-01",
+      "2,2098-02-30",
+    )
+    const { code, stderr } = await tenure("members", "import", path)
+    expect(code).toBe(1)
+    expect(stderr).toContain(`2 lines were refused: see ${path}.refused.`)
+    expect(fileLines(`${path}.refused`)).toEqual([
+      expect.objectContaining({ line: 3, given: { user_id: "x", end_date: "2098-01-01" } }),
+      expect.objectContaining({ line: 4, given: { user_id: "2", end_date: "2098-02-30" } }),
+    ])
+    expect((await tenure("members", "list", "--json")).stdout.trim().split("\n")).toHaveLength(1)
+  })
+
+  it("is not repeated, unless it is asked to", async () => {
+    const tenure = await inProject("repeated")
+    const path = fileWith("again.csv", "user_id,end_date", "1,2098-01-01")
+    await tenure("members", "import", path)
+    await tenure("members", "extend", "1", "2099-01-01")
+    const again = await tenure("members", "import", path, "--json")
+    expect(JSON.parse(again.stdout)).toMatchObject({ members: 1, repeated: 1 })
+    expect((await tenure("members", "get", "1")).stdout).toContain("2099-01-01")
+    await tenure("members", "import", path, "--run", "2")
+    expect((await tenure("members", "get", "1")).stdout).toContain("2098-01-01")
+  })
+
+  it.each([
+    { what: "a file that is not there", path: () => join(folder, "none.csv") },
+    { what: "a file without titles", path: () => fileWith("bare.csv", "1,2098-01-01") },
+    {
+      what: "a quote that does not end",
+      path: () => fileWith("q.csv", "user_id,end_date", `"1,2`),
+    },
+  ])("refuses $what", async ({ path }) => {
+    const tenure = await inProject("wrong")
+    expect(await tenure("members", "import", path())).toMatchObject({ code: 2 })
+  })
+})
+
+/** Passes on a number of requests, and breaks the connections of those that follow, after the server has them. */
+const startBreaking = async (url: string, after: number) => {
+  let left = after
+  const proxy = Http.createServer((request, response) => {
+    const isCut = left-- <= 0
+    const { headers, method = "GET", url: path = "/" } = request
+    const onward = Http.request(new URL(path, url), { method, headers }, (answer) => {
+      if (isCut) return void request.socket.destroy()
+      response.writeHead(answer.statusCode ?? 500, answer.headers)
+      answer.pipe(response)
+    })
+    onward.on("error", () => request.socket.destroy())
+    request.pipe(onward)
+  })
+  const port = await freePort()
+  await new Promise<void>((resolve) => proxy.listen(port, "127.0.0.1", resolve))
+  onTestFinished(() => {
+    proxy.closeAllConnections()
+    proxy.close()
+  })
+  return { url: `http://127.0.0.1:${port}`, left: () => left }
+}
+
+describe("100,000 members", () => {
+  const total = 100_000
+
+  it("arrive once, though the command is killed in the middle, and what they were is exported", async () => {
+    const tenure = await inProject("large")
+    const members = Array.from(
+      { length: total },
+      (_, index) => `${100_000 + index},2098-01-01T00:00:00.000Z`,
+    )
+    const path = fileWith("large.csv", "user_id,end_date", ...members)
+    const { left, url } = await startBreaking(server.url, 4)
+    const [node = "", ...args] = command("members", "import", path)
+    const child = spawn(node, args, {
+      env: { PATH: process.env["PATH"], ...environment("large"), TENURE_URL: url },
+      stdio: "ignore",
+    })
+    const ended = new Promise((resolve) => child.once("close", resolve))
+    // The fifth part has been applied, and its answer was lost.
+    await expect.poll(left).toBeLessThan(0)
+    child.kill("SIGKILL")
+    await ended
+
+    const { code, stdout } = await tenure("members", "import", path, "--json")
+    expect(code).toBe(0)
+    const result = JSON.parse(stdout)
+    expect(result).toMatchObject({ members: total, refused: 0 })
+    expect(result.repeated).toBeGreaterThanOrEqual(40_000)
+    const history = (await tenure("members", "history", "100000", "--json")).stdout
+    expect(history.trim().split("\n")).toHaveLength(1)
+
+    const output = join(folder, "exported.csv")
+    expect(await tenure("members", "export", "-o", output)).toMatchObject({ code: 0 })
+    const exported = readFileSync(output, "utf8").trim().split("\n")
+    expect(exported[0]).toBe("user_id,end_date,state")
+    const digest = (lines: ReadonlyArray<string>) =>
+      createHash("sha256").update(lines.join("\n")).digest("hex")
+    expect(digest(exported.slice(1))).toBe(digest(members.map((line) => `${line},active`)))
+  })
+})
