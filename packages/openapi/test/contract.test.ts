@@ -40,6 +40,7 @@ const unseen: Readonly<Record<string, string>> = {
   "apiKeys.issue 409": inProgress,
   "apiKeys.revoke 409": inProgress,
   "docs.document 500": "it asks neither the host nor a store",
+  "docs.asyncDocument 500": "it asks neither the host nor a store",
   "docs.page 500": "it asks neither the host nor a store",
 }
 

@@ -58,13 +58,20 @@ const printPage = async (rules: Rules): Promise<Verbatim> => {
 const printDocument = async (rules: Rules): Promise<Verbatim> =>
   verbatim(JSON.stringify(await load(rules)), { "Content-Type": "application/json" })
 
-/** Makes the operations. The document and the page are made once, when they are first asked for. */
+const printAsyncDocument = async (rules: Rules): Promise<Verbatim> => {
+  const [{ print }, document] = await Promise.all([import("./docs/AsyncApi.ts"), load(rules)])
+  return verbatim(print(document, rules.basePath), { "Content-Type": "application/json" })
+}
+
+/** Makes the operations. The documents and the page are made once, each when it is first asked for. */
 export const make = Effect.fnUntraced(function* (rules: Rules) {
   const document = yield* Effect.cached(Effect.promise(() => printDocument(rules)))
+  const asyncDocument = yield* Effect.cached(Effect.promise(() => printAsyncDocument(rules)))
   const page = yield* Effect.cached(Effect.promise(() => printPage(rules)))
 
   return {
     "docs.document": () => document,
+    "docs.asyncDocument": () => asyncDocument,
     "docs.page": () => page,
   } satisfies OperationsOn<"docs">
 })

@@ -85,8 +85,8 @@ export const options = Setting.struct({
    */
   api: Setting.withDefault(Setting.oneOf(Route.parts), "all"),
   /**
-   * Whether the whole API has its OpenAPI document at `/v2/openapi.json` and a page to read at
-   * `/v2/docs`, both without a key. Default: `true`.
+   * Whether the whole API has its OpenAPI document at `/v2/openapi.json`, an AsyncAPI document of its
+   * events at `/v2/asyncapi.json` and a page to read at `/v2/docs`, all without a key. Default: `true`.
    */
   docs: Setting.withDefault(Setting.flag, true),
   /**

@@ -174,6 +174,7 @@ export const table = {
   "identity.get": { method: "GET", pattern: "/v2/identity", role: "client" },
   "status.get": { method: "GET", pattern: "/v2/status", role: "admin" },
   "docs.document": { method: "GET", pattern: "/v2/openapi.json", role: "none" },
+  "docs.asyncDocument": { method: "GET", pattern: "/v2/asyncapi.json", role: "none" },
   "docs.page": { method: "GET", pattern: "/v2/docs", role: "none" },
 } as const satisfies Readonly<Record<string, Route>>
 
@@ -263,7 +264,7 @@ const methodsByPattern = (operations: ReadonlyArray<Operation>) =>
     return paths.set(pattern, new Map(paths.get(pattern)).set(method, operation))
   }, new Map<Pattern, Methods>())
 
-const docs: ReadonlySet<Operation> = new Set(["docs.document", "docs.page"])
+const docs: ReadonlySet<Operation> = new Set(["docs.document", "docs.asyncDocument", "docs.page"])
 
 /** The operations of a part of the API. */
 const operationsOf = (part: Part, hasDocs: boolean): ReadonlyArray<Operation> =>

@@ -5,6 +5,7 @@ import { send } from "../support/httpClient.ts"
 import type { Serving } from "./AdapterHarness.ts"
 
 const document = "/v2/openapi.json"
+const asyncDocument = "/v2/asyncapi.json"
 const page = "/v2/docs"
 
 /** Declares the tests. */
@@ -19,6 +20,22 @@ export const docsSuite = (serving: Serving): void => {
         expect(headers["x-ratelimit-limit"]).toMatch(/^\d+$/)
         expect(body).toMatchObject({ openapi: "3.1.0", servers: [{ url: "/" }] })
       }),
+    )
+
+    it(
+      "is a document of events, under the path of the API",
+      serving(
+        async ({ url }) => {
+          const { body, headers, status } = await send(url, { path: `/members${asyncDocument}` })
+          expect(status).toBe(200)
+          expect(headers["content-type"]).toBe("application/json")
+          expect(body).toMatchObject({
+            asyncapi: "3.0.0",
+            servers: { api: { pathname: "/members" } },
+          })
+        },
+        { basePath: "/members" },
+      ),
     )
 
     it(
@@ -60,7 +77,9 @@ export const docsSuite = (serving: Serving): void => {
       "can be left out",
       serving(
         async ({ call }) => {
-          for (const path of [document, page]) expect((await call("GET", path)).status).toBe(404)
+          for (const path of [document, asyncDocument, page]) {
+            expect((await call("GET", path)).status).toBe(404)
+          }
         },
         { docs: false },
       ),

@@ -72,6 +72,7 @@ const expectations: { readonly [Of in Route.Operation]: Expectation } = {
   "identity.get": { least: "client" },
   "status.get": { least: "admin", needsAll: true },
   "docs.document": { least: "none" },
+  "docs.asyncDocument": { least: "none" },
   "docs.page": { least: "none" },
 }
 

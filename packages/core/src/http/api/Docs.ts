@@ -8,7 +8,7 @@ import * as Schema from "effect/Schema"
 import { table } from "../Route.ts"
 import * as Failures from "./Failures.ts"
 
-const { "docs.document": document, "docs.page": page } = table
+const { "docs.asyncDocument": asyncDocument, "docs.document": document, "docs.page": page } = table
 
 /** The operations that show how the API is called. */
 export class Docs extends HttpApiGroup.make("docs")
@@ -22,6 +22,17 @@ export class Docs extends HttpApiGroup.make("docs")
       OpenApi.annotations({
         summary: "Get the OpenAPI document",
         description: "Returns this document, without an envelope.",
+      }),
+    ),
+    HttpApiEndpoint.make(asyncDocument.method)("asyncDocument", asyncDocument.pattern, {
+      success: Schema.Record(Schema.String, Schema.Unknown).annotate({
+        description: "An AsyncAPI 3 document.",
+      }),
+      error: Failures.withoutKey,
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Get the AsyncAPI document",
+        description: "Returns what the feed and webhooks send, without an envelope.",
       }),
     ),
     HttpApiEndpoint.make(page.method)("page", page.pattern, {

@@ -302,7 +302,7 @@ export const print = (document: Document): string => {
   )
   return `<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width,initial-scale=1"><title>${escape(info.title)}</title><style>${style}</style>
 <nav>${index(document)}<div><a href=#parameters>Parameters</a></div><div><a href=#errors>Errors</a></div><div><a href=#objects>Objects</a></div></nav>
-<main><h1>${escape(info.title)}</h1><p>${prose(info.description)}<p>Version ${escape(info.version)}, at ${code(base)}. <a href=openapi.json>OpenAPI document</a>
+<main><h1>${escape(info.title)}</h1><p>${prose(info.description)}<p>Version ${escape(info.version)}, at ${code(base)}. <a href=openapi.json>OpenAPI</a> and <a href=asyncapi.json>AsyncAPI</a> documents
 ${sections.join("\n")}
 <section id=parameters><h2>Parameters</h2>${printed.parameters()}</section>
 <section id=errors><h2>Errors</h2><p>Operations name those with the statuses ${[...ofItsOwn].join(", ")}; any operation can fail with the others.<dl>${printed.errors()}</dl></section>

@@ -1,0 +1,174 @@
+/** The AsyncAPI document is valid, and the feed and webhooks send what it says. */
+
+import specs from "@asyncapi/specs"
+import { createConfig, lintFromString } from "@redocly/openapi-core"
+import * as Event from "@tenure/core/Event"
+import * as Tenure from "@tenure/core/Tenure"
+import { type Outgoing, WebhookTransport } from "@tenure/core/WebhookTransport"
+import { memory } from "@tenure/memory"
+import { serve } from "@tenure/node-http"
+import { Ajv } from "ajv"
+import formats from "ajv-formats"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+
+const projectId = "demo"
+const inProject = { projectId, reason: "prepaid for two years" }
+const member = { ...inProject, userId: "1001" }
+const endDate = "2099-01-01T00:00:00.000Z"
+
+const own = "payment.completed"
+const types: ReadonlyArray<string> = [...Object.values(Event.types), own]
+
+/** The name that the document has for the type of an event. */
+const nameOf = (type: string): string => (type === own ? "custom" : type)
+
+interface Message {
+  readonly payload: object
+  readonly headers?: object
+  readonly examples: ReadonlyArray<{ readonly payload: object; readonly headers?: object }>
+}
+
+interface Received {
+  readonly payload: { readonly type: string }
+  readonly headers?: object
+}
+
+let source: string
+let messages: Readonly<Record<string, Message>>
+let validate: (schema: object, value: unknown) => string
+const notified: Array<Received> = []
+const fed: Array<Received> = []
+
+const transport = Layer.succeed(WebhookTransport, {
+  sendsHttpToNames: true,
+  send: ({ body, headers, url }: Outgoing) =>
+    Effect.sync(() => {
+      const timestamp = Number(headers["webhook-timestamp"])
+      notified.push({
+        payload: JSON.parse(body),
+        headers: { ...headers, "webhook-timestamp": timestamp },
+      })
+      return { status: url.includes("gone") ? 410 : 204, retryAfter: undefined, body: "" }
+    }),
+})
+
+/** Causes an event of every type. */
+const causeAll = async ({ events, memberships, webhooks }: Tenure.Tenure): Promise<void> => {
+  const { id } = await webhooks.create({ projectId, url: "https://receiver.example/" })
+  await webhooks.create({ projectId, url: "https://gone.example/" })
+  await memberships.grant({ ...member, endDate: "2098-01-01T00:00:00.000Z" })
+  await memberships.import({ ...inProject, memberships: [{ userId: "1002", endDate }] })
+  await memberships.extend({ ...member, endDate })
+  await memberships.extendAll({ ...inProject, endDate })
+  await memberships.end(member)
+  await events.publish({ projectId, type: own, data: null })
+  await webhooks.ping({ projectId, webhookId: id })
+}
+
+/** Reads the stream of a feed until it has had an event of every type. */
+const follow = async (url: string, token: string): Promise<void> => {
+  const headers = { accept: "text/event-stream", authorization: `Bearer ${token}` }
+  const response = await fetch(`${url}/v2/projects/${projectId}/events?after=start`, { headers })
+  const seen = new Set<string>()
+  let rest = ""
+  for await (const text of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    const frames = (rest + text).split("\n\n")
+    rest = frames.pop() ?? ""
+    for (const [, type = "", data = ""] of frames.flatMap((frame) => [
+      .../^event: (.*)\ndata: (.*)$/m[Symbol.matchAll](frame),
+    ])) {
+      fed.push({ payload: JSON.parse(data) })
+      seen.add(type)
+    }
+    if (types.every((type) => seen.has(type))) return
+  }
+}
+
+beforeAll(async () => {
+  const tenure = await Tenure.make({ stores: memory(), transport })
+  const server = await serve(tenure)
+  await tenure.memberships.createProject(projectId)
+  const { token } = await tenure.apiKeys.issue({ projects: [projectId] })
+  await causeAll(tenure)
+  await follow(server.url, token)
+  source = await (await fetch(`${server.url}/v2/asyncapi.json`)).text()
+  await server.close()
+  await tenure.close()
+
+  const { components } = JSON.parse(source)
+  messages = components.messages
+  const ajv = new Ajv({ strict: false, allErrors: true })
+  formats.default(ajv)
+  ajv.addSchema({ $id: "asyncapi", components })
+  validate = (schema, value) => {
+    const text = JSON.stringify(schema).replaceAll('"#/', '"asyncapi#/')
+    return ajv.validate(JSON.parse(text), value) ? "" : ajv.errorsText()
+  }
+})
+
+describe("the AsyncAPI document", () => {
+  it("is one by the schema of AsyncAPI", () => {
+    // It has the schema of schemas, too.
+    const ajv = new Ajv({ strict: false, meta: false, validateSchema: false })
+    formats.default(ajv)
+    const schema = JSON.parse(JSON.stringify(specs.schemas["3.0.0"]))
+    const isValid = ajv.validate(schema, JSON.parse(source))
+    expect([isValid, ajv.errors]).toEqual([true, null])
+  })
+
+  it("has no problem by the recommended rules of Redocly", async () => {
+    // Requests to webhooks are signed, for which there is no scheme.
+    const rules = { "security-defined": "off" } as const
+    const config = await createConfig({ extends: ["recommended"], rules })
+    const problems = await lintFromString({ source, absoluteRef: "/asyncapi.json", config })
+    expect(problems.map(({ location, message }) => [message, location[0]?.pointer])).toEqual([])
+  })
+
+  it("refers to nothing that is missing", () => {
+    const document = JSON.parse(source)
+    for (const [, path = ""] of source.matchAll(/"\$ref":"#\/([^"]+)"/g)) {
+      expect(
+        path.split("/").reduce((value, name) => value?.[name], document),
+        path,
+      ).toBeDefined()
+    }
+  })
+})
+
+/** The names of the fields of a value, at any depth. */
+const fieldsOf = (value: unknown): ReadonlyArray<string> =>
+  typeof value === "object" && value !== null
+    ? Object.entries(value).flatMap(([name, part]) => [
+        name,
+        ...fieldsOf(part).map((one) => `${name}.${one}`),
+      ])
+    : []
+
+describe.each([
+  ["feed", fed],
+  ["webhook", notified],
+])("a message of the channel %s", (channel, received) => {
+  it.each(types)("of the type %s is as documented, and so is the example", (type) => {
+    const message = messages[`${channel}.${nameOf(type)}`]
+    const sent = received.find(({ payload }) => payload.type === type)
+    const [example] = message?.examples ?? []
+    for (const one of [sent, example]) {
+      expect(validate(message?.payload ?? {}, one?.payload)).toBe("")
+      expect(validate(message?.headers ?? {}, one?.headers ?? {})).toBe("")
+    }
+    expect(fieldsOf(sent?.payload).toSorted()).toEqual(fieldsOf(example?.payload).toSorted())
+  })
+
+  it("has no other type", () => {
+    const names = Object.keys(messages).filter((name) => name.startsWith(`${channel}.`))
+    const expected = types.map((type) => `${channel}.${nameOf(type)}`)
+    expect(names.filter((name) => name !== "feed.reset").toSorted()).toEqual(expected.toSorted())
+  })
+})
+
+afterAll(() => {
+  fed.length = 0
+  notified.length = 0
+})
