@@ -53,8 +53,8 @@ export interface Server {
   readonly url: string
   /**
    * From now on, each response tells its client that the connection closes, so that the next request
-   * opens another one. Call it when a load balancer has been asked to send no more requests, some time
-   * before `close`.
+   * opens another one. Ends streams, and the waiting for events. Call it when a load balancer has been
+   * asked to send no more requests, some time before `close`.
    */
   readonly drain: () => void
   /**

@@ -95,24 +95,19 @@ const toResponse = ({ body, headers, status }: ApiResponse) => {
     : HttpServerResponse.stream(bytesOf(body), head)
 }
 
-/**
- * Runs requests to their end even if their clients disconnect, as every other host does. Those that wait
- * for events learn of it.
- */
-const departing = Effect.gen(function* () {
+type Handle = Handler["Service"]["handle"]
+
+/** Answers a request that may wait for events, until its client has gone. */
+const answerWaiting = Effect.fnUntraced(function* (handle: Handle, request: ApiRequest) {
   const departure = new AbortController()
   const leave = Effect.sync(() => departure.abort())
   // Also if the client goes before the stream of the response begins.
   yield* Effect.addFinalizer(() => leave)
-  return {
-    signal: departure.signal,
-    waiting: Effect.fnUntraced(function* <A>(effect: Effect.Effect<A>) {
-      const fiber = yield* Effect.forkDetach(effect, { startImmediately: true })
-      return yield* Effect.onInterrupt(Fiber.join(fiber), () =>
-        Effect.andThen(leave, Fiber.await(fiber)),
-      )
-    }),
-  }
+  const answered = handle({ ...request, signal: () => departure.signal })
+  const fiber = yield* Effect.forkDetach(answered, { startImmediately: true })
+  return yield* Effect.onInterrupt(Fiber.join(fiber), () =>
+    Effect.andThen(leave, Fiber.await(fiber)),
+  )
 })
 
 const notFound = (request: HttpServerRequest.HttpServerRequest) =>
@@ -140,8 +135,12 @@ const make = Effect.fnUntraced(function* <R>(given: Options<R>) {
       remoteAddress: Option.getOrUndefined(request.remoteAddress),
       ...(authenticate && { authenticate: () => run(authenticate(request)) }),
     }
-    const { signal, waiting } = yield* departing
-    return toResponse(yield* waiting(handle({ ...apiRequest, signal: () => signal })))
+    return toResponse(
+      yield* request.method === "GET"
+        ? answerWaiting(handle, apiRequest)
+        : // As in every other host, a request runs to its end even if its client disconnects.
+          Effect.uninterruptible(handle(apiRequest)),
+    )
   })
 
   const route = (request: HttpServerRequest.HttpServerRequest) => {
