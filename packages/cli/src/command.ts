@@ -1,6 +1,9 @@
 /** The command `tenure`, with its subcommands. */
 
 import * as Command from "effect/cli/Command"
+import { migrate } from "./database/migrate.ts"
+import { exportAll, importAll } from "./database/moving.ts"
+import { doctor } from "./doctor.ts"
 import { init } from "./init/command.ts"
 import { keys } from "./keys.ts"
 import { extendAll, members } from "./members/commands.ts"
@@ -23,8 +26,12 @@ export const tenure = Command.make("tenure").pipe(
     webhooks,
     trigger,
     status,
+    doctor,
     sign,
     verify,
+    migrate,
+    exportAll,
+    importAll,
     profiles,
   ]),
 )

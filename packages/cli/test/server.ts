@@ -55,7 +55,7 @@ export const startServer = async (
     stop: async () => {
       child.kill("SIGKILL")
       await ended
-      rmSync(folder, { recursive: true })
+      rmSync(folder, { recursive: true, force: true })
     },
   }
 }

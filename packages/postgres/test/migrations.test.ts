@@ -47,7 +47,7 @@ describe("migrations", () => {
     Effect.gen(function* () {
       expect(yield* buildFailure({ migrate: false })).toMatchObject({
         _tag: "SchemaMismatch",
-        message: expect.stringContaining("tenure-migrate"),
+        message: expect.stringContaining("tenure migrate"),
       })
       yield* Effect.provide(Effect.void, layer({ schema }))
       expect(yield* appliedVersions).toEqual(all)

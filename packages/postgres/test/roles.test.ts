@@ -188,6 +188,6 @@ describe("a role that owns nothing", () => {
   it("is told to leave migrations to the owner", async () => {
     await execute(owner, "UPDATE tenure.migrations SET version = version - 1")
     const refusal = await Tenure.make({ stores: postgres({ url: app }) }).catch(String)
-    expect(refusal).toMatch(/permission denied.*run tenure-migrate as the owner/)
+    expect(refusal).toMatch(/permission denied.*run tenure migrate as the owner/)
   })
 })

@@ -21,12 +21,16 @@ interface Shape {
   readonly client: Client
   /** How many requests have been answered as repetitions of others. */
   readonly repetitions: () => number
+  /** The header fields of the latest response, and when it came, in milliseconds since the epoch. */
+  readonly latest: () => { readonly headers: Headers; readonly at: number } | undefined
 }
 
 const shapeOf = (baseUrl: string, token: string, fetch: Fetch): Effect.Effect<Shape, Failure> => {
   let repetitions = 0
+  let latest: ReturnType<Shape["latest"]>
   const counting: Fetch = async (input, init) => {
     const response = await fetch(input, init)
+    latest = { headers: response.headers, at: Date.now() }
     if (response.headers.get("idempotent-replayed") === "true") repetitions += 1
     return response
   }
@@ -34,6 +38,7 @@ const shapeOf = (baseUrl: string, token: string, fetch: Fetch): Effect.Effect<Sh
     try: () => ({
       client: createClient({ baseUrl, token, fetch: counting, maxRetries }),
       repetitions: () => repetitions,
+      latest: () => latest,
     }),
     catch: ofCall,
   })

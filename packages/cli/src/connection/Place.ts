@@ -136,15 +136,22 @@ const ofGiven = Effect.fnUntraced(function* ({ database, profile, schema, url }:
   return profile === undefined ? undefined : yield* ofProfile(profile, schema)
 })
 
+/** Refuses a URL with a password in the arguments. */
+const checkArgument = (url: string) =>
+  hasPassword(url)
+    ? Effect.fail(
+        usage(
+          "Everybody can read a password in an argument: set TENURE_DATABASE_URL, or add a profile.",
+        ),
+      )
+    : Effect.void
+
 /** Finds the place: by the flags, else by the environment, else in the standard profile. */
 export const find = Effect.gen(function* () {
   const flagged = yield* givenByFlags
   const environment = yield* givenByEnvironment
   const schema = flagged.schema ?? environment.schema
-  if (flagged.database !== undefined && hasPassword(flagged.database))
-    return yield* usage(
-      "Everybody can read a password in an argument: set TENURE_DATABASE_URL instead.",
-    )
+  if (flagged.database !== undefined) yield* checkArgument(flagged.database)
   const found =
     (yield* ofGiven({ ...flagged, schema })) ?? (yield* ofGiven({ ...environment, schema }))
   if (found !== undefined) return found
@@ -152,4 +159,21 @@ export const find = Effect.gen(function* () {
   return Object.hasOwn(profiles, Profiles.standard)
     ? yield* ofProfile(Profiles.standard, schema)
     : yield* usage(nothing)
+})
+
+const isDatabase = (place: Place) =>
+  place._tag === "Database"
+    ? Effect.succeed(place)
+    : Effect.fail(usage("This needs a database: --database, TENURE_DATABASE_URL or a profile."))
+
+/** Finds the place, which must be a database. */
+export const findDatabase = Effect.flatMap(find, isDatabase)
+
+/** The URL of another database, as an argument names it: its URL, or a profile. */
+export const otherDatabase = Effect.fnUntraced(function* (given: string) {
+  if (/^(?:file|postgres|postgresql):/.test(given)) {
+    yield* checkArgument(given)
+    return given
+  }
+  return (yield* isDatabase(yield* ofProfile(given, undefined))).url
 })

@@ -38,7 +38,7 @@ const explain = (fault: unknown): Failure => {
     case "InvalidInput":
       return usage(fault.message)
     case "SchemaMismatch":
-      return failed(`${fault.message} tenure migrate brings the tables up to date.`)
+      return failed(fault.message)
     case "FolderUnusable":
     case "DatabaseUnusable":
       return new Failure({ kind: "unavailable", message: fault.message })

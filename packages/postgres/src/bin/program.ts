@@ -11,17 +11,12 @@
 import { parseArgs } from "node:util"
 import { PgClient } from "@effect/sql-pg"
 import * as Keyring from "@tenure/core/Keyring"
-import * as Setting from "@tenure/core/Setting"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Predicate from "effect/Predicate"
-import { isSqlError } from "effect/sql/SqlError"
-import { explain } from "../connection/DatabaseUnusable.ts"
-import { toConfig } from "../connection/DatabaseUrl.ts"
-import { migrate, options as storeOptions, rewriteSecrets } from "../index.ts"
-import { move } from "../moving/move.ts"
+import { migrate, rewriteSecrets } from "../index.ts"
 import * as ProgressBar from "./ProgressBar.ts"
+import { type Load, messageOf, move, open } from "./upkeep.ts"
 
 class UsageError extends Error {
   override readonly name = "UsageError"
@@ -79,55 +74,15 @@ const directionOf = (options: Readonly<Record<string, boolean>>): Direction | un
   return decrypts === true ? "decrypt" : undefined
 }
 
-/** What the command needs of the package `@tenure/embedded`, which only those who have a folder install. */
-interface Embedded {
-  readonly client: (options: { readonly path: string }) => Layer.Layer<PgClient.PgClient, unknown>
-}
-
-type Load = () => Promise<Embedded>
-
-const embedded = "@tenure/embedded"
-
-const messageOf = (error: unknown): string => {
-  if (isSqlError(error)) return explain(error)
-  return error instanceof Error ? error.message : String(error)
-}
-
-const isAbsent = (fault: unknown): boolean =>
-  Predicate.hasProperty(fault, "code") &&
-  fault.code === "ERR_MODULE_NOT_FOUND" &&
-  messageOf(fault).includes(`'${embedded}'`)
-
-const clientOfFolder = (path: string, load: Load) =>
-  Layer.unwrap(
-    Effect.tryPromise({
-      try: async () => (await load()).client({ path }),
-      catch: (cause) =>
-        isAbsent(cause) ? new UsageError(`file:${path} needs the package ${embedded}`) : cause,
-    }),
-  )
-
-const clientOfServer = (url: string, name: string) =>
-  Layer.unwrap(
-    Effect.map(toConfig(url, name), (config) => PgClient.layer({ ...config, maxConnections: 1 })),
-  )
-
-/** Opens a database. Errors in its URL have the name of the setting. */
-const clientOf = (url: string, name: string, load: Load): Layer.Layer<PgClient.PgClient, unknown> =>
-  url.startsWith("file:")
-    ? clientOfFolder(url.slice("file:".length), load)
-    : clientOfServer(url, name)
-
 /** Copies everything from another database, and tells how much. */
 const moved = Effect.fnUntraced(function* (schema: string | undefined, source: string, load: Load) {
-  const { schema: name } = yield* Setting.read(storeOptions, { schema })
   const from = yield* Effect.map(
-    Layer.build(clientOf(source, "--from", load)),
+    Layer.build(open(source, "--from", load)),
     Context.get(PgClient.PgClient),
   )
   const bar = ProgressBar.make(process.stderr)
   const rows = yield* Effect.ensuring(
-    move(from, yield* PgClient.PgClient, `"${name}"`, bar.show),
+    move(from, yield* PgClient.PgClient, schema, bar.show),
     Effect.sync(bar.end),
   )
   const lines = [...rows].map(([table, count]) => `${table}: ${count} rows`)
@@ -153,7 +108,7 @@ const run = async (load: Load): Promise<string> => {
     if (from !== undefined) return moved(schema, from, load)
     return direction === undefined ? applied(schema) : rewritten(schema, direction)
   }).pipe(
-    Effect.provide(clientOf(url, to === undefined ? "DATABASE_URL" : "--to", load)),
+    Effect.provide(open(url, to === undefined ? "DATABASE_URL" : "--to", load)),
     Effect.runPromise,
   )
 }

@@ -19,7 +19,7 @@ const advice: ReadonlyArray<readonly [RegExp, string]> = [
   [/^ERR_TLS_CERT_ALTNAME_INVALID/, "connect by a name that is in the certificate of the server"],
   [/does not support TLS/, "add sslmode=disable to the URL if nobody else can read the network"],
   [/no encryption$/, "add sslmode=require to the URL"],
-  [/^42501/, "run tenure-migrate as the owner of the tables, and turn migrations off here"],
+  [/^42501/, "run tenure migrate as the owner of the tables, and turn migrations off here"],
 ]
 
 /** The error at the beginning of a chain of causes. */

@@ -120,12 +120,18 @@ export const migrate = (
   )
 }
 
+/** Returns the numbers of the migrations that are not applied yet. */
+export const pending = Effect.fnUntraced(function* (client: PgClient, schema: string) {
+  const version = yield* readVersion(client.withoutTransforms(), schema)
+  return pendingAfter(version, schema).map((migration) => migration.version)
+})
+
 /** Fails with `SchemaMismatch` if the tables of a schema are not up to date. */
 export const check = Effect.fnUntraced(function* (client: PgClient, schema: string) {
   const version = yield* readVersion(client.withoutTransforms(), schema)
   if (version < newest) {
     return yield* new SchemaMismatch({
-      message: `The schema ${schema} is at version ${version}, but this version of Tenure needs version ${newest}. Run tenure-migrate.`,
+      message: `The schema ${schema} is at version ${version}, but this version of Tenure needs version ${newest}. Run tenure migrate.`,
     })
   }
 })

@@ -1,0 +1,154 @@
+/** `tenure doctor`: what is wrong, and what to do. */
+
+import type { Identity, Status } from "@tenure/client"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { Api, call } from "./connection/Api.ts"
+import * as Place from "./connection/Place.ts"
+import { exitCodes, failed, type Failure } from "./Failure.ts"
+import * as Output from "./output/Output.ts"
+
+/** What was looked at, and what to do about it if something is wrong. */
+export interface Finding {
+  readonly check: string
+  readonly found: string
+  readonly advice: string | null
+}
+
+const well = (check: string, found: string): Finding => ({ check, found, advice: null })
+
+const wrong = (check: string, found: string, advice: string): Finding => ({ check, found, advice })
+
+// Receivers refuse notifications whose time is five minutes off.
+const mostSkew = 30_000
+
+/** Judges the time of a server. @param skew - how much later it is there, in milliseconds */
+export const judgeClock = (skew: number): Finding => {
+  const found = `${Math.round(skew / 1000)} s apart from here`
+  return Math.abs(skew) <= mostSkew
+    ? well("clock", found)
+    : wrong("clock", found, "Set both by NTP: end dates and signatures depend on the time.")
+}
+
+/** Judges the migrations that are not applied. */
+export const judgeMigrations = (pending: ReadonlyArray<number>): Finding =>
+  pending.length === 0
+    ? well("migrations", "all applied")
+    : wrong("migrations", `not applied: ${pending.join(", ")}`, "Run tenure migrate.")
+
+const judgeStores = ({ stores }: Status): Finding => {
+  const silent = Object.entries(stores).flatMap(([name, answers]) => (answers ? [] : [name]))
+  return silent.length === 0
+    ? well("stores", "all answer")
+    : wrong("stores", `no answer: ${silent.join(", ")}`, "Look at the database and its log.")
+}
+
+// Attempts that are due are made within a second, if nothing is wrong.
+const longestDue = 60_000
+
+const judgeBacklog = ({ backlog }: Status): Finding => {
+  if (backlog === null)
+    return wrong("deliveries", "unknown", "The store does not answer: look at the database.")
+  const { due_for_ms, waiting } = backlog
+  const found = `${waiting} waiting, the oldest due for ${Math.round((due_for_ms ?? 0) / 1000)} s`
+  return (due_for_ms ?? 0) <= longestDue
+    ? well("deliveries", found)
+    : wrong("deliveries", found, "Check that a server runs that dispatches, and add processes.")
+}
+
+const judgeWebhooks = ({ disabled_webhooks }: Status): Finding =>
+  disabled_webhooks === 0
+    ? well("webhooks", "none disabled")
+    : wrong(
+        "webhooks",
+        `${disabled_webhooks ?? "unknown how many"} disabled`,
+        "See tenure webhooks get and deliveries; then webhooks enable, and replay --since.",
+      )
+
+const judgeSuspensions = ({ suspended_keys }: Status): Finding =>
+  suspended_keys.length === 0
+    ? well("limits", "no key suspended")
+    : wrong(
+        "limits",
+        `suspended: ${suspended_keys.join(", ")}`,
+        "These clients keep exceeding the limits: have them honour Retry-After, or raise the limits.",
+      )
+
+/** Judges the status of a server. */
+export const judgeStatus = (status: Status): ReadonlyArray<Finding> =>
+  [judgeStores, judgeBacklog, judgeWebhooks, judgeSuspensions].map((judge) => judge(status))
+
+const judgeKey = ({ projects, role }: Identity): Finding => {
+  const found = `${role}, for ${projects === "all" ? "all projects" : projects.join(", ")}`
+  return role === "admin" && projects === "all"
+    ? well("key", found)
+    : wrong("key", found, "Use the key of an admin for all projects to have the rest checked.")
+}
+
+const ofFailure = (check: string, { kind, message }: Failure): Finding =>
+  wrong(
+    check,
+    message,
+    kind === "unavailable"
+      ? "Check the URL, that it runs, and that nothing is between."
+      : "See the message.",
+  )
+
+const skewOf = Effect.map(Api, ({ latest }): number | undefined => {
+  const { at = 0, headers } = latest() ?? {}
+  const date = Date.parse(headers?.get("date") ?? "")
+  return Number.isNaN(date) ? undefined : date - at
+})
+
+/** Checks what answers requests. */
+const checkApi = Effect.gen(function* () {
+  const started = Date.now()
+  const { data: identity } = yield* call((client, options) => client.identity.get({}, options))
+  const reached = well("API", `answers in ${Date.now() - started} ms`)
+  const skew = yield* skewOf
+  const findings = [reached, judgeKey(identity)]
+  if (skew !== undefined) findings.push(judgeClock(skew))
+  if (identity.role !== "admin" || identity.projects !== "all") return findings
+  const { data: status } = yield* call((client, options) => client.status.get({}, options))
+  return [...findings, ...judgeStatus(status)]
+}).pipe(
+  Effect.provide(Api.layer),
+  Effect.catchTag("Failure", (failure) => Effect.succeed([ofFailure("API", failure)])),
+)
+
+/** Checks the tables of a database. */
+const checkTables = Effect.fnUntraced(
+  function* ({ schema, url }: Place.Database) {
+    const upkeep = yield* Effect.promise(() => import("./database/upkeep.ts"))
+    const options = { dryRun: true, encrypt: false, decrypt: false }
+    const { migrations } = yield* upkeep.migrate(url, schema, options)
+    return judgeMigrations(migrations)
+  },
+  Effect.catchTag("Failure", (failure) => Effect.succeed(ofFailure("database", failure))),
+)
+
+const checkAll = Effect.gen(function* () {
+  const place = yield* Place.find
+  if (place._tag === "Server") return yield* checkApi
+  const tables = yield* checkTables(place)
+  return tables.advice === null ? [tables, ...(yield* checkApi)] : [tables]
+})
+
+/** The command. */
+export const doctor = Command.make(
+  "doctor",
+  {},
+  Effect.fnUntraced(function* () {
+    const findings = yield* checkAll
+    yield* Output.items(Stream.fromIterable(findings), (finding) => ({ ...finding }))
+    const problems = findings.filter(({ advice }) => advice !== null).length
+    if (problems > 0) return yield* failed(`${problems} of ${findings.length} checks failed.`)
+  }),
+).pipe(
+  Command.withDescription(
+    `Checks a server or a database, and says what to do; the exit code is ${exitCodes.failed} if something is wrong`,
+  ),
+  Command.withExamples([{ command: "tenure doctor" }]),
+  Command.withGlobalFlags([Output.Json, ...Place.flags]),
+)

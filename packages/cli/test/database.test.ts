@@ -1,0 +1,120 @@
+/** The commands that look after a database, and `doctor`. */
+
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { expect, inject, it, onTestFinished } from "vitest"
+import { folderWithDatabase } from "../../embedded/test/folders.ts"
+import { judgeClock, judgeMigrations, judgeStatus } from "../src/doctor.ts"
+import { tenureWith } from "./inProcess.ts"
+import { startServer, token } from "./server.ts"
+
+declare module "vitest" {
+  interface ProvidedContext {
+    readonly databaseUrl: string
+  }
+}
+
+const onSchema = (schema: string) =>
+  tenureWith({ TENURE_DATABASE_URL: inject("databaseUrl"), TENURE_SCHEMA: schema })
+
+it("migrates, says before what it would do, and is then well", async () => {
+  const tenure = onSchema("cli_migrate")
+  const missing = await tenure("projects", "list")
+  expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining("tenure migrate") })
+  const ill = await tenure("doctor")
+  expect(ill).toMatchObject({ code: 1, stdout: expect.stringContaining("Run tenure migrate.") })
+  const planned = JSON.parse((await tenure("migrate", "--dry-run", "--json")).stdout)
+  expect(planned).toMatchObject({ applied: false })
+  expect(planned.migrations.length).toBeGreaterThan(0)
+  const done = JSON.parse((await tenure("migrate", "--json")).stdout)
+  expect(done).toEqual({ applied: true, migrations: planned.migrations })
+  expect(JSON.parse((await tenure("migrate", "--json")).stdout).migrations).toEqual([])
+  expect(await tenure("doctor")).toMatchObject({ code: 0 })
+})
+
+it("encrypts and decrypts secrets with the keys of the environment", async () => {
+  const [key, schema] = [Buffer.alloc(32, 1).toString("base64"), "cli_encrypt"]
+  const url = { TENURE_DATABASE_URL: inject("databaseUrl"), TENURE_SCHEMA: schema }
+  const plain = tenureWith(url)
+  const encrypted = tenureWith({ ...url, TENURE_ENCRYPTION_KEY: key })
+  await plain("migrate")
+  await plain("projects", "create", "p")
+  await plain("webhooks", "create", "https://example.com/", "-p", "p")
+  expect(await plain("migrate", "--encrypt-secrets")).toMatchObject({ code: 2 })
+  const done = await encrypted("migrate", "--encrypt-secrets", "--json")
+  expect(JSON.parse(done.stdout)).toMatchObject({ rewritten_secrets: 1 })
+  expect((await encrypted("webhooks", "list", "-p", "p", "--show-secret")).stdout).toContain(
+    "whsec_",
+  )
+  expect(await encrypted("migrate", "--decrypt-secrets")).toMatchObject({ code: 2 })
+  const keys = tenureWith({ ...url, TENURE_ENCRYPTION_KEY: `plain,${key}` })
+  expect(await keys("migrate", "--decrypt-secrets")).toMatchObject({ code: 0 })
+  expect(await plain("webhooks", "list", "-p", "p")).toMatchObject({ code: 0 })
+})
+
+it("copies everything to a folder, and back to another schema, and overwrites nothing", async () => {
+  const tenure = onSchema("cli_moved")
+  await tenure("migrate")
+  await tenure("projects", "create", "p")
+  await tenure("members", "grant", "1", "2098-01-01", "-p", "p")
+  const folder = `file:${await folderWithDatabase()}`
+  const exported = await tenure("export", folder, "--json")
+  expect(exported).toMatchObject({ code: 0 })
+  expect(JSON.parse(exported.stdout)).toMatchObject({ memberships: 1 })
+  const moved = tenureWith({ TENURE_DATABASE_URL: folder, TENURE_SCHEMA: "cli_moved" })
+  expect((await moved("members", "list", "-p", "p")).stdout).toContain("2098-01-01")
+  expect(await tenure("import", folder)).toMatchObject({ code: 2 })
+  const again = await tenure("import", "--all", folder)
+  expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining("has rows already") })
+  const secret = "postgres://a:hidden@127.0.0.1/b"
+  expect(await tenure("export", secret)).toMatchObject({ code: 2 })
+})
+
+it("needs a database", async () => {
+  const atServer = tenureWith({ TENURE_URL: "http://127.0.0.1:9", TENURE_TOKEN: "any" })
+  expect(await atServer("migrate")).toMatchObject({ code: 2 })
+  expect(await atServer("export", "file:./x")).toMatchObject({ code: 2 })
+})
+
+it("the doctor names what is wrong at a server, and what to do", async () => {
+  const server = await startServer()
+  onTestFinished(server.stop)
+  const folder = mkdtempSync(join(tmpdir(), "tenure-doctor-"))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const environment = { TENURE_URL: server.url, XDG_CONFIG_HOME: folder }
+  const admin = tenureWith({ ...environment, TENURE_TOKEN: token })
+  expect(await admin("doctor")).toMatchObject({ code: 0, stdout: expect.stringContaining("clock") })
+  await admin("projects", "create", "p")
+  const issued = JSON.parse((await admin("keys", "issue", "-p", "p", "--json")).stdout)
+  const client = await tenureWith({ ...environment, TENURE_TOKEN: issued.token })("doctor")
+  expect(client).toMatchObject({ code: 1, stdout: expect.stringContaining("admin") })
+  await server.stop()
+  const away = await admin("doctor", "--json")
+  expect(away).toMatchObject({ code: 1, stdout: expect.stringContaining("Check the URL") })
+})
+
+it("the doctor knows what is too much", () => {
+  const status = {
+    versions: { tenure: "1.0.0", api: "v2" },
+    stores: {
+      memberships: false,
+      webhooks: true,
+      api_keys: true,
+      deliveries: true,
+      rate_limits: true,
+    },
+    backlog: { waiting: 10, due_for_ms: 120_000 },
+    disabled_webhooks: 2,
+    suspended_keys: ["k"],
+  } as const
+  expect(judgeStatus(status).map(({ advice, check }) => [check, advice === null])).toEqual([
+    ["stores", false],
+    ["deliveries", false],
+    ["webhooks", false],
+    ["limits", false],
+  ])
+  expect(judgeClock(400).advice).toBeNull()
+  expect(judgeClock(-60_000).advice).toContain("NTP")
+  expect(judgeMigrations([]).advice).toBeNull()
+})
