@@ -13,7 +13,7 @@ const options = {
 }
 
 /** What a bundler that splits code loads when the documentation of the API is first asked for. */
-const documentation = ["*/docs/document.ts", "*/docs/Html.ts"]
+const documentation = ["*/docs/document.ts", "*/docs/Html.ts", "*/docs/AsyncApi.ts"]
 
 const atStart = { ...options, ignore: [...options.ignore, ...documentation] }
 
@@ -22,25 +22,25 @@ export default [
     ...atStart,
     name: "core, memory, express",
     path: "packages/benchmark/src/weight/express.ts",
-    limit: "77 kB",
+    limit: "79 kB",
   },
   {
     ...atStart,
     name: "the same, imported from tenure",
     path: "packages/benchmark/src/weight/tenure.ts",
-    limit: "77 kB",
+    limit: "79 kB",
   },
   {
     ...atStart,
     name: "core, memory, fetch",
     path: "packages/benchmark/src/weight/worker.ts",
-    limit: "76 kB",
+    limit: "78 kB",
   },
   {
     ...options,
     name: "core, memory, fetch, with the documentation of the API",
     path: "packages/benchmark/src/weight/worker.ts",
-    limit: "93 kB",
+    limit: "97 kB",
   },
   {
     ...options,
