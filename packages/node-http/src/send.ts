@@ -26,9 +26,11 @@ export const send = (
     return
   }
   if (typeof body === "string") {
-    const all = { ...headers, "Content-Length": Buffer.byteLength(body), ...more }
+    const length = Buffer.byteLength(body)
+    const all = { ...headers, "Content-Length": length, ...more }
     response.writeHead(status, allowedHeaders(response, all))
-    response.end(body)
+    // The bytes of ASCII are the same, and Node makes them in less time.
+    response.end(body, length === body.length ? "latin1" : "utf8")
   } else {
     response.writeHead(status, allowedHeaders(response, { ...headers, ...more }))
     // Ends the stream if the connection breaks, which is nobody's fault.

@@ -17,15 +17,15 @@ export interface Moment {
   readonly unix: Millis
 }
 
-const nanosPerMilli = 1_000_000n
+/** Reads the monotonic clock: milliseconds, to the microsecond. */
+export const precise = (clock: Clock.Clock): number =>
+  HostClock.isHostClock(clock)
+    ? clock.monotonicMillisUnsafe()
+    : // A number has no room for as many nanoseconds as a clock may have counted.
+      Number(clock.monotonicTimeNanosUnsafe() / 1000n) / 1000
 
-/** Reads the monotonic clock. */
-export const tick = (clock: Clock.Clock): Millis =>
-  Millis(
-    HostClock.isHostClock(clock)
-      ? Math.floor(clock.monotonicMillisUnsafe())
-      : Number(clock.monotonicTimeNanosUnsafe() / nanosPerMilli),
-  )
+/** Reads the monotonic clock: whole milliseconds. */
+export const tick = (clock: Clock.Clock): Millis => Millis(Math.floor(precise(clock)))
 
 /** Reads both clocks. */
 export const read = (clock: Clock.Clock): Moment => ({

@@ -260,14 +260,14 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   /** Answers a request that was read, as it is decided. */
   const answer = (request: ApiRequest.ApiRequest, decision: typeof decide) =>
     Step.make((clock) => {
-      const start = onResponse === undefined ? 0n : clock.monotonicTimeNanosUnsafe()
+      const start = onResponse === undefined ? 0 : Moment.precise(clock)
       const path = request.originalPath ?? request.path
       const subject = { requestId: requestIdOf(request), method: request.method, path }
       return Effect.flatMapEager(decision(request, subject.requestId, clock), (decided) => {
         const { address, keyId, outcome, report } = decided
         const response = Envelope.respond(subject, report, outcome)
         if (onResponse === undefined) return Effect.succeed(response)
-        const durationMillis = Number(clock.monotonicTimeNanosUnsafe() - start) / 1_000_000
+        const durationMillis = Moment.precise(clock) - start
         const record = { ...subject, status: response.status, durationMillis, address, keyId }
         const told = Callback.call("onResponse", onResponse, record)
         return Effect.mapEager(Step.begin(told, clock), () => response)

@@ -106,11 +106,11 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
   return {
     "memberships.extend": (call) =>
       Step.make((clock) =>
-        Effect.flatMapEager(memberOf(call), (member) =>
+        Effect.flatMapEager(memberOf(call), ({ projectId, userId }) =>
           Effect.flatMapEager(extensionIn(call), (extension) =>
             Step.begin(
               memberships.extend(
-                { ...member, ...extension, idempotencyKey: call.once },
+                { ...extension, projectId, userId, idempotencyKey: call.once },
                 originOf(call),
               ),
               clock,
