@@ -3,9 +3,11 @@
 import * as Command from "effect/cli/Command"
 import { migrate } from "./database/migrate.ts"
 import { exportAll, importAll } from "./database/moving.ts"
+import { dev } from "./dev/command.ts"
 import { doctor } from "./doctor.ts"
 import { init } from "./init/command.ts"
 import { keys } from "./keys.ts"
+import { listen } from "./listen/command.ts"
 import { extendAll, members } from "./members/commands.ts"
 import { profiles } from "./profiles.ts"
 import { projects } from "./projects.ts"
@@ -19,6 +21,8 @@ export const tenure = Command.make("tenure").pipe(
   Command.withDescription("Membership end dates in your backend."),
   Command.withSubcommands([
     init,
+    dev,
+    listen,
     projects,
     members,
     extendAll,

@@ -27,27 +27,49 @@ export interface Ended {
   readonly stderr: string
 }
 
-/** Runs the command with an environment of its own. */
-export const tenureWith =
+/** A command that runs. */
+export interface Running {
+  readonly printed: { readonly stdout: string; readonly stderr: string }
+  /** Interrupts it, as Ctrl+C does, and waits for its end. */
+  readonly interrupt: () => Promise<Ended>
+  readonly ended: Promise<Ended>
+}
+
+/** Starts the command with an environment of its own. */
+export const startWith =
   (environment: Readonly<Record<string, string>>) =>
-  async (...args: ReadonlyArray<string>): Promise<Ended> => {
+  (...args: ReadonlyArray<string>): Running => {
     const printed = { stdout: "", stderr: "" }
     const to =
       (name: keyof typeof printed) =>
       (...texts: ReadonlyArray<unknown>) => {
         printed[name] += `${texts.join(" ")}\n`
       }
-    const captured: Console.Console = {
-      ...console,
-      log: to("stdout"),
-      error: to("stderr"),
+    const captured: Console.Console = { ...console, log: to("stdout"), error: to("stderr") }
+    const interruption = new AbortController()
+    const end = async (): Promise<Ended> => {
+      const exit = await run(args).pipe(
+        Effect.provideService(Console.Console, captured),
+        Effect.provide(services),
+        Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env: environment }))),
+        (effect) => Effect.runPromiseExit(effect, { signal: interruption.signal }),
+      )
+      const code = Exit.isSuccess(exit) ? 0 : Runtime.getErrorExitCode(Cause.squash(exit.cause))
+      return { code, ...printed }
     }
-    const exit = await run(args).pipe(
-      Effect.provideService(Console.Console, captured),
-      Effect.provide(services),
-      Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env: environment }))),
-      Effect.runPromiseExit,
-    )
-    const code = Exit.isSuccess(exit) ? 0 : Runtime.getErrorExitCode(Cause.squash(exit.cause))
-    return { code, ...printed }
+    const ended = end()
+    return {
+      printed,
+      ended,
+      interrupt: () => {
+        interruption.abort()
+        return ended
+      },
+    }
   }
+
+/** Runs the command with an environment of its own, to its end. */
+export const tenureWith =
+  (environment: Readonly<Record<string, string>>) =>
+  (...args: ReadonlyArray<string>): Promise<Ended> =>
+    startWith(environment)(...args).ended

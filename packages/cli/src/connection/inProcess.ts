@@ -10,12 +10,11 @@ import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { failed, Failure, usage } from "../Failure.ts"
-import { loadEmbedded } from "./loadEmbedded.ts"
 import type { Database } from "./Place.ts"
 
 const storesOf = Effect.fnUntraced(function* ({ schema, url }: Database) {
   if (!url.startsWith("file:")) return postgres({ url, schema, migrate: false, maxConnections: 2 })
-  const { embedded } = yield* loadEmbedded
+  const { embedded } = yield* Effect.promise(() => import("@tenure/embedded"))
   return embedded({ path: url.slice("file:".length), schema })
 })
 
@@ -32,7 +31,7 @@ const isTagged = (fault: unknown): fault is { readonly _tag: string; readonly me
   fault instanceof Error && "_tag" in fault
 
 /** Says what is wrong with a database that cannot be used. */
-const explain = (fault: unknown): Failure => {
+export const explain = (fault: unknown): Failure => {
   if (!isTagged(fault)) return failed(String(fault))
   switch (fault._tag) {
     case "InvalidInput":

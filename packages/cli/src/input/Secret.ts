@@ -32,11 +32,14 @@ const fromFile = Effect.fnUntraced(
 
 const variable = Config.option(Config.NonEmptyString("TENURE_WEBHOOK_SECRET"))
 
+/** The secret of a webhook in a file or in the environment, if there is one. */
+export const given = (path: Option.Option<string>) =>
+  Option.isSome(path) ? Effect.map(fromFile(path.value), Option.some) : Effect.orDie(variable)
+
 /** The secret of a webhook. */
 export const ofWebhook = Effect.fnUntraced(function* (path: Option.Option<string>) {
-  if (Option.isSome(path)) return yield* fromFile(path.value)
-  const given = yield* Effect.orDie(variable)
-  return Option.isSome(given)
-    ? given.value
+  const found = yield* given(path)
+  return Option.isSome(found)
+    ? found.value
     : yield* ask("Secret of the webhook", "TENURE_WEBHOOK_SECRET must be the secret of a webhook.")
 })

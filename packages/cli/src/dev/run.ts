@@ -1,0 +1,141 @@
+/** Runs all of Tenure in this process: a store, the API, the console and a receiver. */
+
+import type { Client } from "@tenure/client"
+import { createClient } from "@tenure/client"
+import { tenureConsole } from "@tenure/console"
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import { nodeTransport, serve, toNodeHandler } from "@tenure/node-http"
+import * as Clock from "effect/Clock"
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import { explain } from "../connection/inProcess.ts"
+import { failed, ofCall } from "../Failure.ts"
+import { lineOfEvent } from "../listen/eventLine.ts"
+import { printable } from "../output/printable.ts"
+import * as Receiver from "./receiver.ts"
+
+/** What is run. */
+export interface Given {
+  /** The folder that keeps everything; without it, everything is forgotten at the end. */
+  readonly folder: Option.Option<string>
+  readonly port: number
+}
+
+const project_id = "demo"
+
+const users = ["1001", "1002", "1003"]
+
+const openStores = Effect.fnUntraced(function* (folder: Option.Option<string>) {
+  if (Option.isNone(folder)) return memory()
+  const { embedded } = yield* Effect.promise(() => import("@tenure/embedded"))
+  return embedded({ path: folder.value })
+})
+
+const openTenure = Effect.fnUntraced(function* (folder: Option.Option<string>) {
+  const stores = yield* openStores(folder)
+  return yield* Effect.acquireRelease(
+    Effect.tryPromise({
+      try: () =>
+        Tenure.make({
+          stores,
+          transport: nodeTransport,
+          webhooks: { allowedNetworks: ["127.0.0.0/8"] },
+        }),
+      catch: explain,
+    }),
+    ({ close }) => Effect.promise(close),
+  )
+})
+
+const listening = (fault: unknown) =>
+  failed(
+    Predicate.hasProperty(fault, "code") && fault.code === "EADDRINUSE"
+      ? "Another program uses the port. Give another one: --port 3001."
+      : String(fault),
+  )
+
+const openServer = Effect.fnUntraced(function* (tenure: Tenure.Tenure, port: number) {
+  const api = toNodeHandler(tenure)
+  const page = toNodeHandler(tenureConsole(tenure, { authorize: "api-key" }))
+  return yield* Effect.acquireRelease(
+    Effect.tryPromise({
+      try: () =>
+        serve(tenure, {
+          port,
+          shutdownTimeout: "1 second",
+          listener: (request, response) => page(request, response, () => api(request, response)),
+        }),
+      catch: listening,
+    }),
+    ({ close }) => Effect.promise(close),
+  )
+})
+
+/** Issues a key that is valid while the command runs. */
+const openKey = ({ apiKeys }: Tenure.Tenure) =>
+  Effect.acquireRelease(
+    Effect.promise(() => apiKeys.issue({ projects: "all", role: "admin", name: "tenure dev" })),
+    ({ id }) => Effect.promise(() => apiKeys.revoke(id)),
+  )
+
+const attempt = <A>(call: () => Promise<A>) => Effect.tryPromise({ try: call, catch: ofCall })
+
+/** Creates a project with members, unless it is there. */
+const seed = Effect.fnUntraced(function* ({ memberships, projects }: Client) {
+  yield* attempt(() => projects.create({ project_id }))
+  const { total } = yield* attempt(() => memberships.list({ project_id, limit: 1 }))
+  if (total > 0) return
+  const inAMonth = (yield* Clock.currentTimeMillis) + 30 * 86_400_000
+  const end_date = new Date(inAMonth).toISOString()
+  const lines = users.map((user_id) => ({ user_id, end_date }))
+  yield* attempt(() => memberships.import({ project_id, lines }))
+})
+
+/** Has a receiver notified. Those of earlier runs, which ended without notice, are deleted. */
+const subscribe = Effect.fnUntraced(function* (
+  { webhooks }: Client,
+  { trust, url }: Receiver.Receiver,
+) {
+  const { data: earlier } = yield* attempt(() => webhooks.list({ project_id }))
+  for (const webhook of earlier.filter((one) => one.url.endsWith(Receiver.path)))
+    yield* attempt(() => webhooks.delete({ project_id, webhook_id: webhook.id }))
+  const { data } = yield* attempt(() => webhooks.create({ project_id, url }))
+  trust(data.secret)
+})
+
+const helpOf = (url: string, token: string): string =>
+  [
+    `The API      ${url}    ${url}/v2/docs shows it`,
+    `The console  ${url}/console/    sign in with the token`,
+    `The token    ${token}    until this ends`,
+    "",
+    "In another terminal:",
+    "",
+    `export TENURE_URL=${url} TENURE_PROJECT=${project_id} TENURE_TOKEN=${token}`,
+    "npx tenure members list",
+    `npx tenure members extend ${users[0]} 2099-01-01`,
+    `curl -X PATCH ${url}/v2/projects/${project_id}/memberships/${users[0]}/extend -H "Authorization: Bearer $TENURE_TOKEN" -H "Content-Type: application/json" -d '{"extend":"2099-01-01T00:00:00.000Z"}'`,
+    "",
+    "Webhooks that have arrived here, and are genuine:",
+  ].join("\n")
+
+/** Runs until it is interrupted. */
+export const run = Effect.fnUntraced(function* ({ folder, port }: Given) {
+  const context = yield* Effect.context<never>()
+  const print = (line: string) => Effect.runForkWith(context)(Console.log(line))
+  const receiver = yield* Receiver.start(
+    (event) => print(lineOfEvent(event)),
+    (reason) => print(printable(`refused: ${reason}`)),
+  )
+  const tenure = yield* openTenure(folder)
+  const { token } = yield* openKey(tenure)
+  const { url } = yield* openServer(tenure, port)
+  const client = createClient({ baseUrl: url, token })
+  yield* seed(client)
+  yield* subscribe(client, receiver)
+  yield* Console.log(helpOf(url, token))
+  return yield* Effect.never
+}, Effect.scoped)

@@ -1,0 +1,106 @@
+/** `tenure listen`, against the bundled server on PostgreSQL. */
+
+import { verifyWebhook } from "@tenure/client"
+import { freePort, startReceiver } from "@tenure/testing"
+import { beforeAll, afterAll, expect, inject, it, onTestFinished } from "vitest"
+import { startWith, tenureWith } from "./inProcess.ts"
+import { type Server, startServer, token } from "./server.ts"
+
+declare module "vitest" {
+  interface ProvidedContext {
+    readonly databaseUrl: string
+  }
+}
+
+const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+let port: number
+let server: Server
+let environment: Readonly<Record<string, string>>
+
+const startAgain = async () => {
+  server = await startServer({
+    PORT: String(port),
+    DATABASE_URL: inject("databaseUrl"),
+    DATABASE_SCHEMA: "listening",
+  })
+}
+
+beforeAll(async () => {
+  port = await freePort()
+  await startAgain()
+  environment = { TENURE_URL: server.url, TENURE_TOKEN: token, TENURE_PROJECT: "p" }
+  await tenureWith(environment)("projects", "create", "p")
+})
+
+afterAll(() => server.stop())
+
+const publish = (amount: number) =>
+  tenureWith(environment)("trigger", "paid", "--data", JSON.stringify({ amount }))
+
+const listen = async (...args: ReadonlyArray<string>) => {
+  const running = startWith({ ...environment, TENURE_WEBHOOK_SECRET: secret })("listen", ...args)
+  onTestFinished(() => void running.interrupt())
+  await expect.poll(() => running.printed.stderr).toContain("Listening")
+  return running
+}
+
+const cursorIn = (text: string): string => /--after (\S+)/.exec(text)?.[1] ?? ""
+
+it("forwards events as a webhook sends them, and goes on after the server was away, without a gap", async () => {
+  const { close, received, until, url } = await startReceiver()
+  onTestFinished(close)
+  const { interrupt, printed } = await listen("--forward-to", url, "--types", "paid")
+  await publish(1)
+  await tenureWith(environment)("trigger", "other")
+  await until(1)
+  await server.stop()
+  await startAgain()
+  await publish(2)
+  await until(2)
+  const events = await Promise.all(
+    received.map(({ body, headers }) => verifyWebhook({ headers, body }, [secret])),
+  )
+  expect(events).toMatchObject([
+    { type: "paid", data: { amount: 1 } },
+    { type: "paid", data: { amount: 2 } },
+  ])
+  await expect.poll(() => printed.stderr.match(/→ 204/g)).toHaveLength(2)
+  const { stderr } = await interrupt()
+  expect(cursorIn(stderr)).not.toBe("")
+  expect(stderr).not.toContain(secret)
+})
+
+it("goes on after a cursor, with one event in each line of JSON", async () => {
+  const first = await listen("--json", "--after", "start")
+  await expect.poll(() => first.printed.stdout).toContain("paid")
+  const after = cursorIn((await first.interrupt()).stderr)
+  await publish(3)
+  const second = await listen("--json", "--after", after)
+  await expect.poll(() => second.printed.stdout).toContain("paid")
+  const { stdout } = await second.interrupt()
+  expect(
+    stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line)),
+  ).toMatchObject([{ type: "paid", data: { amount: 3 } }])
+})
+
+it("goes on with the next event when the receiver fails", async () => {
+  const { close, until, url } = await startReceiver((response) => response.writeHead(500).end())
+  onTestFinished(close)
+  const { printed } = await listen("--forward-to", url)
+  await publish(4)
+  await publish(5)
+  await until(2)
+  await expect.poll(() => printed.stderr.match(/→ 500/g)).toHaveLength(2)
+})
+
+it.each([
+  { args: ["--forward-to", "file:///etc"], code: 2 },
+  { args: ["--after", "nonsense"], code: 1 },
+  { args: ["--project", "none"], code: 3 },
+])("$args is exit code $code", async ({ args, code }) => {
+  expect(await tenureWith(environment)("listen", ...args)).toMatchObject({ code })
+})
