@@ -47,12 +47,14 @@ export type Failure = InvalidInput | StepFailure
 
 /** Returns pages of events, one after the other, each of about 64 KiB at most. */
 export interface Follower {
-  /** Returns what is stored of the next events, with the place after them: maybe none. Call it before `next`. */
+  /** Returns what is stored of the next events, with the place after them: maybe none. Call it first. */
   readonly stored: Effect.Effect<FeedPage, StepFailure>
   /**
-   * Waits for the next events, and returns them with the place after them: at least one event, or none if
-   * the feed is closing. Can be called again after a failure.
+   * Waits for the next events, of which there is at least one, and returns them with the place after them.
+   * Can be called again after a failure.
    */
+  readonly page: Effect.Effect<FeedPage, StepFailure>
+  /** Waits for the next page, or returns none if the feed is closing. */
   readonly next: Effect.Effect<Option.Option<FeedPage>, StepFailure>
 }
 
@@ -215,6 +217,7 @@ const make = Effect.gen(function* () {
     )
     return {
       stored: Effect.tap(read, ({ cursor }) => Effect.sync(() => (from = cursor))),
+      page: some,
       next: Effect.raceFirst(Effect.asSome(some), Effect.as(released.await, Option.none())),
     }
   })

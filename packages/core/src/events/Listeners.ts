@@ -2,10 +2,8 @@
 
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -14,7 +12,8 @@ import * as Scope from "effect/Scope"
 import * as Moment from "../base/Moment.ts"
 import { ProjectDeletions } from "../base/ProjectDeletions.ts"
 import { type Failure, Feed, type Follower, type Query, type StepFailure } from "./Feed.ts"
-import type { Cursor, FeedEvent } from "./FeedStore.ts"
+import type { Cursor, FeedEvent, FeedPage } from "./FeedStore.ts"
+import * as Mailbox from "./Mailbox.ts"
 import * as Seats from "./Seats.ts"
 
 /**
@@ -32,7 +31,7 @@ export type Message =
       readonly events: ReadonlyArray<FeedEvent>
       readonly cursor: Cursor
     }
-  /** Nothing has come for 15 seconds. */
+  /** Nothing has come for 10 to 15 seconds. */
   | { readonly _tag: "Heartbeat" }
   | { readonly _tag: "End"; readonly reason: EndReason }
 
@@ -48,7 +47,8 @@ export interface Opening extends Query {
 export interface Listener {
   /**
    * Waits for the next message. The first one has the place where the listener starts. After an end, all
-   * messages are that end. Nothing is read for a listener that is not asked for a message.
+   * messages are that end. Nothing is read for a listener that is not asked for a message. Interrupting
+   * this may lose a message: close the listener instead.
    */
   readonly next: Effect.Effect<Message>
   /** Ends it, and gives back its seat. Call this as soon as the connection is gone. */
@@ -93,16 +93,16 @@ export class Listeners extends Context.Service<
   )
 }
 
-/** How long nothing may come until a heartbeat. */
-const heartbeat = "15 seconds"
-
 // Ten minutes, a fifth more or less, so that those who came together do not come again together.
 const shortestLifeMillis = 480_000
 const longestLifeMillis = 720_000
 
-// How often listeners are checked. An API key may be known for five seconds by then, and one that is
+// How often listeners are checked. An API key may be known for four seconds by then, and one that is
 // revoked is to end its listeners within ten.
-const checkPause = "4 seconds"
+const checkPause = "5 seconds"
+
+// At how many checks nothing has come until a heartbeat: after 15 seconds at the latest.
+const silentChecks = 3
 
 // How long a host may take to tell whether a client may still listen.
 const answerTimeout = "5 seconds"
@@ -121,21 +121,19 @@ const reasonOf = ({
 }: Exclude<StepFailure, { readonly _tag: "StoreUnavailable" }>): EndReason =>
   _tag === "CursorExpired" ? "reset" : "refused"
 
-/** Returns the message of the next events. While the store does not answer, it is asked again and again. */
+const eventsOf = ({ cursor, events }: FeedPage): Message => ({ _tag: "Events", events, cursor })
+
+const endFor = (reason: EndReason): Message => ({ _tag: "End", reason })
+
+/** Waits for the next events, or the end. While the store does not answer, it is asked again and again. */
 const messageOf = (follower: Follower): Effect.Effect<Message> =>
-  follower.next.pipe(
-    Effect.map(
-      Option.match({
-        onNone: (): Message => ({ _tag: "End", reason: "closing" }),
-        onSome: ({ cursor, events }): Message => ({ _tag: "Events", events, cursor }),
-      }),
-    ),
-    Effect.catch((failure) =>
+  Effect.matchEffect(follower.page, {
+    onSuccess: (page) => Effect.succeed(eventsOf(page)),
+    onFailure: (failure) =>
       failure._tag === "StoreUnavailable"
         ? Effect.andThen(Effect.sleep(retryPause), messageOf(follower))
-        : Effect.succeed<Message>({ _tag: "End", reason: reasonOf(failure) }),
-    ),
-  )
+        : Effect.succeed(endFor(reasonOf(failure))),
+  })
 
 /** A listener as it is checked. */
 interface Open {
@@ -143,9 +141,27 @@ interface Open {
   readonly isAllowed: Effect.Effect<boolean>
   /** The tick at which its time is up. */
   readonly until: number
-  readonly end: (reason: EndReason) => void
+  readonly mailbox: Mailbox.Mailbox<Message>
+  /** At how many checks it has been waiting for the same message. */
+  silent: number
   readonly close: Effect.Effect<void>
 }
+
+const end = ({ mailbox }: Open, reason: EndReason): void => mailbox.end(endFor(reason))
+
+/** Ends a listener whose time is up, and has one that waits for long get a heartbeat. */
+const checkTime = (listener: Open, now: number): void => {
+  if (now >= listener.until) end(listener, "over")
+  if (listener.mailbox.isIdle() || ++listener.silent < silentChecks) return
+  listener.silent = 0
+  listener.mailbox.put({ _tag: "Heartbeat" })
+}
+
+/** Ends a listener whose client may not listen any more. */
+const checkClient = (listener: Open): Effect.Effect<void> =>
+  Effect.map(Effect.timeoutOption(listener.isAllowed, answerTimeout), (answer) => {
+    if (Option.isSome(answer) && !answer.value) end(listener, "refused")
+  })
 
 const make = Effect.gen(function* () {
   const feed = yield* Feed
@@ -186,37 +202,41 @@ const make = Effect.gen(function* () {
     feed.read({ projectId, limit: 1 }).pipe(
       Effect.catchTag("ProjectNotFound", () =>
         Effect.sync(() => {
-          for (const one of listeners) if (one.projectId === projectId) one.end("refused")
+          for (const one of listeners) if (one.projectId === projectId) end(one, "refused")
         }),
       ),
       // A store that does not answer ends nothing.
       Effect.ignore,
     )
 
-  const checkClient = ({ end, isAllowed }: Open) =>
-    Effect.map(Effect.timeoutOption(isAllowed, answerTimeout), (answer) => {
-      if (Option.isSome(answer) && !answer.value) end("refused")
-    })
-
-  const checkTime = (listener: Open, now: number) => {
-    if (now >= listener.until) listener.end("over")
-    return now >= listener.until + farewellMillis ? listener.close : Effect.void
-  }
-
-  const sweep = Effect.gen(function* () {
-    yield* someOpen.await
-    yield* Effect.raceFirst(Effect.sleep(checkPause), someDeleted.await)
-    yield* someDeleted.close
+  const check = Effect.gen(function* () {
     const listeners = [...open]
     const { tick } = yield* Moment.now
-    const options = { concurrency, discard: true } as const
-    yield* Effect.forEach(listeners, (listener) => checkTime(listener, tick), options)
+    for (const listener of listeners) checkTime(listener, tick)
+    const left = listeners.filter(({ until }) => tick >= until + farewellMillis)
     const projects = new Set(listeners.map(({ projectId }) => projectId))
+    const options = { concurrency, discard: true } as const
+    yield* Effect.forEach(left, ({ close }) => close, options)
     yield* Effect.forEach(projects, (id) => checkProject(id, listeners), options)
     yield* Effect.forEach(listeners, checkClient, options)
   })
 
-  yield* Effect.forkScoped(Effect.forever(sweep))
+  const checkNext = Effect.gen(function* () {
+    yield* someOpen.await
+    yield* Effect.raceFirst(Effect.sleep(checkPause), someDeleted.await)
+    yield* someDeleted.close
+    yield* check
+  })
+
+  yield* Effect.forkScoped(Effect.forever(checkNext))
+
+  let isClosing = false
+  yield* Effect.forkScoped(
+    Effect.map(feed.closing, () => {
+      isClosing = true
+      for (const listener of open) end(listener, "closing")
+    }),
+  )
 
   const begin = Effect.fnUntraced(function* (
     { client, isAllowed, ...query }: Opening,
@@ -224,42 +244,45 @@ const make = Effect.gen(function* () {
   ): Effect.fn.Return<Listener, NoSeat | Failure, Scope.Scope> {
     yield* seat(client, query.projectId)
     const follower = yield* feed.follow(query)
-    const { cursor, events } = yield* follower.stored
+    const mailbox = Mailbox.make<Message>()
+    mailbox.put(eventsOf(yield* follower.stored))
     const lifeMillis = yield* Random.nextBetween(shortestLifeMillis, longestLifeMillis)
-    const ended = Deferred.makeUnsafe<Message>()
-    const end = (reason: EndReason): void =>
-      void Deferred.doneUnsafe(ended, Effect.succeed({ _tag: "End", reason }))
-    const close = Effect.suspend(() => {
-      end("closed")
-      return Scope.close(scope, Exit.void)
-    })
-    const until = (yield* Moment.now).tick + lifeMillis
-    yield* watch({ projectId: query.projectId, isAllowed, until, end, close })
+    const listener: Open = {
+      projectId: query.projectId,
+      isAllowed,
+      until: (yield* Moment.now).tick + lifeMillis,
+      mailbox,
+      silent: 0,
+      close: Effect.suspend(() => {
+        end(listener, "closed")
+        return Scope.close(scope, Exit.void)
+      }),
+    }
+    yield* watch(listener)
+    if (isClosing) end(listener, "closing")
 
-    // What is being read goes on during heartbeats, so that nothing of it is lost.
-    let reading: Effect.Effect<Message> | undefined = Effect.succeed({
-      _tag: "Events",
-      events,
-      cursor,
+    // The first message is there.
+    let isReading = true
+    const read = Effect.map(messageOf(follower), (message) => {
+      listener.silent = 0
+      if (message._tag === "End") mailbox.end(message)
+      else mailbox.put(message)
     })
-    const read = Effect.map(
-      Effect.forkIn(messageOf(follower), scope, { startImmediately: true }),
-      (fiber) => (reading = Fiber.join(fiber)),
-    )
+    /** Reads ahead no further than the next message. What is being read goes on during heartbeats. */
+    const readNext = Effect.suspend(() => {
+      if (isReading) return Effect.void
+      isReading = true
+      return Effect.asVoid(Effect.forkIn(read, scope, { startImmediately: true }))
+    })
 
-    const next = Effect.map(
-      Effect.raceAllFirst([
-        Deferred.await(ended),
-        Effect.flatten(Effect.suspend(() => (reading ? Effect.succeed(reading) : read))),
-        Effect.as(Effect.sleep(heartbeat), { _tag: "Heartbeat" } as const),
-      ]),
-      (message) => {
-        if (message._tag === "Events") reading = undefined
-        if (message._tag === "End") end(message.reason)
+    const next = Effect.andThen(
+      readNext,
+      Effect.map(mailbox.take, (message) => {
+        if (message._tag === "Events") isReading = false
         return message
-      },
+      }),
     )
-    return { next, close }
+    return { next, close: listener.close }
   })
 
   return Listeners.of({

@@ -42,20 +42,39 @@ interface Watcher {
 // How many batches wait for a watcher that is slower than the events.
 const mostBatches = 16
 
-const pageSize: PageSize = { events: 500, bytes: 1_048_576 }
+const pageSize: PageSize = { events: 500, bytes: 262_144 }
+
+// What a follower may hold at a time. One event may be longer.
+const maxBatchBytes = 65_536
 
 // How long to wait for the next read if nothing in this process tells of an event.
 const shortestPauseMillis = 25
 const longestPauseMillis = 250
 
-const byProject = (events: ReadonlyArray<FeedEvent>) => {
-  const batches = new Map<ProjectId, Array<FeedEvent>>()
-  for (const event of events) {
-    const batch = batches.get(event.projectId)
-    if (batch === undefined) batches.set(event.projectId, [event])
-    else batch.push(event)
+/** Makes batches of the new events of a project. */
+const batchesOf = (events: ReadonlyArray<FeedEvent>, cursor: Cursor): ReadonlyArray<Batch> => {
+  const batches: Array<Batch> = []
+  let start = 0
+  let bytes = 0
+  for (const [index, event] of events.entries()) {
+    bytes += event.body.length
+    if (bytes < maxBatchBytes) continue
+    batches.push({ events: events.slice(start, index + 1), cursor: event.cursor })
+    start = index + 1
+    bytes = 0
   }
-  return batches
+  return start < events.length ? [...batches, { events: events.slice(start), cursor }] : batches
+}
+
+/** Makes batches of new events, by their projects. */
+const batchesByProject = (events: ReadonlyArray<FeedEvent>, cursor: Cursor) => {
+  const byProject = new Map<ProjectId, Array<FeedEvent>>()
+  for (const event of events) {
+    const own = byProject.get(event.projectId)
+    if (own === undefined) byProject.set(event.projectId, [event])
+    else own.push(event)
+  }
+  return new Map([...byProject].map(([projectId, own]) => [projectId, batchesOf(own, cursor)]))
 }
 
 const isSome = <A>(list: ReadonlyArray<A>): list is readonly [A, ...ReadonlyArray<A>] =>
@@ -86,13 +105,11 @@ export const make = Effect.fnUntraced(function* (
   const hand = ({ cursor, events }: FeedPage): void => {
     from = cursor
     pauseMillis = events.length > 0 ? shortestPauseMillis : pauseMillis * 2
-    const batches = byProject(events)
+    const batches = batchesByProject(events, cursor)
     for (const watcher of watchers) {
       if (!watcher.admitted.isOpen()) continue
-      const own = batches.get(watcher.projectId)
-      const isTaken =
-        own === undefined || Queue.offerUnsafe(watcher.batches, { events: own, cursor })
-      if (!isTaken) lose(watcher)
+      const own = batches.get(watcher.projectId) ?? []
+      if (!own.every((batch) => Queue.offerUnsafe(watcher.batches, batch))) lose(watcher)
     }
   }
 

@@ -49,7 +49,7 @@ const type = Setting.text(Event.EventType.expected, Event.EventType.is)
 const data = Setting.checked<unknown>("a JSON value", () => true)
 
 // How old the store's answer may be when a listener is checked, in milliseconds.
-const mostAge = 5000
+const mostAge = 4000
 
 const lastEventIdOf = (headers: HeaderFields): Effect.Effect<string | undefined, ApiError> => {
   const field = single(headers, "last-event-id")

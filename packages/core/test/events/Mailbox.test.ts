@@ -1,0 +1,39 @@
+import { expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Mailbox from "../../src/events/Mailbox.ts"
+
+it.effect("hands a message to whom waits, or keeps it until somebody comes", () =>
+  Effect.gen(function* () {
+    const mailbox = Mailbox.make<string>()
+    mailbox.put("a")
+    expect(mailbox.isIdle()).toBe(true)
+    expect(yield* mailbox.take).toBe("a")
+    const fiber = yield* Effect.forkChild(mailbox.take, { startImmediately: true })
+    expect(mailbox.isIdle()).toBe(false)
+    mailbox.put("b")
+    expect(mailbox.isIdle()).toBe(true)
+    expect(yield* Fiber.join(fiber)).toBe("b")
+  }),
+)
+
+it.effect("hands the last message again and again, in place of what waits", () =>
+  Effect.gen(function* () {
+    const mailbox = Mailbox.make<string>()
+    mailbox.put("a")
+    mailbox.end("last")
+    mailbox.end("later")
+    expect(yield* mailbox.take).toBe("last")
+    expect(yield* mailbox.take).toBe("last")
+  }),
+)
+
+it.effect("keeps a message for others than whom has left", () =>
+  Effect.gen(function* () {
+    const mailbox = Mailbox.make<string>()
+    const fiber = yield* Effect.forkChild(mailbox.take, { startImmediately: true })
+    yield* Fiber.interrupt(fiber)
+    mailbox.put("a")
+    expect(yield* mailbox.take).toBe("a")
+  }),
+)
