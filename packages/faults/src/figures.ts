@@ -32,6 +32,10 @@ const none: Figures = {
 
 const most = (values: ReadonlyArray<number>): number => Math.max(0, ...values)
 
+/** Requests that wait for events tell nothing of the time that answers take. */
+const waits = ({ action }: Operation): boolean =>
+  action === "poll" || action === "listen" || action === "follow"
+
 const isBad = ({ status }: Operation): boolean => status === 0 || status === 503
 
 const endOf = (fault: Fault): number =>
@@ -43,7 +47,10 @@ const figuresOf = (run: Run, fault: Fault): Figures => {
   const to = Math.min(fault.end + calmMillis, ...next)
   const touched = run.operations.filter(
     (operation) =>
-      concerns(trouble, operation) && operation.end >= fault.start && operation.end <= to,
+      !waits(operation) &&
+      concerns(trouble, operation) &&
+      operation.end >= fault.start &&
+      operation.end <= to,
   )
   const bad = touched.filter(isBad)
   const deliveries = delays(run).filter(

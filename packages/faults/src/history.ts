@@ -15,6 +15,10 @@ export type Action =
   | "listWebhooks"
   | "ready"
   | "invalid"
+  | FeedAction
+
+/** How a reader asks for events: by a poll, by a stream over HTTP, or in process. */
+export type FeedAction = "poll" | "listen" | "follow"
 
 /** A request of a client, and its answer. Instants are in milliseconds since the epoch. */
 export interface Operation {
@@ -61,6 +65,36 @@ export interface Arrival {
   readonly status: number | undefined
   /** When its answer was sent or its connection closed; `undefined` if neither has happened. */
   readonly ended: number | undefined
+}
+
+/** A reader of the feed, which goes on from its cursor at any process. */
+export interface Reader {
+  readonly name: string
+  readonly projectId: string
+  /** What it got, in this order. */
+  readonly got: ReadonlyArray<Got>
+}
+
+/** An event that a reader got. */
+export interface Got {
+  readonly eventId: string
+  readonly at: number
+  /** Whether the reader had a cursor after the event before its connection ended. */
+  readonly isSettled: boolean
+}
+
+/** A connection that follows the feed, from the first byte of its response to its end. */
+export interface Connection {
+  readonly key: string
+  readonly process: string
+  readonly from: number
+  readonly to: number
+}
+
+/** A key that was revoked while it followed the feed, and when its connection ended. */
+export interface Revocation {
+  readonly revoked: number
+  readonly ended: number
 }
 
 /** How a receiver behaves. */
@@ -171,6 +205,9 @@ export interface Run {
   readonly processes: ReadonlyArray<string>
   readonly operations: ReadonlyArray<Operation>
   readonly arrivals: ReadonlyArray<Arrival>
+  readonly readers: ReadonlyArray<Reader>
+  readonly connections: ReadonlyArray<Connection>
+  readonly revocations: ReadonlyArray<Revocation>
   /** How the receiver at each URL behaves. */
   readonly manners: Readonly<Record<string, Manner>>
   readonly faults: ReadonlyArray<Fault>

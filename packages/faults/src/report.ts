@@ -9,7 +9,7 @@ const secondsOf = (millis: number): string => `${(millis / 1000).toFixed(1)} s`
 
 /** Returns the line of a run. */
 export const line = (
-  { arrivals, drainedMillis, faults, slackMillis, operations, seed }: Run,
+  { arrivals, drainedMillis, faults, slackMillis, operations, readers, seed }: Run,
   planned: string,
   violations: ReadonlyArray<Violation>,
 ): string => {
@@ -18,7 +18,8 @@ export const line = (
     `seed ${seed}: ${faults.length} faults, ${operations.length} requests, ` +
     `${count(operations, 503)} times 503, ${count(operations, 429)} times 429, ` +
     `${count(operations, 0)} without an answer, longest ${secondsOf(longest)}; ` +
-    `${arrivals.length} notifications, the last after ${secondsOf(drainedMillis)}; ${secondsOf(slackMillis)} of slack; ` +
+    `${arrivals.length} notifications, the last after ${secondsOf(drainedMillis)}; ` +
+    `${readers.flatMap(({ got }) => got).length} events to ${readers.length} readers; ${secondsOf(slackMillis)} of slack; ` +
     `${violations.length} violations (${planned})`
   )
 }

@@ -3,16 +3,19 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { setTimeout as sleep } from "node:timers/promises"
 import type { PostgresServer } from "@tenure/testing/PostgresServer"
+import type { Broken } from "./broken.ts"
 import { causes } from "./causes.ts"
 import { grownAmong } from "./checks/processes.ts"
 import { now } from "./clock.ts"
-import type { Exit, Fault, Holding, Log, Manner, Run, Size } from "./history.ts"
+import type { Exit, Fault, Holding, Log, Manner, Reader, Run, Size } from "./history.ts"
 import { manners } from "./history.ts"
 import { random } from "./random.ts"
 import { calmMillis, type Episode, type Planned, type Schedule } from "./schedule.ts"
 import { countOpen, endHolds, readState } from "./state.ts"
+import { runCrowd, runLazyReader, runRevoked } from "./workload/crowd.ts"
 import { createWebhook, runHost } from "./workload/local.ts"
 import { runProbes } from "./workload/probes.ts"
+import { readerKeys, type Readers, startReaders } from "./workload/readers.ts"
 import { makeRecorder, type Recorder } from "./workload/recorder.ts"
 import { runClient, runGreedyClient, warmUp } from "./workload/remote.ts"
 import { host, limits, makeWorld, places, retrySchedule, type World } from "./world/World.ts"
@@ -21,8 +24,12 @@ const clientKeys = ["c1", "c2", "c3", "c4"]
 
 const greedyKeys = Array.from({ length: 12 }, (_, index) => `greedy${index}`)
 
+const crowdKey = "crowd"
+const lazyKeys = ["lazy0", "lazy1"] as const
+
 // More than what is documented, so that what is late is seen, too.
 const drainMillis = 60_000
+const catchUpMillis = 20_000
 
 /** Three webhooks for each project: one that is well, and two of any manner. */
 const createWebhooks = async (world: World, recorder: Recorder, seed: number): Promise<void> => {
@@ -94,6 +101,19 @@ const drain = async ({ database, receivers }: World): Promise<number> => {
   return now() - begin
 }
 
+/** Waits until every reader of the feed has got every event of its project, but no longer than documented. */
+const catchUp = async ({ database }: World, { readers }: Readers): Promise<void> => {
+  const session = await database.connect()
+  const { events } = await readState(session)
+  await session.close()
+  const isBehind = ({ got, projectId }: Reader): boolean => {
+    const seen = new Set(got.map(({ eventId }) => eventId))
+    return events.some(({ id, projectId: of }) => of === projectId && !seen.has(id))
+  }
+  const deadline = now() + catchUpMillis
+  while (readers().some(isBehind) && now() < deadline) await sleep(100)
+}
+
 const holdings = async ({ servers }: World): Promise<ReadonlyMap<string, Holding>> =>
   new Map(
     await Promise.all(
@@ -136,17 +156,23 @@ const work = async (
   seed: number,
   schedule: Schedule,
   onExit: (exit: Exit) => void,
-): Promise<ReadonlyArray<Fault>> => {
+) => {
   let over = false
   const isOver = () => over
+  const crowd = runCrowd(world, seed, crowdKey, isOver)
+  const revoked = runRevoked(world, seed)
   const working = [
+    runLazyReader(world, seed, lazyKeys[0], "nothing", isOver),
+    runLazyReader(world, seed, lazyKeys[1], "bytes", isOver),
     ...clientKeys.map((key) => runClient(world, recorder, seed, key, isOver)),
     runGreedyClient(world, recorder, seed, greedyKeys, isOver),
     runHost(world, recorder, seed, isOver),
     runProbes(world, recorder, isOver),
   ]
   try {
-    return await runFaults(world, schedule, onExit)
+    const faults = await runFaults(world, schedule, onExit)
+    over = true
+    return { faults, connections: await crowd, revocations: [await revoked] }
   } finally {
     over = true
     await Promise.all(working)
@@ -175,16 +201,20 @@ const leave = async (world: World) => {
   return { exits, state, logs }
 }
 
-/** Performs the run of a seed. `slackMillis` is how much later than documented things may happen. */
+/**
+ * Performs the run of a seed. `slackMillis` is how much later than documented things may happen, and
+ * `broken` what is wrong with the feed.
+ */
 export const perform = async (
   server: PostgresServer,
   seed: number,
   schedule: Schedule,
   slackMillis: number,
+  broken?: Broken,
 ): Promise<Run> => {
   const lag = monitorEventLoopDelay()
-  const keys = [...clientKeys, ...greedyKeys]
-  const world = await makeWorld(server, seed, keys, schedule.clockOffsets)
+  const keys = [...clientKeys, ...greedyKeys, ...readerKeys, crowdKey, ...lazyKeys]
+  const world = await makeWorld(server, seed, keys, schedule.clockOffsets, broken)
   try {
     const recorder = makeRecorder()
     const exits: Array<Exit> = []
@@ -193,8 +223,11 @@ export const perform = async (
     await warmUp(world)
     lag.enable()
     const before = await holdings(world)
-    const faults = await work(world, recorder, seed, schedule, onExit)
+    const readers = startReaders(world, recorder, seed)
+    const worked = await work(world, recorder, seed, schedule, onExit)
     const drainedMillis = await drain(world)
+    await catchUp(world, readers)
+    await readers.stop()
     lag.disable()
     const sizes = await settledSizes(world, before)
     const left = await leave(world)
@@ -208,7 +241,10 @@ export const perform = async (
       operations,
       arrivals: world.receivers.arrivals(),
       manners: world.receivers.manners(),
-      faults,
+      readers: readers.readers(),
+      connections: [...readers.connections(), ...worked.connections],
+      revocations: worked.revocations,
+      faults: worked.faults,
       exits: [...exits, ...left.exits],
       logs: left.logs,
       secrets: { ...world.secrets, ...Object.fromEntries(secrets) },

@@ -5,10 +5,16 @@ import type { Check, Run } from "./history.ts"
 import { ofChanges } from "./sabotages/ofChanges.ts"
 import { ofDeliveries } from "./sabotages/ofDeliveries.ts"
 import { ofProcesses } from "./sabotages/ofProcesses.ts"
+import { ofReaders } from "./sabotages/ofReaders.ts"
 import { NothingToSpoil, type Sabotage } from "./sabotages/Sabotage.ts"
 
 /** All falsifications. */
-export const sabotages: ReadonlyArray<Sabotage> = [...ofChanges, ...ofDeliveries, ...ofProcesses]
+export const sabotages: ReadonlyArray<Sabotage> = [
+  ...ofChanges,
+  ...ofDeliveries,
+  ...ofReaders,
+  ...ofProcesses,
+]
 
 const textsOf = ({ find }: Check, run: Run): ReadonlySet<string> =>
   new Set(find(run).map(({ text }) => text))

@@ -113,6 +113,24 @@ export const soundRun: Run = {
     extending(20.1, 6, { status: 503, requestId: "request-6" }),
   ],
   arrivals,
+  readers: [
+    {
+      name: "poller0",
+      projectId,
+      got: [
+        ...events.slice(0, 3).map((event) => ({ event, isSettled: true })),
+        // A cut, after which an event comes again.
+        ...events.slice(3, 4).map((event) => ({ event, isSettled: false })),
+        ...events.slice(3).map((event) => ({ event, isSettled: true })),
+      ].map(({ event: { id }, isSettled }, index) => ({
+        eventId: id,
+        at: begin + 1000 * (index + 1) + 50,
+        isSettled,
+      })),
+    },
+  ],
+  connections: [{ key: "listener0", process: "s1", from: begin, to: begin + 1000 }],
+  revocations: [{ revoked: begin + 1000, ended: begin + 2000 }],
   manners: { [url]: "fast", [deletedUrl]: "fast" },
   faults: [{ kind: "linkRefused", target: "s1", start: begin + 20_000, end: begin + 20_500 }],
   exits: [{ process: "s1", code: 0, signal: null, millis: 100 }],

@@ -2,10 +2,12 @@
 
 import type { Check, Run, Violation } from "../history.ts"
 import { healing, statuses, waits } from "./answers.ts"
+import { revocations, seats } from "./connections.ts"
 import { deletions } from "./deletions.ts"
 import { deliveries } from "./deliveries.ts"
 import { endDates } from "./endDates.ts"
 import { events } from "./events.ts"
+import { feed } from "./feed.ts"
 import { limits } from "./limits.ts"
 import { exits, logs, sizes } from "./processes.ts"
 import { signatures } from "./signatures.ts"
@@ -17,6 +19,9 @@ export const checks: ReadonlyArray<Check> = [
   deliveries,
   deletions,
   signatures,
+  feed,
+  seats,
+  revocations,
   limits,
   statuses,
   waits,

@@ -83,7 +83,7 @@ const markOf = ({ body }: Event): string | undefined => {
 }
 
 /** The changes that were answered, with their events. */
-const happened = ({ operations, state }: Run): ReadonlyArray<Happened> => {
+export const happened = ({ operations, state }: Run): ReadonlyArray<Happened> => {
   const byMark = new Map(state.events.map((event) => [markOf(event), event]))
   return operations
     .filter(({ status }) => status === 200)

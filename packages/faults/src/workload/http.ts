@@ -10,6 +10,8 @@ interface Answer {
   readonly status: number
   readonly requestId: string | undefined
   readonly data: unknown
+  /** The cursor after a page. */
+  readonly next: string | undefined
   readonly problem: string | undefined
 }
 
@@ -30,6 +32,7 @@ const unanswered = (problem: string): Answer => ({
   status: 0,
   requestId: undefined,
   data: undefined,
+  next: undefined,
   problem,
 })
 
@@ -50,10 +53,11 @@ const read = (status: number, body: string): Answer => {
     typeof envelope.request_id === "string"
   if (!isValid) {
     const problem = `no valid envelope: ${body.slice(0, 200)}`
-    return { status, requestId: undefined, data: undefined, problem }
+    return { ...unanswered(problem), status }
   }
   const data = Predicate.hasProperty(envelope, "data") ? envelope.data : undefined
-  return { status, requestId: String(envelope.request_id), data, problem: undefined }
+  const next = Predicate.hasProperty(envelope, "next") ? String(envelope.next) : undefined
+  return { status, requestId: String(envelope.request_id), data, next, problem: undefined }
 }
 
 // Connections that are used once.

@@ -44,7 +44,7 @@ const ask = (client: Client, question: Question): Promise<Operation> => {
   const token = world.tokens[key] ?? ""
   return recorder.record({ ...known, process, key }, async () => {
     const url = world.servers.get(process)?.url ?? ""
-    const { data, ...answer } = await send(url, { body, method, path, token })
+    const { data, next: _, ...answer } = await send(url, { body, method, path, token })
     return { ...answer, webhook: known.action === "createWebhook" ? webhookOf(data) : undefined }
   })
 }

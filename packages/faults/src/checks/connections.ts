@@ -1,0 +1,35 @@
+/** How many connections a key may have, and that they end with the key. */
+
+import type { Check } from "../history.ts"
+import { deadline } from "../trouble.ts"
+
+const mostPerKey = 10
+
+/** Checks that a key has no more than ten connections at a process. */
+export const seats: Check = {
+  name: "ten connections of a key at a process",
+  find: ({ connections }) =>
+    connections.flatMap(({ from, key, process }) => {
+      const open = connections.filter(
+        (other) =>
+          other.key === key && other.process === process && other.from <= from && other.to > from,
+      ).length
+      return open > mostPerKey
+        ? [{ text: `${key} has ${open} connections at ${process}`, at: from }]
+        : []
+    }),
+}
+
+const longestMillis = 10_000
+
+/** Checks that a key that is revoked gets nothing more. */
+export const revocations: Check = {
+  name: "connections of a revoked key end within ten seconds",
+  find: (run) =>
+    run.revocations
+      .filter(({ ended, revoked }) => ended > deadline(run, revoked, longestMillis))
+      .map(({ ended, revoked }) => ({
+        text: `a connection ended ${(ended - revoked).toFixed(0)} ms after its key was revoked`,
+        at: ended,
+      })),
+}

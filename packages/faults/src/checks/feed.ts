@@ -1,0 +1,93 @@
+/**
+ * Every reader of the feed gets every event of its project: soon, once, and not before another that had
+ * happened earlier. Only what came after its last cursor may come again.
+ */
+
+import type { Check, Got, Operation, Reader, Run } from "../history.ts"
+import { deadline } from "../trouble.ts"
+import { happened } from "./deliveries.ts"
+
+type Finding = ReturnType<Check["find"]>[number]
+
+/** A reader with what it has got. */
+type Judge = (
+  reader: Reader,
+  run: Run,
+  operations: ReadonlyMap<string, Operation>,
+) => ReadonlyArray<Finding>
+
+const findMissing: Judge = ({ got, name, projectId }, { state }) => {
+  const seen = new Set(got.map(({ eventId }) => eventId))
+  return state.events
+    .filter((event) => event.projectId === projectId && !seen.has(event.id))
+    .map(({ id }) => ({ text: `${name} has not got ${id}` }))
+}
+
+const findForeign: Judge = ({ got, name, projectId }, { state }) => {
+  const own = new Set(
+    state.events.filter((event) => event.projectId === projectId).map(({ id }) => id),
+  )
+  return got
+    .filter(({ eventId }) => !own.has(eventId))
+    .map(({ at, eventId }) => ({ text: `${name} has got ${eventId}, which is none of its`, at }))
+}
+
+const findRepeated: Judge = ({ got, name }) => {
+  const settled = new Set<string>()
+  return got.flatMap(({ at, eventId, isSettled }) => {
+    if (settled.has(eventId)) return [{ text: `${name} has got ${eventId} again`, at }]
+    if (isSettled) settled.add(eventId)
+    return []
+  })
+}
+
+/** What has settled, in order. */
+const settledOf = ({ got }: Reader): ReadonlyArray<Got> => got.filter(({ isSettled }) => isSettled)
+
+const findDisordered: Judge = (reader, _, operations) => {
+  let latest = -Infinity
+  return settledOf(reader).flatMap(({ at, eventId }) => {
+    const operation = operations.get(eventId)
+    if (operation === undefined) return []
+    const isLate = operation.end < latest
+    latest = Math.max(latest, operation.start)
+    return isLate ? [{ text: `${reader.name} has got ${eventId} after a later event`, at }] : []
+  })
+}
+
+// While nothing is wrong, an event reaches its readers in this time.
+const longestDelayMillis = 3000
+
+const findLate: Judge = ({ got, name }, run, operations) => {
+  const first = new Map(got.toReversed().map(({ at, eventId }) => [eventId, at]))
+  return [...first].flatMap(([eventId, at]) => {
+    const answered = operations.get(eventId)?.end
+    if (answered === undefined) return []
+    const late = at - deadline(run, answered, longestDelayMillis)
+    const millis = (at - answered).toFixed(0)
+    return late > 0
+      ? [{ text: `${name} has got ${eventId} ${millis} ms after its change was answered`, at }]
+      : []
+  })
+}
+
+const judges: ReadonlyArray<Judge> = [
+  findMissing,
+  findForeign,
+  findRepeated,
+  findDisordered,
+  findLate,
+]
+
+/** Checks what readers have got. */
+export const feed: Check = {
+  name: "readers of the feed get every event",
+  find: (run) => {
+    const operations = new Map(
+      happened(run).map(({ event, operation }) => [event.id, operation] as const),
+    )
+    return run.readers.flatMap((reader) =>
+      judges.flatMap((judge) => judge(reader, run, operations)),
+    )
+  },
+}
