@@ -254,7 +254,7 @@ const blocksOfPoll = PgClient.PgClient.use((client) =>
   Effect.gen(function* () {
     const poll = `
       EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
-      SELECT * FROM feed.read_feed('{p1}', pg_current_snapshot(), NULL, NULL, NULL, 100, 1000)`
+      SELECT * FROM feed.read_feed('{p1}', pg_current_snapshot(), NULL, NULL, 100, 1000)`
     // The first one plans the statements of the function for the connection.
     yield* sql(poll)
     const [row] = yield* sql<Explained>(poll)

@@ -10,8 +10,8 @@ import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import type { Event } from "./Event.ts"
 
 /**
- * A place in the history of a store, between two events. It is the same for all projects. Only the
- * store knows what is in it.
+ * A place in the history of a store, between two events. It also is a place for other projects, of which
+ * some earlier events may come after it. Only the store knows what is in it.
  */
 export type Cursor = Branded<string, "@tenure/core/FeedCursor">
 

@@ -4,7 +4,7 @@ import { request as send } from "node:http"
 import { now } from "../clock.ts"
 
 /** A message of a stream. */
-export interface Message {
+interface Message {
   readonly type: string
   /** The place after the message, if it has one. */
   readonly cursor: string | undefined

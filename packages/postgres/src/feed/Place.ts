@@ -11,10 +11,7 @@ export interface Seen {
   readonly at: number
 }
 
-/**
- * A place: after everything that `base` sees and, if a page ended early, after some of what became
- * visible until a later moment.
- */
+/** A place: after everything that `base` sees and, if a page ended early, after a part of a transaction. */
 export interface Place {
   /** The history of the database. The numbers of transactions mean nothing in another one. */
   readonly epoch: string
@@ -22,9 +19,8 @@ export interface Place {
   readonly within: Within | undefined
 }
 
-/** Where a page ended early: after an event, in the order of transactions and then of ids. */
+/** Where in a transaction that `base` does not see: after an event, in the order of ids. */
 interface Within {
-  readonly until: Seen
   readonly xid: bigint
   readonly id: EventId
 }
@@ -90,19 +86,26 @@ const parseSeen = (text: string | undefined): Seen | undefined => {
     : undefined
 }
 
-const parseWithin = (
+/** The place after an event of what became visible between two moments. */
+const placeWithin = (
+  epoch: string,
+  base: Seen,
   until: Seen | undefined,
   xid: bigint | undefined,
   id: string,
-): Within | undefined =>
-  until !== undefined && xid !== undefined && EventId.is(id) ? { until, xid, id } : undefined
+): Place | undefined => {
+  if (until === undefined || xid === undefined || !EventId.is(id)) return undefined
+  if (!Snapshot.sees(until.snapshot, xid)) return undefined
+  const snapshot = Snapshot.without(Snapshot.advance(base.snapshot, until.snapshot, xid), xid)
+  return { epoch, base: { snapshot, at: base.at }, within: { xid, id } }
+}
 
 /** Reads a cursor. Returns `undefined` if it is none that this store writes. */
 export const parse = (cursor: Cursor): Place | undefined => {
   const [epoch = "", ofBase, ofUntil, ofXid = "", id = "", ...others] = cursor.split(".")
   const base = parseSeen(ofBase)
   if (base === undefined || others.length > 0) return undefined
-  if (ofUntil === undefined) return { epoch, base, within: undefined }
-  const within = parseWithin(parseSeen(ofUntil), parseNumber(ofXid), id)
-  return within === undefined ? undefined : { epoch, base, within }
+  return ofUntil === undefined
+    ? { epoch, base, within: undefined }
+    : placeWithin(epoch, base, parseSeen(ofUntil), parseNumber(ofXid), id)
 }

@@ -14,6 +14,37 @@ export interface Snapshot {
 /** The snapshot that sees nothing. */
 export const nothing: Snapshot = { xmin: 1n, xmax: 1n, running: [] }
 
+/** Whether a snapshot sees a transaction. */
+export const sees = ({ running, xmax }: Snapshot, xid: bigint): boolean =>
+  xid < xmax && !running.includes(xid)
+
+/**
+ * Returns the snapshot that sees what `base` sees and, of what the later snapshot `now` sees, the
+ * transactions up to `last`.
+ */
+export const advance = (base: Snapshot, now: Snapshot, last: bigint): Snapshot => {
+  const xmax = [base.xmax, last < now.xmax ? last + 1n : now.xmax].reduce((a, b) => (a > b ? a : b))
+  const running = [...base.running, ...now.running.filter((xid) => xid >= base.xmax)].filter(
+    (xid) => xid < xmax && (xid > last || !sees(now, xid)),
+  )
+  return { xmin: running[0] ?? xmax, xmax, running }
+}
+
+/** Returns the snapshot that sees the transactions before `first` as `base` does, and others as `now` does. */
+export const later = (base: Snapshot, now: Snapshot, first: bigint): Snapshot => {
+  const running = [
+    ...base.running.filter((xid) => xid < first),
+    ...now.running.filter((xid) => xid >= first),
+  ]
+  return { xmin: running[0] ?? now.xmax, xmax: now.xmax, running }
+}
+
+/** Returns the snapshot that does not see a transaction which another one sees. */
+export const without = ({ running, xmax }: Snapshot, xid: bigint): Snapshot => {
+  const [first = xid, ...others] = [...running, xid].toSorted((a, b) => (a < b ? -1 : 1))
+  return { xmin: first, xmax, running: [first, ...others] }
+}
+
 /** Writes a snapshot as PostgreSQL does. */
 export const format = ({ running, xmax, xmin }: Snapshot): string =>
   `${xmin}:${xmax}:${running.join(",")}`

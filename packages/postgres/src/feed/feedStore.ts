@@ -5,35 +5,70 @@ import { ProjectNotFound } from "@tenure/core/Project"
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "../connection/Executor.ts"
 import * as Place from "./Place.ts"
-import { type FeedRow, readFeed, readFeedParams, toEvent } from "./readFeed.sql.ts"
+import { type FeedRow, readFeed, readFeedParams, toEvent, useNumbers } from "./readFeed.sql.ts"
 import * as Snapshot from "./Snapshot.ts"
+
+// How many transactions may have been used since the last one whose number is certainly not used again.
+const mostUnused = 1000n
 
 /** Returns the place of a cursor, or where the feed begins. */
 const placeOf = (from: From): Place.Place | undefined =>
   from === "start" || from === "now" ? Place.start("", 0) : Place.parse(from)
 
-/** Makes the page of what was read after a place. */
+/** What was read after a place. */
+interface Read {
+  readonly now: Place.Seen
+  readonly rows: ReadonlyArray<FeedRow>
+  /** The most events that were asked for. */
+  readonly most: number
+  /** A transaction whose number is certainly not used again. */
+  readonly used: bigint
+}
+
+const largest = (...values: readonly [bigint, ...ReadonlyArray<bigint>]): bigint =>
+  values.reduce((one, other) => (one > other ? one : other))
+
+/**
+ * Returns what has been seen when no more events are after a place. It does not go beyond the last event:
+ * a crash of the database undoes transactions that nobody has seen, and their numbers are used again.
+ */
+const seenAfter = (
+  { snapshot }: Place.Seen,
+  now: Place.Seen,
+  last: bigint,
+  used: bigint,
+): Place.Seen => ({
+  at: now.at,
+  snapshot: Snapshot.advance(snapshot, now.snapshot, largest(last, used, snapshot.xmax - 1n)),
+})
+
+/**
+ * Makes the page of what was read after a place. Within a transaction, it leaves out events of earlier
+ * transactions that have become visible meanwhile: the next page that begins without one has them.
+ */
 const pageOf = (
   { base, epoch, within }: Place.Place,
-  now: Place.Seen,
-  rows: ReadonlyArray<FeedRow>,
-  most: number,
+  { most, now, rows, used }: Read,
 ): FeedPage => {
-  const until = within === undefined ? now : within.until
+  const until =
+    within === undefined
+      ? now
+      : { at: now.at, snapshot: Snapshot.later(base.snapshot, now.snapshot, within.xid) }
   const prefix = Place.prefixOf(epoch, base, until)
-  const events = rows.flatMap((row) =>
-    row.xid === null
-      ? []
-      : [{ ...toEvent(row), cursor: Place.cursorWithin(prefix, BigInt(row.xid), row.id) }],
-  )
+  const shown = rows.flatMap((row) => (row.xid === null ? [] : [{ row, xid: BigInt(row.xid) }]))
+  const events = shown.map(({ row, xid }) => ({
+    ...toEvent(row),
+    cursor: Place.cursorWithin(prefix, xid, row.id),
+  }))
   const last = events.at(-1)
   const found = rows[0]?.found ?? 0
-  const endsEarly = last !== undefined && (found === most || events.length < found)
-  return {
-    events,
-    cursor: endsEarly ? last.cursor : Place.cursorAfter(epoch, until),
-    isLast: !endsEarly && within === undefined,
-  }
+  return last !== undefined && (found === most || events.length < found)
+    ? { events, cursor: last.cursor, isLast: false }
+    : {
+        events,
+        cursor: Place.cursorAfter(epoch, seenAfter(base, until, shown.at(-1)?.xid ?? 0n, used)),
+        isLast: within === undefined,
+      }
 }
 
 /**
@@ -43,6 +78,20 @@ const pageOf = (
  */
 export const make = (executor: Executor, retention: number): FeedStore["Service"] => {
   const statement = readFeed(executor.schema)
+  let lastUsed = { epoch: "", xid: 0n }
+
+  /**
+   * Returns a transaction whose number is certainly not used again. It is one of the last, because pages
+   * of other projects, too, go on after it.
+   */
+  const findUsed = Effect.fnUntraced(function* ({ epoch, used }: FeedRow, now: Snapshot.Snapshot) {
+    const known = largest(BigInt(used ?? 0), lastUsed.epoch === epoch ? lastUsed.xid : 0n)
+    if (now.xmax - known <= mostUnused) return known
+    const [row] = yield* executor.executeApart<{ readonly xid: string }>(useNumbers, [])
+    lastUsed = { epoch, xid: BigInt(row?.xid ?? 0) }
+    return lastUsed.xid
+  })
+
   return {
     read: Effect.fnUntraced(function* (projects, from, size) {
       const place = placeOf(from)
@@ -57,13 +106,16 @@ export const make = (executor: Executor, retention: number): FeedStore["Service"
       if (row === undefined) return yield* new ProjectNotFound({ projectId: projects[0] })
       const { epoch } = row
       const now = { snapshot: Snapshot.parse(row.snapshot), at: Number(row.read_at) }
-      if (from === "now") {
-        return { events: [], cursor: Place.cursorAfter(epoch, now), isLast: true }
+      const isBeginning = from === "now" || from === "start"
+      if (!isBeginning && (place.epoch !== epoch || now.at - place.base.at > retention)) {
+        return yield* new CursorExpired()
       }
-      if (from === "start") return pageOf(Place.start(epoch, now.at), now, rows, size.events)
-      return place.epoch === epoch && now.at - place.base.at <= retention
-        ? pageOf(place, now, rows, size.events)
-        : yield* new CursorExpired()
+      return pageOf(isBeginning ? Place.start(epoch, now.at) : place, {
+        now,
+        rows,
+        most: size.events,
+        used: yield* findUsed(row, now.snapshot),
+      })
     }),
   }
 }

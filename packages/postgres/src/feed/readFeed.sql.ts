@@ -8,8 +8,17 @@ import * as Snapshot from "./Snapshot.ts"
 /** Reads the next events of projects; see the function. */
 export const readFeed = (schema: string): string => `
   SELECT * FROM ${schema}.read_feed(
-    $1, $2::text::pg_snapshot, $3::text::pg_snapshot, $4::text::xid8, $5, $6, $7
+    $1, $2::text::pg_snapshot, $3::text::xid8, $4, $5, $6
   )
+`
+
+/**
+ * Writes to disk that all numbers of transactions are used until now. Returns the last one. It needs no
+ * table, so that everybody may.
+ */
+export const useNumbers = `
+  SELECT pg_current_xact_id()::text AS xid, pg_logical_emit_message(true, 'tenure', '')::text
+  FROM (SELECT set_config('synchronous_commit', 'on', true)) s
 `
 
 /** The parameters of `readFeed`. */
@@ -20,7 +29,6 @@ export const readFeedParams = (
 ) => [
   texts(projects),
   text(Snapshot.format(base.snapshot)),
-  text(within === undefined ? undefined : Snapshot.format(within.until.snapshot)),
   text(within?.xid.toString()),
   uuid(within?.id),
   integer(size.events),
@@ -33,6 +41,7 @@ export interface FeedRow {
   readonly read_at: Date
   readonly epoch: string
   readonly found: number
+  readonly used: string | null
   readonly xid: string | null
   readonly id: string
   readonly project_id: string

@@ -22,19 +22,19 @@ const unseen = (schema: string, transactions: string): string => `
         (
           SELECT e.xid, e.id, e.type, e.at, e.body FROM ${schema}.events e
           WHERE e.project_number = p.number AND e.id >= open_from AND e.${transactions}
-            AND (until IS NULL
-                 OR pg_visible_in_snapshot(e.xid, until) AND (e.xid, e.id) > (last_xid, last_id))
+            AND (last_xid IS NULL OR (e.xid, e.id) > (last_xid, last_id))
           ORDER BY e.xid, e.id LIMIT most_events
         )`
 
 /**
  * Creates the function `read_feed`, which returns the next events of some projects that the snapshot
  * `base` does not see: those of transactions with numbers from its end on, and of those that were
- * running. It returns up to `most_events`, and none after `most_bytes`. If `until` is not NULL, they are
- * those that this snapshot sees, after the event `last_id` of the transaction `last_xid`.
+ * running. It returns up to `most_events`, and none after `most_bytes`. If `last_xid` is not NULL, it
+ * returns those after the event `last_id` of this transaction.
  *
- * Every row has the snapshot of the statement, and how many events it has found within `most_events`.
- * If there is none, the only row has nothing else. There is no row if none of the projects exists. A
+ * Every row has the snapshot of the statement, how many events it has found within `most_events`, and a
+ * transaction `used` whose number no other gets after a crash of the database; if `most_events` is 0, no
+ * event is of a later one. If there is no event, the only row has nothing else. There is no row if none of the projects exists. A
  * later migration replaces the function.
  *
  * It looks only into the days from `open_from` on if `base` has seen everything of those before: see
@@ -45,10 +45,10 @@ const unseen = (schema: string, transactions: string): string => `
  */
 export const createReadFeed = (schema: string): string => `
   CREATE FUNCTION ${schema}.read_feed(
-    projects text[], base pg_snapshot, until pg_snapshot, last_xid xid8, last_id uuid,
-    most_events integer, most_bytes integer
+    projects text[], base pg_snapshot, last_xid xid8, last_id uuid, most_events integer,
+    most_bytes integer
   ) RETURNS TABLE (
-    snapshot text, read_at timestamptz, epoch text, found integer,
+    snapshot text, read_at timestamptz, epoch text, found integer, used text,
     xid text, id uuid, project_id text, type text, at timestamptz, body text
   ) LANGUAGE plpgsql STABLE
   SET plan_cache_mode = force_generic_plan
@@ -59,12 +59,25 @@ export const createReadFeed = (schema: string): string => `
   #variable_conflict use_column
   DECLARE
     open_from uuid;
+    used xid8;
   BEGIN
-    SELECT c.open_from INTO open_from FROM ${schema}.closed_days c
-    WHERE pg_visible_in_snapshot(c.closed_in, base)
-      AND NOT EXISTS (SELECT FROM ${schema}.late_events WHERE ${begunSince})
-      AND NOT EXISTS (SELECT FROM ${schema}.late_events WHERE ${runningThen});
+    SELECT c.closed_in, CASE
+      WHEN pg_visible_in_snapshot(c.closed_in, base)
+        AND NOT EXISTS (SELECT FROM ${schema}.late_events WHERE ${begunSince})
+        AND NOT EXISTS (SELECT FROM ${schema}.late_events WHERE ${runningThen})
+      THEN c.open_from
+    END INTO used, open_from FROM ${schema}.closed_days c;
     open_from := coalesce(open_from, '${nilUuid}');
+    IF most_events = 0 THEN
+      used := greatest(used, (
+        SELECT n.xid FROM ${schema}.projects p
+        CROSS JOIN LATERAL (
+          SELECT e.xid FROM ${schema}.events e WHERE e.project_number = p.number
+          ORDER BY e.xid DESC, e.id DESC LIMIT 1
+        ) n
+        WHERE p.id = ANY (projects) ORDER BY n.xid DESC LIMIT 1
+      ));
+    END IF;
     RETURN QUERY
     WITH existing AS MATERIALIZED (
       SELECT p.id, p.number FROM ${schema}.projects p WHERE p.id = ANY (projects)
@@ -84,7 +97,7 @@ export const createReadFeed = (schema: string): string => `
       FROM events e
     )
     SELECT pg_current_snapshot()::text, statement_timestamp(), ${epoch(schema)},
-           (SELECT count(*) FROM events)::integer,
+           (SELECT count(*) FROM events)::integer, used::text,
            m.xid::text, m.id, m.project_id, m.type, m.at, m.body
     FROM (SELECT FROM existing LIMIT 1) any_project
     LEFT JOIN measured m ON m.bytes < most_bytes
