@@ -5,6 +5,7 @@ import { clients, fill, startTenure } from "../database.ts"
 import type { Row, Section, Settings } from "../measurement.ts"
 import { rowsOf } from "../measurement.ts"
 import { compare, type Contestant, loops, quantile, sample } from "../rounds.ts"
+import { listenerRows } from "./listeners.ts"
 
 const withFeed = "benchmark_feed"
 const withoutFeed = "benchmark_no_feed"
@@ -138,7 +139,7 @@ export const feed: Section = {
     const [one, other] = tenures
     if (one === undefined || other === undefined) throw new Error("there is no Tenure")
     await database.sql(`DROP INDEX ${withoutFeed}.events_feed`)
-    await database.sql(`ALTER TABLE ${withoutFeed}.events DROP COLUMN xid`)
+    await database.sql(`ALTER TABLE ${withoutFeed}.events DROP COLUMN xid CASCADE`)
     const scores = await compare(
       {
         tenure: extending("Tenure", one, members),
@@ -156,6 +157,7 @@ export const feed: Section = {
     ]
     for (const count of [1, 100, 1000]) rows.push(await fanOut(one, reader, count, settings))
     rows.push(await arrival(one, reader, settings))
+    rows.push(...(await listenerRows(database, settings)))
     await reader.close()
     await one.close()
     for (const schema of [withFeed, withoutFeed]) {

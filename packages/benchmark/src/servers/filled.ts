@@ -6,8 +6,11 @@ import { memory } from "@tenure/memory"
 import { nodeTransport } from "@tenure/node-http"
 import { memberCount, projectId, tokens } from "./workload.ts"
 
-// Tokens come back slowly, so that the buckets are kept from one request to the next.
-const limit = { limit: 10_000_000, window: "300 days" } as const
+/**
+ * A limit that no client reaches. Tokens come back slowly, so that the buckets are kept from one request to
+ * the next.
+ */
+export const limit = { limit: 10_000_000, window: "300 days" } as const
 
 /** The options that vary. */
 interface Options {

@@ -1,0 +1,202 @@
+/** Listeners over HTTP: how fast events reach them, and what memory they take. */
+
+import { clients, type Database, startTenure } from "../database.ts"
+import type { Arrived, Awaiting, Opened, Opening } from "../listeners.ts"
+import type { Row, Settings } from "../measurement.ts"
+import { start } from "../processes.ts"
+import { followed, perProject, requests } from "../servers/followed.ts"
+
+const schema = "benchmark_listeners"
+
+const pause = (millis: number): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, millis)
+  })
+
+/** Publishes events, each in the next one of some projects. */
+type Publish = (events: number) => Promise<unknown>
+
+/** A server and its listeners, each in a process of its own. */
+interface Stage {
+  /** Waits until listeners have got so many events together. */
+  readonly arrive: (events: number) => Promise<Arrived>
+  /** The bytes of the server's process. */
+  readonly memory: () => Promise<number>
+  readonly send: Publish
+}
+
+/** A server of the folder `servers` and how it is started. */
+interface Program {
+  readonly name: string
+  readonly args: ReadonlyArray<string>
+}
+
+const projectsFor = (seats: number): number => Math.ceil(seats / perProject)
+
+/** Lends a server without listeners, then with all of them, to functions that measure. */
+const onStage = async <A>(
+  { args, name }: Program,
+  seats: number,
+  measure: (stage: Stage, bytesAlone: number) => Promise<A>,
+): Promise<A> => {
+  const server = await start<number>(`./servers/${name}.ts`, { args })
+  const listeners = await start("./listeners.ts")
+  const memory = async () => (await server.ask<NodeJS.MemoryUsage>({})).rss
+  try {
+    const bytesAlone = await memory()
+    const opening: Opening = {
+      _tag: "Open",
+      port: server.greeting,
+      requests: requests(projectsFor(seats), seats),
+    }
+    const { firstFailure, open } = await listeners.ask<Opened>(opening)
+    if (open !== seats) throw new Error(`${open} of ${seats} could listen: ${firstFailure}`)
+    return await measure(
+      {
+        memory,
+        arrive: (events) => listeners.ask({ _tag: "Await", events } satisfies Awaiting),
+        send: (events) => server.ask({ events }),
+      },
+      bytesAlone,
+    )
+  } finally {
+    listeners.stop()
+    server.stop()
+  }
+}
+
+const bare: Program = { name: "bareEvents", args: [] }
+
+/** Publishes in this process, with many calls in flight. */
+const publishing = async (
+  { url }: Database,
+  projects: number,
+): Promise<{ readonly publish: Publish; readonly close: () => Promise<void> }> => {
+  const tenure = await startTenure(url, schema)
+  const ids = followed(projects).map(({ projectId }) => projectId)
+  let next = 0
+  const publishOne = () =>
+    tenure.events.publish({
+      projectId: ids[next++ % ids.length] ?? "",
+      type: "payment.completed",
+      data: { amount: 5 },
+    })
+  return {
+    close: tenure.close,
+    publish: (events) => {
+      let left = events
+      const work = async () => {
+        while (left-- > 0) await publishOne()
+      }
+      return Promise.all(Array.from({ length: Math.min(events, clients) }, work))
+    },
+  }
+}
+
+/** How many events a second reach all listeners of their project. */
+const rateOf = async (
+  { arrive, send }: Stage,
+  publish: Publish | undefined,
+  events: number,
+  listeners: number,
+): Promise<number> => {
+  const begin = performance.now()
+  const arriving = arrive(events * listeners)
+  await (publish ?? send)(events)
+  await arriving
+  return (1000 * events) / (performance.now() - begin)
+}
+
+const toEach = (listeners: number): string =>
+  listeners > perProject
+    ? `events over HTTP, each to the ${perProject} listeners of its project, ${listeners.toLocaleString("en")} in all`
+    : `events over HTTP to each of ${listeners} who follow a project`
+
+/** Measures listeners of Tenure, and beside them those of node:http alone. */
+export const listenerRows = async (
+  database: Database,
+  { pick }: Settings,
+): Promise<ReadonlyArray<Row>> => {
+  const tenure = (listeners: number): Program => ({
+    name: "listened",
+    args: [database.url, schema, String(projectsFor(listeners))],
+  })
+
+  const rate = async (listeners: number, events: number): Promise<Row> => {
+    const ofEach = Math.min(listeners, perProject)
+    const figure = await onStage(tenure(listeners), listeners, async (stage) => {
+      const { close, publish } = await publishing(database, projectsFor(listeners))
+      const found = await rateOf(stage, publish, events, ofEach)
+      await close()
+      return found
+    })
+    const bareRate = await onStage(bare, ofEach, (stage) =>
+      rateOf(stage, undefined, events, ofEach),
+    )
+    return {
+      measured: toEach(listeners),
+      unit: "/s",
+      figure,
+      yardstick: { name: "node:http, which keeps no events", figure: bareRate },
+    }
+  }
+
+  /** Publishes 200 events a second. */
+  const late = (events: number): Promise<Row> =>
+    onStage(tenure(perProject), perProject, async ({ arrive }) => {
+      const { close, publish } = await publishing(database, 1)
+      const arriving = arrive(events * perProject)
+      const begin = performance.now()
+      for (let sent = 0; sent < events; sent++) {
+        const due = begin + 5 * sent - performance.now()
+        if (due > 0) await pause(due)
+        await publish(1)
+      }
+      const { late: figure } = await arriving
+      await close()
+      return {
+        measured: "an event over HTTP to 100 who follow, at 200 a second, 99th percentile",
+        unit: "ms",
+        figure,
+        target: { of: "figure", atMost: 50 },
+      }
+    })
+
+  const idle = async (listeners: number): Promise<ReadonlyArray<Row>> => {
+    const measure = (program: Program) =>
+      onStage(program, listeners, async ({ memory }, alone) => {
+        await pause(pick(20_000, 10))
+        const bytes = await memory()
+        return { bytes, each: (bytes - alone) / listeners }
+      })
+    const found = await measure(tenure(listeners))
+    const beside = await measure(bare)
+    const name = "node:http alone"
+    return [
+      {
+        measured: `memory of a server with ${listeners.toLocaleString("en")} idle listeners`,
+        unit: "MB",
+        figure: found.bytes / 1_000_000,
+        yardstick: { name, figure: beside.bytes / 1_000_000 },
+        target: { of: "figure", atMost: 300 },
+      },
+      {
+        measured: "memory for a listener",
+        unit: "kB",
+        figure: found.each / 1000,
+        yardstick: { name, figure: beside.each / 1000 },
+      },
+    ]
+  }
+
+  await database.sql(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+  const rows = [
+    await rate(1, pick(20_000, 50)),
+    await rate(100, pick(5000, 50)),
+    await rate(1000, pick(2000, 50)),
+    await late(pick(2000, 20)),
+    ...(await idle(pick(10_000, 100))),
+  ]
+  await database.sql(`DROP SCHEMA ${schema} CASCADE`)
+  return rows
+}
