@@ -22,10 +22,13 @@ const linkOf = (status: number): Link => {
   return status === 502 || status === 503 || status === 504 ? "away" : "up"
 }
 
-/** Sends a request as the console wants it: of a type that no form of another page can have. */
+// No form of another page can have it, so the console asks for it.
+const type = "application/json"
+
+/** Sends a request as the console wants it. */
 const send: typeof fetch = async (input, init) => {
   const headers = new Headers(init?.headers)
-  headers.set("content-type", "application/json")
+  headers.set("content-type", type)
   try {
     const response = await fetch(input, { ...init, headers })
     tell(linkOf(response.status))
@@ -61,7 +64,10 @@ const messageOf = (answer: unknown): string | undefined => {
 }
 
 const session = async (method: "POST" | "DELETE", headers: Record<string, string>) => {
-  const response = await send(new URL("session", location.href), { method, headers })
+  const response = await fetch(new URL("session", location.href), {
+    method,
+    headers: { "content-type": type, ...headers },
+  })
   const text = await response.text()
   if (!response.ok) {
     throw new Error(messageOf(JSON.parse(text)) ?? `The server answered ${response.status}.`)

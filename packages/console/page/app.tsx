@@ -143,7 +143,7 @@ export const App = () => {
     return undefined
   }, [link])
   useEffect(() => {
-    if (outages > 0 && identity.value === undefined) identity.reload()
+    if (outages > 0) identity.reload()
   }, [outages])
 
   return (

@@ -2,10 +2,9 @@
 
 import type { Attempt, Delivery } from "@tenure/client"
 import type { ComponentChildren } from "preact"
-import { durationOf, State, Time } from "./text.tsx"
+import { amountOf, durationOf, State, Time } from "./text.tsx"
 
-const resultOf = ({ error, status }: Attempt): string =>
-  [status === null ? undefined : String(status), error].filter(Boolean).join(", ") || "no response"
+const resultOf = ({ error, status }: Attempt): string => error ?? String(status ?? "no response")
 
 const Attempts = ({ of }: { readonly of: ReadonlyArray<Attempt> }) =>
   of.length === 0 ? (
@@ -50,8 +49,8 @@ export const DeliveryRow = (props: {
           <span>{props.name}</span>
           <State of={state} />
           <span class="dim">
-            {attempts.length === 1 ? "1 attempt" : `${attempts.length} attempts`}
-            {last !== undefined && `, ${resultOf(last)}`}
+            {amountOf(attempts.length, "attempt")}
+            {last !== undefined && `, ${last.status ?? "no response"}`}
           </span>
           <span class="dim">{last !== undefined && <Time iso={last.at} />}</span>
         </summary>

@@ -29,6 +29,10 @@ export const durationOf = (millis: number): string => {
     : `${Math.round(millis / size)} ${unit}s`
 }
 
+/** Writes a number of things. */
+export const amountOf = (count: number, thing: string): string =>
+  `${count.toLocaleString("en")} ${thing}${count === 1 ? "" : "s"}`
+
 /** A time in UTC, to the second. */
 export const Time = ({ iso }: { readonly iso: string | null }) =>
   iso === null ? (

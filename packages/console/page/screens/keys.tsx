@@ -96,7 +96,7 @@ const Row = ({ of, onDone }: { readonly of: ApiKey; readonly onDone: () => void 
   const isOwn = useContext(Who).key_id === of.id
   return (
     <tr>
-      <td class="long">
+      <td class="long wide">
         {of.name ?? <span class="dim">unnamed</span>}
         {isOwn && <span class="dim"> (yours)</span>}
         <br />

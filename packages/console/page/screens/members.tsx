@@ -7,7 +7,7 @@ import { Action, givenOf, textOf } from "../parts/action.tsx"
 import { DateField, ReasonField, requiredDateOf, TextField } from "../parts/fields.tsx"
 import { Loaded, Turn, useLoad, usePages } from "../parts/load.tsx"
 import { ProjectScreen, Table } from "../parts/screen.tsx"
-import { Ago, Facts, State, Time } from "../parts/text.tsx"
+import { Ago, amountOf, Facts, State, Time } from "../parts/text.tsx"
 import { go, to } from "../router.ts"
 import { useMay } from "../who.ts"
 
@@ -61,11 +61,11 @@ const ExtendAll = ({ project, onDone }: Props & { readonly onDone: () => void })
       check={async (fields) => {
         const { data, total } = await extend(fields, true)
         const shorter = (data.would_shorten ?? 0).toLocaleString("en")
-        return `${total.toLocaleString("en")} memberships would get this end. ${shorter} of them end later now, and would be shortened.`
+        return `${amountOf(total, "membership")} would get this end. ${shorter} of them end later now, and would be shortened.`
       }}
       run={async (fields) => {
         const { total } = await extend(fields, false)
-        return { message: `${total.toLocaleString("en")} memberships have the new end.` }
+        return { message: `The new end was set: ${amountOf(total, "membership")}.` }
       }}
       onDone={onDone}
     >

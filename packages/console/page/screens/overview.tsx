@@ -38,11 +38,11 @@ const height = 80
 
 /** How many deliveries waited, since the screen was opened. */
 const Chart = ({ points }: { readonly points: ReadonlyArray<number> }) => {
-  const most = Math.max(1, ...points)
+  const most = Math.max(...points)
   const line = points
     .map((point, index) => {
       const x = width - (points.length - 1 - index) * (width / (mostPoints - 1))
-      return `${x.toFixed(1)},${(height - (point / most) * (height - 4) - 2).toFixed(1)}`
+      return `${x.toFixed(1)},${(height - (point / Math.max(1, most)) * (height - 4) - 2).toFixed(1)}`
     })
     .join(" ")
   const now = points.at(-1) ?? 0
@@ -101,7 +101,7 @@ const Report = (props: { readonly status: Status; readonly points: ReadonlyArray
           isBad={suspended_keys.length > 0}
         />
       </dl>
-      <Chart points={props.points} />
+      {props.points.length > 1 && <Chart points={props.points} />}
       <h2>Stores</h2>
       <ul class="stores">
         {Object.entries(stores).map(([name, answers]) => (

@@ -6,6 +6,7 @@ import { Action, textOf } from "../parts/action.tsx"
 import { TextField } from "../parts/fields.tsx"
 import { Loaded, Turn, usePages } from "../parts/load.tsx"
 import { Screen, Table } from "../parts/screen.tsx"
+import { amountOf } from "../parts/text.tsx"
 import { to } from "../router.ts"
 import { useMay } from "../who.ts"
 
@@ -29,7 +30,7 @@ const Deletion = ({
     onDone={onDone}
   >
     <p>
-      Its {project.memberships.toLocaleString("en")} memberships, {project.webhooks} webhooks,
+      Its {amountOf(project.memberships, "membership")}, {amountOf(project.webhooks, "webhook")},
       events and deliveries go with it. Nothing brings them back.
     </p>
     <TextField label="The id of the project, to confirm" name="id" required />

@@ -8,7 +8,7 @@ import { DeliveryRow } from "../parts/deliveries.tsx"
 import { DateField, requiredDateOf } from "../parts/fields.tsx"
 import { Loaded, Turn, useLoad, usePages } from "../parts/load.tsx"
 import { ProjectScreen } from "../parts/screen.tsx"
-import { Ago, Facts, Hidden, State, Time } from "../parts/text.tsx"
+import { Ago, amountOf, Facts, Hidden, State, Time } from "../parts/text.tsx"
 import { go, to } from "../router.ts"
 import { useMay, useSees } from "../who.ts"
 import { stateOf, typesOf } from "./webhooks.tsx"
@@ -75,12 +75,7 @@ const Replay = ({ onDone, webhook }: Props) => (
         ...webhook,
         since: requiredDateOf(fields, "since"),
       })
-      return {
-        message:
-          data.replayed === 1
-            ? "1 event is sent again."
-            : `${data.replayed} events are sent again.`,
-      }
+      return { message: `Sent again: ${amountOf(data.replayed, "event")}.` }
     }}
     onDone={onDone}
   >

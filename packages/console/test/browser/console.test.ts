@@ -1,0 +1,549 @@
+/**
+ * The console in a browser, at the bundled server. With `SCREENSHOTS`, a folder, it leaves pictures of the
+ * screens there.
+ */
+
+import axe from "axe-core"
+import type { Browser, BrowserContextOptions, Page } from "playwright-core"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { launch, path, reason } from "./chromium.ts"
+import { addHistory, type Server, startServer, tokens } from "./server.ts"
+
+const { SCREENSHOTS } = process.env
+
+/** A page, and all that went wrong in it. */
+interface Opened {
+  readonly page: Page
+  readonly faults: ReadonlyArray<string>
+}
+
+/** Opens a place of the console, signed in with a token if there is one. Faults are errors, what the policy forbids, and requests elsewhere. */
+const openWith = async (
+  browser: Browser,
+  server: Server,
+  place: string,
+  token: string,
+  options: BrowserContextOptions,
+): Promise<Opened> => {
+  const context = await browser.newContext({
+    viewport: { width: 1180, height: 700 },
+    reducedMotion: "reduce",
+    ...options,
+  })
+  context.setDefaultTimeout(20_000)
+  if (token !== "") {
+    await context.addCookies([
+      { name: "tenure_console", value: token, url: `${server.url}/console/`, sameSite: "Strict" },
+    ])
+  }
+  const page = await context.newPage()
+  const faults: Array<string> = []
+  page.on("pageerror", ({ message }) => void faults.push(message))
+  page.on("console", (message) => {
+    // Browsers also note every response that is no success.
+    const isFault = message.type() === "error" && !message.text().startsWith("Failed to load")
+    if (isFault) faults.push(message.text())
+  })
+  page.on("request", (request) => {
+    if (!request.url().startsWith(`${server.url}/console/`)) faults.push(request.url())
+  })
+  await page.goto(`${server.url}/console/${place}`)
+  return { page, faults }
+}
+
+/** Says what is wrong with a page for those who do not see it or use no mouse. */
+const findingsOf = async (page: Page): Promise<ReadonlyArray<string>> => {
+  if ((await page.evaluate("typeof axe")) === "undefined") await page.evaluate(axe.source)
+  const found: unknown = await page.evaluate(
+    `axe.run().then(({ violations }) =>
+      violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ": " + html)))`,
+  )
+  return Array.isArray(found) ? found.map(String) : ["no result"]
+}
+
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true })
+
+const heading = (page: Page, name: string) => page.getByRole("heading", { name, exact: true })
+
+const field = (page: Page, name: string) => page.locator(`dialog [name="${name}"]`)
+
+const inDialog = (page: Page, name: string) =>
+  page.getByRole("dialog").getByRole("button", { name, exact: true })
+
+const says = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor()
+
+const evil = `"><img src=x onerror="window.hacked=1"><script>window.hacked=1</script>`
+
+describe.skipIf(path === undefined)(
+  `the console in Chromium${reason === undefined ? "" : ` (${reason})`}`,
+  () => {
+    let server: Server
+    let browser: Browser
+    let broken: string
+
+    beforeAll(async () => {
+      ;[server, browser] = await Promise.all([startServer(), launch()])
+      broken = (await addHistory(server)).broken
+    })
+
+    afterAll(async () => {
+      await browser.close()
+      await server.close()
+    })
+
+    const open = (
+      place: string,
+      token: string = tokens.admin,
+      options: BrowserContextOptions = {},
+    ) => openWith(browser, server, place, token, options)
+
+    /** Opens a place, does something there, and checks that nothing went wrong. */
+    const at =
+      (place: string, test: (page: Page) => Promise<void>, token: string = tokens.admin) =>
+      async () => {
+        const { faults, page } = await open(place, token)
+        await test(page)
+        expect(faults).toEqual([])
+        await page.context().close()
+      }
+
+    const shop = "#/projects/shop"
+
+    const screens: ReadonlyArray<
+      readonly [name: string, place: () => string, ready: (page: Page) => Promise<unknown>]
+    > = [
+      ["overview", () => "", (page) => heading(page, "Stores").waitFor()],
+      ["projects", () => "#/projects", (page) => says(page, "gym")],
+      ["members", () => `${shop}/members`, (page) => says(page, "1001")],
+      ["member", () => `${shop}/members/1055`, (page) => says(page, "Invoice 2026-1107 paid")],
+      [
+        "extend",
+        () => `${shop}/members/1055`,
+        async (page) => {
+          await button(page, "Extend").click()
+          await button(page, "+1 year").click()
+          await button(page, "Dry run").click()
+          await says(page, "It would end")
+        },
+      ],
+      ["webhooks", () => `${shop}/webhooks`, (page) => says(page, "failing")],
+      [
+        "webhook",
+        () => `${shop}/webhooks/${broken}`,
+        async (page) => {
+          await page.locator("summary", { hasText: "failed" }).first().click()
+          await says(page, "Attempt (UTC)")
+        },
+      ],
+      [
+        "events",
+        () => `${shop}/events`,
+        async (page) => {
+          await button(page, "Show them").click()
+          await says(page, "payment.completed")
+          await button(page, "Show data").first().click()
+          await says(page, '"amount": 300')
+        },
+      ],
+      [
+        "event",
+        () => `${shop}/events`,
+        async (page) => {
+          await button(page, "Show them").click()
+          await page
+            .getByRole("row", { name: /payment/ })
+            .getByRole("link")
+            .first()
+            .click()
+          await button(page, "Show data").click()
+          await page.locator("summary", { hasText: "failed" }).first().click()
+          await says(page, "Attempt (UTC)")
+        },
+      ],
+      ["keys", () => "#/keys", (page) => says(page, "checkout")],
+    ]
+
+    it.each(screens)("nothing is wrong with it: %s", async (name, place, ready) => {
+      const { faults, page } = await open(place())
+      await ready(page)
+      for (const colorScheme of ["light", "dark"] as const) {
+        await page.emulateMedia({ colorScheme })
+        expect(await findingsOf(page), colorScheme).toEqual([])
+        if (SCREENSHOTS !== undefined && (colorScheme === "light" || name === "webhook")) {
+          const suffix = colorScheme === "light" ? "" : "-dark"
+          await page.screenshot({ path: `${SCREENSHOTS}/${name}${suffix}.png` })
+        }
+      }
+      await page.setViewportSize({ width: 360, height: 700 })
+      expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360)
+      expect(faults).toEqual([])
+      await page.context().close()
+    })
+
+    describe("signing in", () => {
+      it("works with a key of an operator, and lasts until signing out", async () => {
+        const { page } = await open("", "")
+        await page.getByLabel("API key").fill("unknown")
+        await button(page, "Sign in").click()
+        await says(page, "A valid bearer token is required.")
+        await page.getByLabel("API key").fill(tokens.client)
+        await button(page, "Sign in").click()
+        await says(page, "The console is for the keys of operators and admins.")
+        expect(await findingsOf(page)).toEqual([])
+        await page.getByLabel("API key").fill(tokens.operator)
+        await page.keyboard.press("Enter")
+        await heading(page, "Projects").waitFor()
+        await page.reload()
+        await heading(page, "Projects").waitFor()
+        expect(await page.evaluate("document.cookie")).toBe("")
+        expect(await page.evaluate("localStorage.length")).toBe(0)
+        await button(page, "Sign out").click()
+        await heading(page, "Sign in").waitFor()
+        await page.context().close()
+      })
+
+      it(
+        "shows an operator what operators may do",
+        at(
+          `${shop}/members/1001`,
+          async (page) => {
+            await button(page, "Set the end").waitFor()
+            const nav = page.getByRole("navigation", { name: "Main" })
+            expect(await nav.getByRole("link").allTextContents()).toEqual(["Projects"])
+          },
+          tokens.operator,
+        ),
+      )
+
+      it("is asked for again when the key is revoked", async () => {
+        const { data } = await server.client.apiKeys.issue({ projects: "all", role: "admin" })
+        const { page } = await open("#/projects", String(data.token))
+        await heading(page, "Projects").waitFor()
+        await server.client.apiKeys.revoke({ key_id: data.id })
+        await page.getByRole("link", { name: "API keys" }).click()
+        await heading(page, "Sign in").waitFor()
+        await page.context().close()
+      })
+    })
+
+    it(
+      "creates a project, and deletes it when its id is repeated",
+      at("#/projects", async (page) => {
+        await button(page, "New project").click()
+        await page.getByLabel("Id").fill("club")
+        await inDialog(page, "Create").click()
+        await says(page, "The project club is there.")
+        const row = page.getByRole("row", { name: /club/ })
+        await row.getByRole("button", { name: "Delete" }).click()
+        await page.getByLabel("The id of the project").fill("other")
+        await inDialog(page, "Delete").click()
+        await says(page, "That is not the id of the project.")
+        await page.getByLabel("The id of the project").fill("club")
+        await inDialog(page, "Delete").click()
+        await says(page, "The project club was deleted.")
+        await row.waitFor({ state: "detached" })
+      }),
+    )
+
+    it(
+      "lists members by state and by page, and finds one",
+      at(`${shop}/members`, async (page) => {
+        await button(page, "Next").click()
+        await says(page, "1130")
+        await button(page, "Previous").click()
+        await page.getByRole("link", { name: "1001", exact: true }).waitFor()
+        await page.getByLabel("State").selectOption("expired")
+        await says(page, "No membership is expired.")
+        await page.getByRole("searchbox").fill("1055")
+        await page.keyboard.press("Enter")
+        await heading(page, "1055").waitFor()
+      }),
+    )
+
+    it(
+      "grants, extends, sets and ends a membership, and shows its history",
+      at(`${shop}/members`, async (page) => {
+        await button(page, "Grant a membership").click()
+        await page.getByLabel("User", { exact: true }).fill("7001")
+        await field(page, "end").fill("2030-01-31T10:00:00")
+        await page.getByLabel("Reason").fill("A friend")
+        await inDialog(page, "Grant").click()
+        await heading(page, "7001").waitFor()
+        await says(page, "A friend")
+
+        await button(page, "Extend").click()
+        await button(page, "+1 month").click()
+        await inDialog(page, "Dry run").click()
+        // The last day of a month that is shorter.
+        await says(
+          page,
+          "It would end 2030-02-28T10:00:00.000Z, in place of 2030-01-31T10:00:00.000Z",
+        )
+        await inDialog(page, "Extend").click()
+        await says(page, "The membership ends 2030-02-28T10:00:00.000Z.")
+        await page
+          .getByRole("listitem")
+          .filter({ hasText: /^Extended/ })
+          .waitFor()
+
+        await button(page, "Set the end").click()
+        await field(page, "end").fill("2020-01-01T00:00:00")
+        await inDialog(page, "Set the end").click()
+        await page.locator(".state", { hasText: "expired" }).waitFor()
+
+        await button(page, "End").click()
+        await inDialog(page, "End the membership").click()
+        await says(page, "no member")
+        await page
+          .getByRole("listitem")
+          .filter({ hasText: /^Ended/ })
+          .waitFor()
+        await button(page, "Grant").waitFor()
+      }),
+    )
+
+    it("does not extend what somebody else has changed meanwhile", async () => {
+      const { page } = await open(`${shop}/members/1060`)
+      await button(page, "Extend").click()
+      await button(page, "+1 year").click()
+      await server.client.memberships.grant({
+        project_id: "shop",
+        user_id: "1060",
+        end_date: "2031-01-01T00:00:00.000Z",
+      })
+      await inDialog(page, "Extend").click()
+      await page.getByRole("alert").waitFor()
+      expect(
+        (await server.client.memberships.get({ project_id: "shop", user_id: "1060" })).data
+          .end_date,
+      ).toBe("2031-01-01T00:00:00.000Z")
+      await page.context().close()
+    })
+
+    it(
+      "extends all members after a dry run of the same date",
+      at("#/projects/gym/members", async (page) => {
+        await server.client.memberships.grant({
+          project_id: "gym",
+          user_id: "7002",
+          end_date: "2090-01-01T00:00:00.000Z",
+        })
+        await button(page, "Extend all").click()
+        expect(await inDialog(page, "Extend all").isDisabled()).toBe(true)
+        await field(page, "end").fill("2050-01-01T00:00:00")
+        await inDialog(page, "Dry run").click()
+        await says(page, "1 of them end later now, and would be shortened.")
+        await field(page, "end").fill("2051-01-01T00:00:00")
+        expect(await inDialog(page, "Extend all").isDisabled()).toBe(true)
+        await inDialog(page, "Dry run").click()
+        await inDialog(page, "Extend all").click()
+        await says(page, "The new end was set: 1 membership.")
+        await says(page, "2051-01-01 00:00:00")
+      }),
+    )
+
+    it(
+      "creates, pings, rotates, replays and deletes a webhook",
+      at("#/projects/gym/webhooks", async (page) => {
+        const url = `${server.receiver}/new`
+        await button(page, "New webhook").click()
+        await page.getByLabel("URL").fill(url)
+        await page.getByLabel("Types of events").fill("payment.completed, webhook.ping")
+        await inDialog(page, "Create").click()
+        const first = await page.getByRole("dialog").locator("code").textContent()
+        expect(first).toMatch(/^whsec_/)
+        await inDialog(page, "Close").click()
+        await page.getByRole("link", { name: url }).click()
+
+        expect(await page.getByText("whsec_").count()).toBe(0)
+        await button(page, "Show the secret").click()
+        await says(page, first ?? "")
+
+        await button(page, "Ping").click()
+        await inDialog(page, "Ping").click()
+        await expect
+          .poll(async () => {
+            await button(page, "Refresh").click()
+            return page.locator("summary", { hasText: "webhook.ping" }).allTextContents()
+          })
+          .toEqual([expect.stringContaining("delivered")])
+
+        await button(page, "Rotate the secret").click()
+        await inDialog(page, "Rotate the secret").click()
+        await page.getByRole("dialog").locator("code").waitFor()
+        expect(await page.getByRole("dialog").locator("code").textContent()).not.toBe(first)
+        await page.keyboard.press("Escape")
+
+        await button(page, "Replay").click()
+        await page.getByLabel("Since").fill("2026-01-01T00:00:00")
+        await inDialog(page, "Replay").click()
+        await says(page, "Sent again: 0 events.")
+
+        await page.locator("summary", { hasText: "webhook.ping" }).click()
+        await button(page, "Send again").click()
+        await inDialog(page, "Send again").click()
+        await says(page, "The event is sent again.")
+
+        await button(page, "Delete").click()
+        await inDialog(page, "Delete the webhook").click()
+        await says(page, "There are no webhooks.")
+      }),
+    )
+
+    it("enables a webhook whose receiver said that it is gone", async () => {
+      const project_id = "gym"
+      const { client, receiver } = server
+      const { data } = await client.webhooks.create({ project_id, url: `${receiver}/gone` })
+      await client.webhooks.ping({ project_id, webhook_id: data.id })
+      await expect
+        .poll(async () => (await client.webhooks.get({ project_id, webhook_id: data.id })).data)
+        .toMatchObject({ disabled_at: expect.any(String) })
+      const { page } = await open(`#/projects/gym/webhooks/${data.id}`)
+      await page.locator(".state", { hasText: "disabled" }).waitFor()
+      await button(page, "Enable").click()
+      await inDialog(page, "Enable").click()
+      await says(page, "The webhook is enabled.")
+      await button(page, "Enable").waitFor({ state: "detached" })
+      await client.webhooks.delete({ project_id, webhook_id: data.id })
+      await page.context().close()
+    })
+
+    it(
+      "shows events as they come, of the types that are asked for",
+      at("#/projects/gym/events", async (page) => {
+        const publish = (type: string) =>
+          server.client.events.publish({ project_id: "gym", type, data: { secret: type } })
+        await page.getByLabel("Types").fill("door.opened")
+        await page.keyboard.press("Tab")
+        await page.getByLabel("From").selectOption("now")
+        await expect
+          .poll(async () => {
+            await publish("door.closed")
+            await publish("door.opened")
+            return page.getByRole("row", { name: /door.opened/ }).count()
+          })
+          .toBeGreaterThan(0)
+        expect(await page.getByRole("row", { name: /door.closed/ }).count()).toBe(0)
+        expect(await page.getByText('"secret"').count()).toBe(0)
+        await button(page, "Live: pause").click()
+        await button(page, "Paused: go on").waitFor()
+      }),
+    )
+
+    it(
+      "issues a key, shows its token once, and revokes it",
+      at("#/keys", async (page) => {
+        await button(page, "Issue a key").click()
+        await page.getByLabel("Name").fill("nightly import")
+        await page.getByLabel("Role").selectOption("operator")
+        await page.getByLabel("Projects").fill("shop, gym")
+        await inDialog(page, "Issue").click()
+        expect(await page.getByRole("dialog").locator("code").textContent()).toMatch(/^tnr_/)
+        await inDialog(page, "Close").click()
+        await page.locator("dialog").waitFor({ state: "detached" })
+        expect(await page.getByText("tnr_").count()).toBe(0)
+        const row = page.getByRole("row", { name: /nightly import/ })
+        await row.getByText("shop, gym").waitFor()
+        await row.getByRole("button", { name: "Revoke" }).click()
+        await inDialog(page, "Revoke").click()
+        await row.getByText("revoked").waitFor()
+      }),
+    )
+
+    it(
+      "can be used by keyboard alone",
+      at(`${shop}/members/1001`, async (page) => {
+        const focused = () => page.evaluate("document.activeElement.textContent")
+        await button(page, "Extend").focus()
+        await page.keyboard.press("Enter")
+        await page.getByRole("dialog").waitFor()
+        expect(await page.evaluate("document.activeElement.name")).toBe("end")
+        await page.keyboard.press("Escape")
+        await page.locator("dialog").waitFor({ state: "detached" })
+        expect(await focused()).toBe("Extend")
+        await page.getByRole("link", { name: "Events" }).focus()
+        await page.keyboard.press("Enter")
+        await heading(page, "Events").waitFor()
+        expect(await focused()).toBe("Events")
+      }),
+    )
+
+    it("keeps the colours that the user has chosen, and nothing else", async () => {
+      const { faults, page } = await open("#/projects")
+      await page.getByLabel("Colours").selectOption("dark")
+      await page.reload()
+      await heading(page, "Projects").waitFor()
+      expect(await page.evaluate("Object.entries(localStorage)")).toEqual([
+        ["tenure-console-scheme", "dark"],
+      ])
+      expect(await page.evaluate("getComputedStyle(document.body).colorScheme")).toBe("dark")
+      expect(faults).toEqual([])
+      await page.context().close()
+    })
+
+    it("shows what clients have sent as text", async () => {
+      const { client, receiver } = server
+      const member = { project_id: evil, user_id: "7003" }
+      await client.projects.create({ project_id: evil })
+      const { data: hook } = await client.webhooks.create({
+        project_id: evil,
+        url: `${receiver}/broken?${encodeURIComponent(evil)}`,
+      })
+      await client.memberships.grant({
+        ...member,
+        end_date: "2030-01-01T00:00:00.000Z",
+        reason: evil,
+      })
+      const { data: event } = await client.events.publish({
+        project_id: evil,
+        type: "payment.completed",
+        data: { [evil]: evil },
+      })
+      const { data: key } = await client.apiKeys.issue({
+        projects: [evil],
+        role: "operator",
+        name: evil,
+      })
+      const project = `#/projects/${encodeURIComponent(evil)}`
+      const places = [
+        "#/projects",
+        "#/keys",
+        `#/${encodeURIComponent(evil)}/${encodeURIComponent(evil)}`,
+        `${project}/members`,
+        `${project}/members/7003`,
+        `${project}/members/${encodeURIComponent(evil)}`,
+        `${project}/webhooks`,
+        `${project}/webhooks/${hook.id}`,
+        `${project}/events`,
+        `${project}/events/${event.id}`,
+      ]
+      const { faults, page } = await open("")
+      for (const place of places) {
+        await page.goto(`${server.url}/console/${place}`)
+        await page.getByRole("heading", { level: 1 }).waitFor()
+        await page.getByText("Loading…").waitFor({ state: "detached" })
+        const hidden = button(page, "Show data")
+        while ((await hidden.count()) > 0) await hidden.first().click()
+        await says(page, "onerror")
+        expect(await page.locator("img, main script").count(), place).toBe(0)
+        expect(await page.evaluate("window.hacked"), place).toBeUndefined()
+        expect(faults, place).toEqual([])
+      }
+      await page.context().close()
+      await client.apiKeys.revoke({ key_id: key.id })
+      await client.projects.delete({ project_id: evil })
+    })
+
+    it("says that the server does not answer, and goes on when it does", async () => {
+      const { page } = await open("#/projects")
+      await page.getByRole("link", { name: "gym" }).waitFor()
+      await server.die()
+      await page.getByRole("link", { name: "API keys" }).click()
+      await says(page, "The server does not answer.")
+      await server.rise()
+      await says(page, "unnamed (yours)")
+      expect(await page.getByText("The server does not answer.").count()).toBe(0)
+      await page.context().close()
+    })
+  },
+)
