@@ -16,13 +16,18 @@ export const signalOf = (
 ): AbortSignal => {
   const departure = new AbortController()
   const leave = (): void => departure.abort()
-  response.on("close", leave)
   if (response.destroyed) leave()
-  // A stream of HTTP/2 ends on the client's side with the request.
-  if (httpVersionMajor > 1) return departure.signal
+  // The socket of HTTP/2 is that of all streams.
+  if (httpVersionMajor > 1) {
+    response.on("close", leave)
+    return departure.signal
+  }
   departures.set(socket, departure)
   socket.on("end", leave)
-  response.on("close", () => socket.off("end", leave))
+  response.on("close", () => {
+    leave()
+    socket.off("end", leave)
+  })
   if (socket.readableEnded) leave()
   return departure.signal
 }
