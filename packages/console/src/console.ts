@@ -55,6 +55,14 @@ const roleOf = ({ body }: ApiResponse): unknown => {
   return Predicate.hasProperty(data, "role") ? data.role : undefined
 }
 
+const whoPath = "/v2/identity"
+
+/** Throws unless what the page calls is there. */
+const checkApi = ({ basePath, owns }: Mountable): void => {
+  if (owns(`${basePath}${whoPath}`)) return
+  throw new TypeError('the console needs the whole API: leave `api: "contract"` out of Tenure.make')
+}
+
 /** How senders of requests are told apart. */
 type Access =
   | { readonly _tag: "Host"; readonly authenticate: Authenticate<void> }
@@ -97,8 +105,8 @@ const withSlash = ({ originalPath, path }: ApiRequest): ApiResponse => {
  * Makes the operator's web page. Every adapter mounts it as it mounts the API, by default at
  * `/console/`. The page does what the API allows its user to do, and nothing else.
  *
- * Throws a `TypeError` if `tenure` is not what `await Tenure.make(…)` returns, and `InvalidInput` if an
- * option is invalid.
+ * Throws a `TypeError` if `tenure` is not what `await Tenure.make(…)` returns, or serves only the
+ * contract's part of the API, and `InvalidInput` if an option is invalid.
  *
  * @example
  * ```ts
@@ -116,6 +124,7 @@ const withSlash = ({ originalPath, path }: ApiRequest): ApiResponse => {
  */
 export const tenureConsole = (tenure: Mountable, given: ConsoleOptions = {}): Mountable => {
   checkMountable(tenure)
+  checkApi(tenure)
   const { authorize, path } = Setting.readSync(consoleOptions, given)
   const basePath = `${tenure.basePath}${path}`
   const apiPath = `${basePath}${api}`
@@ -130,7 +139,7 @@ export const tenureConsole = (tenure: Mountable, given: ConsoleOptions = {}): Mo
   /** Asks the API who sends a request. */
   const identify = (request: ApiRequest): Promise<ApiResponse> =>
     tenure.handle({
-      ...passedOn(request, `${tenure.basePath}/v2/identity`),
+      ...passedOn(request, `${tenure.basePath}${whoPath}`),
       method: "GET",
       query: undefined,
       body: emptyBody,

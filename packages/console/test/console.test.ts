@@ -271,6 +271,12 @@ describe("the console", () => {
     await tenure.close()
   })
 
+  it("needs the whole API", async () => {
+    const tenure = await Tenure.make({ stores: memory(), api: "contract" })
+    expect(() => tenureConsole(tenure)).toThrow(TypeError)
+    await tenure.close()
+  })
+
   it.each([
     ['{"authorise":true}', "authorise"],
     ['{"authorize":true}', "authorize"],
