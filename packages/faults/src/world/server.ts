@@ -21,6 +21,7 @@ export interface Server {
   readonly standStill: () => void
   readonly proceed: () => void
   readonly holding: () => Promise<Holding>
+  readonly processId: () => number
 }
 
 const skewedClock = fileURLToPath(new URL("./skewedClock.js", import.meta.url))
@@ -91,5 +92,6 @@ export const makeServer = (
     standStill: () => child?.kill("SIGSTOP"),
     proceed: () => child?.kill("SIGCONT"),
     holding: () => holdingOf(child?.pid ?? 0),
+    processId: () => child?.pid ?? 0,
   }
 }
