@@ -27,7 +27,7 @@ import { Readiness } from "./health/Readiness.ts"
 import { type Report, Status } from "./health/Status.ts"
 import type { ApiResponse } from "./http/Envelope.ts"
 import * as Handler from "./http/Handler.ts"
-import type { Mountable } from "./http/Mountable.ts"
+import type { Connectable, Mountable } from "./http/Mountable.ts"
 import * as ApiKeys from "./keys/ApiKeys.ts"
 import type { ApiKeyStore } from "./keys/ApiKeyStore.ts"
 import * as Tickets from "./keys/Tickets.ts"
@@ -233,7 +233,7 @@ export interface PromisedServices {
  * Tenure for hosts that do not use Effect. Promises reject with the errors that the comment of the
  * method names, each an `Error` with a `_tag`, such as `ProjectNotFound`.
  */
-export interface Promises extends Mountable, PromisedServices {
+export interface Promises extends Mountable, Connectable, PromisedServices {
   /** Also reads and follows the events of a project, in an order in which none is skipped. */
   readonly events: PromisedServices["events"] & FeedPromises.FeedPromises
   /**
@@ -369,7 +369,7 @@ function promised(by: Run, service: Readonly<Record<string, Method>>): object {
 }
 
 const promisesBy = Effect.fnUntraced(function* (start: Draining.Start) {
-  const { basePath, bodyLimit, handle, maxRefusals, owns, patterns, refuse } =
+  const { basePath, bodyLimit, connect, connectsAt, handle, maxRefusals, owns, patterns, refuse } =
     yield* Handler.Handler
   const readiness = yield* Readiness
   const status = yield* Status
@@ -406,6 +406,11 @@ const promisesBy = Effect.fnUntraced(function* (start: Draining.Start) {
     },
     answer,
     handle: (request) => new Promise((resolve) => answer(request, resolve)),
+    connect: (request) =>
+      run(start, connect(request), () =>
+        Effect.map(refuse(request), (response) => ({ response, session: undefined })),
+      ),
+    connectsAt,
     owns,
     basePath,
     patterns,

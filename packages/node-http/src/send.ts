@@ -5,13 +5,13 @@ import type { ApiResponse } from "@tenure/core/Envelope"
 import type { NodeResponse } from "./messages.ts"
 import { discard, toReadable } from "./streams.ts"
 
-/** Removes the Connection header, which HTTP/2 does not have, from a response over HTTP/2. */
+/** Removes the headers of connections, which HTTP/2 does not have, from a response over HTTP/2. */
 const allowedHeaders = (
   { req }: NodeResponse,
   headers: Readonly<Record<string, string | number>>,
 ): Readonly<Record<string, string | number>> => {
   if (req.httpVersionMajor === 1) return headers
-  const { Connection: _, ...allowed } = headers
+  const { Connection: _connection, Upgrade: _upgrade, ...allowed } = headers
   return allowed
 }
 

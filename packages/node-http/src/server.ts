@@ -3,7 +3,7 @@
 import * as Http from "node:http"
 import type { Body } from "@tenure/core/ApiRequest"
 import { valuesOf } from "@tenure/core/HeaderFields"
-import { checkMountable, type Mountable } from "@tenure/core/Mountable"
+import { checkMountable, isConnectable, type Mountable } from "@tenure/core/Mountable"
 import * as Setting from "@tenure/core/Setting"
 import { answer, toApiRequest } from "./answer.ts"
 import { faultOf } from "./bodyFaults.ts"
@@ -12,6 +12,7 @@ import { expectContinue, takeExpectation } from "./expectations.ts"
 import { answerFaults } from "./faults.ts"
 import { toNodeHandler } from "./handler.ts"
 import { guard, inOrder, limitRefusals } from "./pipelines.ts"
+import { attachRealtime } from "./realtime.ts"
 import { send } from "./send.ts"
 
 // Node's timers take no more than 24 days.
@@ -157,11 +158,18 @@ export const serve = async (tenure: Mountable, given: ServerOptions = {}): Promi
     onRequest(request, response)
   })
   answerFaults(server, tenure, connections)
+  const realtime = isConnectable(tenure) ? attachRealtime(server, tenure) : undefined
 
   const url = await listen(server, settings.host, settings.port)
   return {
     url,
-    drain: connections.drain,
-    close: () => connections.close(settings.shutdownTimeout),
+    drain: () => {
+      realtime?.close()
+      connections.drain()
+    },
+    close: () => {
+      realtime?.close()
+      return connections.close(settings.shutdownTimeout)
+    },
   }
 }

@@ -136,3 +136,14 @@ it("a response over HTTP/2 does not close the connection", async () => {
     expect(await text(stream)).toBe("")
   }
 })
+
+it("answers a request for a WebSocket, which HTTP/2 has not in this form", async () => {
+  const { client } = await listen(Http2.createServer(toNodeHandler(tenure)))
+  const stream = request(client, { ":method": "GET", ":path": "/v2/realtime" })
+  stream.end()
+  const [headers] = await once(stream, "response")
+  expect(headers[":status"]).toBe(426)
+  expect(JSON.parse(await text(stream))).toMatchObject({
+    error: { error_code: "UPGRADE_REQUIRED" },
+  })
+})

@@ -45,6 +45,8 @@ export type ApiError =
   /** `limit` is the longest body, in bytes. */
   | { readonly _tag: "PayloadTooLarge"; readonly limit: number }
   | { readonly _tag: "UnsupportedMediaType"; readonly message: string }
+  /** The path takes WebSocket connections only. */
+  | { readonly _tag: "UpgradeRequired" }
   /** A client that waits `retryAfter` seconds is admitted. */
   | { readonly _tag: "RateLimited"; readonly retryAfter: number }
   | { readonly _tag: "InternalError" }
@@ -211,6 +213,12 @@ export const table = {
   },
   InvalidWebhookUrl: { status: 422, code: "VALIDATION_ERROR", messages: ownMessage },
   WebhookLimitReached: { status: 422, code: "VALIDATION_ERROR", messages: ownMessage },
+  UpgradeRequired: {
+    status: 426,
+    code: "UPGRADE_REQUIRED",
+    messages: ["This path takes WebSocket connections only."],
+    headers: { Upgrade: "websocket", Connection: "Upgrade" },
+  },
   RateLimited: {
     status: 429,
     code: "RATE_LIMIT_EXCEEDED",

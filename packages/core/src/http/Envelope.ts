@@ -44,6 +44,8 @@ export interface Success {
 /** A result that is sent as it is, without an envelope. */
 export interface Verbatim {
   readonly _tag: "Verbatim"
+  /** Default: 200. */
+  readonly status?: number
   /** The header fields besides those of every response; the content type is among them. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: ResponseBody
@@ -134,7 +136,11 @@ export const respond = (subject: Subject, report: Report, outcome: Outcome<Reply
   const { success } = outcome
   const headers = headersOf(report)
   if (isVerbatim(success)) {
-    return { status: 200, headers: { ...headers, ...success.headers }, body: success.body }
+    return {
+      status: success.status ?? 200,
+      headers: { ...headers, ...success.headers },
+      body: success.body,
+    }
   }
   return {
     status: 200,

@@ -41,6 +41,7 @@ import * as MissingProject from "./MissingProject.ts"
 import type { Operations } from "./Operation.ts"
 import { type Outcome, settle } from "./Outcome.ts"
 import * as ProjectOperations from "./ProjectOperations.ts"
+import * as Realtime from "./Realtime.ts"
 import * as RealtimeOperations from "./RealtimeOperations.ts"
 import * as RequestId from "./RequestId.ts"
 import * as Route from "./Route.ts"
@@ -139,6 +140,10 @@ export class Handler extends Context.Service<
     readonly owns: (path: string) => boolean
     /** Answers a request. Never fails: errors and defects are responses too. */
     readonly handle: (request: ApiRequest.ApiRequest) => Effect.Effect<Envelope.ApiResponse>
+    /** Tells whether a path (without the query) is that of WebSocket connections. */
+    readonly connectsAt: (path: string) => boolean
+    /** Answers a request for a connection. Never fails. */
+    readonly connect: (request: ApiRequest.ApiRequest) => Effect.Effect<Realtime.Handshake>
     /** Answers a request 503, without a store: one that comes after the stores are closed. */
     readonly refuse: (request: ApiRequest.ApiRequest) => Effect.Effect<Envelope.ApiResponse>
   }
@@ -190,6 +195,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   const addressOf = ClientAddress.make(settings.trustedProxies)
   const requestIdOf = RequestId.make(settings.requestIdHeader, () => crypto.randomUUID())
   const { findProject } = yield* Memberships
+  const realtime = yield* Realtime.make(authentication.identifyAgain)
   const operations: Operations = {
     ...(yield* MembershipOperations.make(maxBodyBytes)),
     ...(yield* ProjectOperations.make),
@@ -225,6 +231,18 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     return settle(faults, requestId, Step.begin((isRefused ? recall : ask)(request), clock))
   }
 
+  /** Finds what a request asks for. */
+  const find = (
+    request: ApiRequest.ApiRequest,
+    requestId: string,
+    principal: Outcome<Principal>,
+  ): Outcome<Routed> => {
+    const found = routes.match(request.path, basePath)
+    return found === undefined && routes.isRealtime(request.path, basePath)
+      ? Result.fail({ _tag: "UpgradeRequired" })
+      : route(request, requestId, principal, found)
+  }
+
   /** Decides on the answer to a request. */
   const decide = (
     request: ApiRequest.ApiRequest,
@@ -245,17 +263,41 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
         const refusal = refusalOf(decision)
         const performed =
           refusal === undefined
-            ? perform(
-                requestId,
-                route(request, requestId, principal, routes.match(request.path, basePath)),
-                clock,
-              )
+            ? perform(requestId, find(request, requestId, principal), clock)
             : Effect.succeed(Result.fail(refusal))
         const { report } = decision
         return Effect.mapEager(performed, (outcome) => ({ address, keyId, report, outcome }))
       })
     })
   }
+
+  /** Decides on the answer to a request for a connection, which counts for its address alone. */
+  const decideConnection =
+    (opened: (session: Realtime.Session) => void): typeof decide =>
+    (request, requestId) =>
+      Effect.gen(function* () {
+        const address = addressOf(request)
+        const { report, ...decision } = yield* limiter.take({ address, keyId: undefined })
+        const refusal = refusalOf({ report, ...decision })
+        if (refusal !== undefined) {
+          return { address, keyId: undefined, report, outcome: Result.fail(refusal) }
+        }
+        let keyId: ApiKeyId | undefined
+        const admitted = Effect.flatMap(authentication.identify(request), (principal) => {
+          ;({ keyId } = principal)
+          return realtime.admit({ request, requestId, principal })
+        })
+        const outcome = yield* settle(faults, requestId, admitted)
+        return {
+          address,
+          keyId,
+          report,
+          outcome: Result.map(outcome, (session) => {
+            opened(session)
+            return Realtime.switching
+          }),
+        }
+      })
 
   /** Answers a request that was read, as it is decided. */
   const answer = (request: ApiRequest.ApiRequest, decision: typeof decide) =>
@@ -297,7 +339,14 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     patterns: routes.patterns,
     bodyLimit: BodyLimit.make(routes, basePath, maxBodyBytes),
     maxRefusals,
-    owns: (path) => routes.match(path, basePath) !== undefined,
+    owns: (path) => routes.match(path, basePath) !== undefined || routes.isRealtime(path, basePath),
+    connectsAt: (path) => routes.isRealtime(path, basePath),
+    connect: (request) =>
+      Effect.suspend(() => {
+        let session: Realtime.Session | undefined
+        const decision = decideConnection((opened) => (session = opened))
+        return Effect.map(answerAlways(request, decision), (response) => ({ response, session }))
+      }),
     handle: (request) => answerAlways(request, decide),
     refuse: (request) => answerAlways(request, (read) => Effect.succeed(closed(addressOf(read)))),
   })

@@ -4,6 +4,7 @@ import * as Predicate from "effect/Predicate"
 import type { ApiRequest } from "./ApiRequest.ts"
 import type { BodyLimit } from "./BodyLimit.ts"
 import type { ApiResponse } from "./Envelope.ts"
+import type { Handshake } from "./Realtime.ts"
 
 /** The API as an adapter mounts it. */
 export interface Mountable {
@@ -25,6 +26,21 @@ export interface Mountable {
   /** How many requests in a row may be refused on one connection before it is closed. */
   readonly maxRefusals: number
 }
+
+/** The WebSocket connections of the API, for an adapter that has sockets. */
+export interface Connectable {
+  /** Tells whether a path (without the query) is that of WebSocket connections. */
+  readonly connectsAt: (path: string) => boolean
+  /**
+   * Answers a request for a WebSocket connection, which needs a `signal` that aborts when the connection
+   * is gone. Never rejects.
+   */
+  readonly connect: (request: ApiRequest) => Promise<Handshake>
+}
+
+/** Tells whether an API has WebSocket connections. */
+export const isConnectable = <Api extends Mountable>(tenure: Api): tenure is Api & Connectable =>
+  Predicate.hasProperty(tenure, "connect") && Predicate.isFunction(tenure.connect)
 
 /**
  * Checks the argument of an adapter. Throws a `TypeError` if it is not what `await Tenure.make(…)`

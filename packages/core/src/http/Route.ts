@@ -201,6 +201,8 @@ const noParams: Params = {
   key_id: "",
 }
 
+const realtime: Pattern = "/v2/realtime"
+
 /** The operations of a path, by method. */
 type Methods = ReadonlyMap<string, Operation>
 
@@ -252,6 +254,8 @@ export interface Routes {
    * @returns `undefined` if the path is not one of the part's
    */
   readonly match: (path: string, basePath: string) => Match | undefined
+  /** Tells whether a path is that of WebSocket connections. It has no operations. */
+  readonly isRealtime: (path: string, basePath: string) => boolean
 }
 
 // In the place of the colon, a character that sorts after all others.
@@ -280,8 +284,10 @@ const operationsOf = (part: Part, hasDocs: boolean): ReadonlyArray<Operation> =>
 export const make = (part: Part, hasDocs = true): Routes => {
   const methods = methodsByPattern(operationsOf(part, hasDocs))
   const find = PathTree.make(methods, noParams)
+  const connections: ReadonlyArray<Pattern> = part === "all" ? [realtime] : []
   return {
-    patterns: [...methods.keys()].toSorted((a, b) => (rank(a) < rank(b) ? -1 : 1)),
+    patterns: [...methods.keys(), ...connections].toSorted((a, b) => (rank(a) < rank(b) ? -1 : 1)),
+    isRealtime: (path, basePath) => connections.some((one) => path === basePath + one),
     match: (path, basePath) =>
       path.startsWith(basePath) && path.startsWith(prefix, basePath.length)
         ? find(path, basePath.length)

@@ -84,6 +84,10 @@ export const samples: { readonly [Of in ApiError.Tag]: Sample<Of> } = {
     },
     when: "The body has another content type, or a content encoding.",
   },
+  UpgradeRequired: {
+    error: { _tag: "UpgradeRequired" },
+    when: "The path takes WebSocket connections only.",
+  },
   InvalidEndDate: {
     error: new InvalidEndDate({ message: "" }),
     when: "The date is in neither of the two formats.",

@@ -1,0 +1,63 @@
+/** The page of `docs/feed.md` that follows the feed by WebSocket. */
+
+import { mkdir, rm, writeFile } from "node:fs/promises"
+import { Tenure } from "tenure"
+import { memory } from "tenure/memory"
+import { serve } from "tenure/node"
+import { expect, it } from "vitest"
+import { findExamples, root } from "./examples.ts"
+
+it("shows events as they happen, also those that come between two connections", async () => {
+  const folder = `${root}/docs/.realtime`
+  const examples = await findExamples()
+  const page = examples.find(({ code }) => code.includes("export const show"))
+  await rm(folder, { recursive: true, force: true })
+  await mkdir(folder)
+  await writeFile(`${folder}/page.ts`, page?.code ?? "")
+  const { show } = await import(`${folder}/page.ts`)
+
+  const tenure = await Tenure.make({ stores: memory() })
+  await tenure.memberships.createProject("p1")
+  const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
+  const server = await serve(tenure)
+  let tickets = 0
+  const askForTicket = async () => {
+    tickets += 1
+    const response = await fetch(`${server.url}/v2/realtime/tickets`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      body: JSON.stringify({ projects: ["p1"] }),
+    })
+    const { data } = Object(await response.json())
+    // The page has no way to stop but a ticket that never comes.
+    return tickets < 3 ? data.ticket : new Promise(() => {})
+  }
+  const sockets: Array<WebSocket> = []
+  const Original = globalThis.WebSocket
+  globalThis.WebSocket = class extends Original {
+    constructor(...args: ConstructorParameters<typeof Original>) {
+      super(...args)
+      sockets.push(this)
+    }
+  }
+  const shown: Array<string> = []
+  await show(server.url.replace("http", "ws"), askForTicket, ({ type }: { type: string }) =>
+    shown.push(type),
+  )
+  const publish = (type: string) => tenure.events.publish({ projectId: "p1", type, data: {} })
+  const patiently = { timeout: 60_000, interval: 20 }
+  await expect
+    .poll(async () => {
+      await publish("a")
+      return shown.length
+    }, patiently)
+    .toBeGreaterThan(0)
+  await expect.poll(() => shown.length, patiently).toBeGreaterThan(0)
+  sockets[0]?.close()
+  await publish("b")
+  await expect.poll(() => shown.at(-1), patiently).toBe("b")
+  expect(shown.filter((type) => type === "b")).toHaveLength(1)
+  globalThis.WebSocket = Original
+  await server.close()
+  await tenure.close()
+})

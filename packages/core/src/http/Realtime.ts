@@ -1,0 +1,308 @@
+/** Connections that follow the feed by WebSocket, without the sockets, which adapters have. */
+
+import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as FiberSet from "effect/FiberSet"
+import * as Result from "effect/Result"
+import { Faults } from "../base/Faults.ts"
+import { single } from "../base/HeaderFields.ts"
+import * as Moment from "../base/Moment.ts"
+import { type Listener, Listeners, type Message } from "../events/Listeners.ts"
+import * as Seats from "../events/Seats.ts"
+import type { Principal } from "../keys/Identity.ts"
+import type { ApiError } from "./ApiError.ts"
+import type { ApiRequest } from "./ApiRequest.ts"
+import type { Authentication } from "./Authentication.ts"
+import type { ApiResponse, Verbatim } from "./Envelope.ts"
+import * as Frames from "./Frames.ts"
+import { opens } from "./Operation.ts"
+
+/** A socket of an adapter. */
+export interface Socket {
+  /** Sends a text. The promise resolves once there is room for another. */
+  readonly send: (text: string) => Promise<void>
+  /** Closes the connection. An adapter cuts it if the client does not close it, too. */
+  readonly close: (code: number, reason: string) => void
+}
+
+/** A connection that was admitted. It ends when the signal of its request aborts. */
+export interface Session {
+  /**
+   * Starts to follow the feed. Call it once, after the handshake.
+   *
+   * @returns what to call with each message of the client: its text, or `undefined` for a binary one
+   */
+  readonly start: (socket: Socket) => (text: string | undefined) => void
+}
+
+/** The answer to a request for a connection. */
+export interface Handshake {
+  /** What to answer if the connection was not admitted. */
+  readonly response: ApiResponse
+  readonly session: Session | undefined
+}
+
+/** How the log of requests shows a connection that was admitted. */
+export const switching: Verbatim = { _tag: "Verbatim", status: 101, headers: {}, body: "" }
+
+/** A request for a connection, and who sent it. */
+interface Connection {
+  readonly request: ApiRequest
+  readonly requestId: string
+  readonly principal: Principal
+}
+
+// How long a client may take to subscribe, and to read what was sent to it.
+const subscriptionTimeout = "10 seconds"
+const sendTimeout = "30 seconds"
+
+const pingMillis = 15_000
+
+// How many frames a client may send from one ping to the next.
+const mostFrames = 20
+
+// How old the store's answer may be when a connection is judged, in milliseconds.
+const mostAge = 5000
+
+const timedOut = Frames.farewellOf({ _tag: "RequestTimeout" })
+const tooManyFrames = Frames.farewellOf({ _tag: "RateLimited", retryAfter: pingMillis / 1000 })
+const twice = Frames.farewellOf({
+  _tag: "MalformedRequest",
+  message: "This connection follows a project already.",
+})
+
+const noSeat: ApiError = { _tag: "RateLimited", retryAfter: 20 }
+
+const listOf = (header: string): ReadonlyArray<string> =>
+  header.split(",").map((item) => item.trim())
+
+/** Fails unless a request asks for the subprotocol by WebSocket. */
+const checkHandshake = ({ headers }: ApiRequest): Effect.Effect<void, ApiError> => {
+  const upgrade = single(headers, "upgrade")
+  const isWebSocket =
+    upgrade._tag === "Value" && listOf(upgrade.value.toLowerCase()).includes("websocket")
+  if (!isWebSocket) return Effect.fail({ _tag: "UpgradeRequired" })
+  const offered = single(headers, "sec-websocket-protocol")
+  return offered._tag === "Value" && listOf(offered.value).includes(Frames.protocol)
+    ? Effect.void
+    : Effect.fail({
+        _tag: "MalformedRequest",
+        message: `The header Sec-WebSocket-Protocol must offer ${Frames.protocol}.`,
+      })
+}
+
+const framesOf = (message: Message): ReadonlyArray<string> =>
+  message._tag === "Events"
+    ? [...message.events.map(Frames.printEvent), Frames.printCursor(message.cursor)]
+    : []
+
+/**
+ * Makes what admits connections, and ends them when the scope closes.
+ *
+ * @param identifyAgain - finds out again who sent a request
+ */
+export const make = Effect.fnUntraced(function* (identifyAgain: Authentication["identifyAgain"]) {
+  const listeners = yield* Listeners
+  const faults = yield* Faults
+  const run = yield* FiberSet.makeRuntime()
+  const seats = Seats.make({ ...Seats.most, perProject: Infinity })
+
+  /** Fails if the client may not follow the project, or not any more. */
+  const judge = ({ principal, request }: Connection, projectId: string) =>
+    Effect.flatMap(
+      identifyAgain(request, principal, mostAge),
+      (again): Effect.Effect<void, ApiError> =>
+        opens(again, projectId) ? Effect.void : Effect.fail({ _tag: "ProjectNotFound" }),
+    )
+
+  /** Tells whether the client may still follow the project. If a store does not answer, nothing has changed. */
+  const isAllowed = (connection: Connection, projectId: string): Effect.Effect<boolean> =>
+    judge(connection, projectId).pipe(
+      Effect.match({
+        onSuccess: () => true,
+        onFailure: ({ _tag }) => _tag === "StoreUnavailable",
+      }),
+      Effect.catchCause((cause) =>
+        Effect.as(
+          faults.defect("A connection could not be checked", cause, connection.requestId),
+          false,
+        ),
+      ),
+    )
+
+  const open = (connection: Connection, { after, project, types }: Frames.Subscription) =>
+    Effect.andThen(
+      judge(connection, project),
+      listeners.open({
+        client: connection.principal.keyId,
+        projectId: project,
+        after,
+        types,
+        isAllowed: isAllowed(connection, project),
+      }),
+    ).pipe(Effect.catchTag("NoSeat", () => Effect.fail(noSeat)))
+
+  /** Talks with a client until the connection is to end. Fails with how it ends. */
+  const converse = Effect.fnUntraced(function* (
+    connection: Connection,
+    socket: Socket,
+    inbox: Inbox,
+  ): Effect.fn.Return<never, Frames.Farewell> {
+    let pingedAt = (yield* Moment.now).tick
+
+    const send = (...frames: ReadonlyArray<string>) =>
+      Effect.tryPromise(() => Promise.all(frames.map(socket.send))).pipe(
+        // The client has gone, and the signal will tell.
+        Effect.catch(() => Effect.never),
+        Effect.timeoutOrElse({ duration: sendTimeout, orElse: () => Effect.fail(timedOut) }),
+      )
+
+    const pingIfDue = Effect.gen(function* () {
+      const { tick } = yield* Moment.now
+      if (tick - pingedAt < pingMillis) return
+      if (inbox.owesPong()) return yield* Effect.fail(timedOut)
+      pingedAt = tick
+      inbox.pinged()
+      yield* send(Frames.ping)
+    })
+
+    /** Hands on what a listener gets, until the feed cannot go on without a gap. */
+    const follow = ({ next }: Listener, project: string): Effect.Effect<void, Frames.Farewell> =>
+      Effect.gen(function* () {
+        while (true) {
+          const message = yield* next
+          if (message._tag !== "End") {
+            yield* send(...framesOf(message))
+            yield* pingIfDue
+          } else if (message.reason === "reset") return
+          else if (message.reason !== "refused") return yield* Effect.fail(Frames.comeAgain)
+          else {
+            // If the client may follow the project, it is gone.
+            yield* Effect.mapError(judge(connection, project), Frames.farewellOf)
+            return yield* Effect.fail(Frames.farewellOf({ _tag: "ProjectNotFound" }))
+          }
+        }
+      })
+
+    while (true) {
+      const asked = yield* inbox.next.pipe(
+        Effect.timeoutOrElse({
+          duration: subscriptionTimeout,
+          orElse: () => Effect.fail(timedOut),
+        }),
+      )
+      yield* open(connection, asked).pipe(
+        Effect.catchTag("CursorExpired", () => Effect.undefined),
+        Effect.mapError(Frames.farewellOf),
+        Effect.flatMap((listener) =>
+          listener === undefined
+            ? Effect.void
+            : Effect.ensuring(follow(listener, asked.project), listener.close),
+        ),
+      )
+      inbox.ended()
+      yield* send(Frames.reset)
+    }
+  })
+
+  /** Runs a connection until it ends or the client has gone. */
+  const serve = (connection: Connection, socket: Socket, inbox: Inbox): Effect.Effect<void> => {
+    const bid = ({ code, frame, reason }: Frames.Farewell) =>
+      Effect.sync(() => {
+        if (frame !== undefined) void socket.send(frame).catch(() => {})
+        socket.close(code, reason)
+      })
+    return Effect.raceFirst(converse(connection, socket, inbox), inbox.failed).pipe(
+      Effect.catch(bid),
+      Effect.onInterrupt(() => bid(Frames.comeAgain)),
+      Effect.catchCause((cause) =>
+        Cause.hasInterrupts(cause)
+          ? Effect.void
+          : Effect.andThen(
+              faults.defect("A connection ended in a defect", cause, connection.requestId),
+              bid(Frames.farewellOf({ _tag: "InternalError" })),
+            ),
+      ),
+    )
+  }
+
+  return {
+    /**
+     * Admits a connection, which takes a seat until the signal of its request aborts. Fails with the
+     * error that the request is answered.
+     */
+    admit: (connection: Connection): Effect.Effect<Session, ApiError> =>
+      Effect.andThen(
+        checkHandshake(connection.request),
+        Effect.suspend(() => {
+          const giveBack = seats.take(connection.principal.keyId, "")
+          const signal = connection.request.signal?.()
+          if (giveBack === undefined || signal === undefined) return Effect.fail(noSeat)
+          if (signal.aborted) giveBack()
+          signal.addEventListener("abort", giveBack, { once: true })
+          return Effect.succeed<Session>({
+            start: (socket) => {
+              const inbox = makeInbox()
+              const fiber = run(serve(connection, socket, inbox))
+              const leave = (): void => fiber.interruptUnsafe()
+              if (signal.aborted) leave()
+              signal.addEventListener("abort", leave, { once: true })
+              return inbox.receive
+            },
+          })
+        }),
+      ),
+  }
+})
+
+/** What a client has sent. */
+interface Inbox {
+  readonly receive: (text: string | undefined) => void
+  /** Waits for a subscription. */
+  readonly next: Effect.Effect<Frames.Subscription>
+  /** Tells that the subscription has ended, so that another one may come. */
+  readonly ended: () => void
+  /** Fails as soon as the client has sent what ends the connection. */
+  readonly failed: Effect.Effect<never, Frames.Farewell>
+  readonly owesPong: () => boolean
+  readonly pinged: () => void
+}
+
+const makeInbox = (): Inbox => {
+  const failed = Deferred.makeUnsafe<never, Frames.Farewell>()
+  let asked = Deferred.makeUnsafe<Frames.Subscription>()
+  let isSubscribed = false
+  let owesPong = false
+  let frames = 0
+  const fail = (farewell: Frames.Farewell): void =>
+    void Deferred.doneUnsafe(failed, Effect.fail(farewell))
+
+  return {
+    receive: (text) => {
+      frames++
+      if (frames > mostFrames) return fail(tooManyFrames)
+      if (text === undefined) return fail(Frames.textOnly)
+      const parsed = Frames.parse(text)
+      if (Result.isFailure(parsed)) return fail(Frames.farewellOf(parsed.failure))
+      const frame = parsed.success
+      if (frame._tag === "Pong") owesPong = false
+      else if (isSubscribed) fail(twice)
+      else {
+        isSubscribed = true
+        Deferred.doneUnsafe(asked, Effect.succeed(frame.subscription))
+      }
+    },
+    next: Effect.suspend(() => Deferred.await(asked)),
+    ended: () => {
+      isSubscribed = false
+      asked = Deferred.makeUnsafe()
+    },
+    failed: Deferred.await(failed),
+    owesPong: () => owesPong,
+    pinged: () => {
+      owesPong = true
+      frames = 0
+    },
+  }
+}

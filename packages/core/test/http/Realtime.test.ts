@@ -1,0 +1,154 @@
+import { expect, it } from "@effect/vitest"
+import { ApiKeys } from "@tenure/core/ApiKeys"
+import { Events } from "@tenure/core/Events"
+import { Handler } from "@tenure/core/Handler"
+import { Memberships } from "@tenure/core/Memberships"
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { TestClock } from "effect/testing"
+
+const services = Layer.provide(Tenure.layer(), memory())
+
+const onTenure = <A, E>(name: string, test: Effect.Effect<A, E, Tenure.Services>) =>
+  it.effect(name, () => Effect.provide(test, services))
+
+/** Opens a connection of a new key. Its socket records what it sends, or is stuck. */
+const opened = Effect.fnUntraced(function* (send: (text: string) => Promise<void>) {
+  yield* (yield* Memberships).createProject("p1")
+  const { id, token } = yield* (yield* ApiKeys).issue({ projects: ["p1"] })
+  const departure = new AbortController()
+  const { connect } = yield* Handler
+  const { session } = yield* connect({
+    method: "GET",
+    path: "/v2/realtime",
+    headers: {
+      authorization: `Bearer ${token}`,
+      connection: "Upgrade",
+      upgrade: "websocket",
+      "sec-websocket-protocol": "other, tenure.v1",
+    },
+    body: { _tag: "Bytes", bytes: new Uint8Array(0) },
+    remoteAddress: "192.0.2.1",
+    signal: () => departure.signal,
+  })
+  const codes: Array<number> = []
+  const receive = (session ?? expect.fail("the connection was refused")).start({
+    send,
+    close: (code) => void codes.push(code),
+  })
+  return { codes, departure, id, receive }
+})
+
+const recording = () => {
+  const frames: Array<Record<string, unknown>> = []
+  return { frames, send: async (text: string) => void frames.push(JSON.parse(text)) }
+}
+
+const subscribe = JSON.stringify({ type: "subscribe", project: "p1" })
+
+/** Lets time pass in small steps, so that whoever waits in between goes on. */
+const pass = (seconds: number) =>
+  Effect.forEach(Array.from({ length: seconds }), () => TestClock.adjust("1 second"), {
+    discard: true,
+  })
+
+onTenure(
+  "a connection that does not subscribe is closed after ten seconds",
+  Effect.gen(function* () {
+    const { frames, send } = recording()
+    const { codes, receive } = yield* opened(send)
+    yield* pass(9)
+    receive(JSON.stringify({ type: "pong" }))
+    expect(codes).toEqual([])
+    yield* pass(1)
+    expect(codes).toEqual([4408])
+    expect(frames).toMatchObject([{ type: "error", error_code: "REQUEST_TIMEOUT" }])
+  }),
+)
+
+onTenure(
+  "a connection is pinged, and lives as long as it answers",
+  Effect.gen(function* () {
+    const { frames, send } = recording()
+    const { codes, receive } = yield* opened(send)
+    receive(subscribe)
+    const pings = () => frames.filter(({ type }) => type === "ping").length
+    for (let count = 1; count <= 10; count++) {
+      yield* pass(15)
+      expect(pings()).toBe(count)
+      receive(JSON.stringify({ type: "pong" }))
+    }
+    expect(codes).toEqual([])
+    yield* pass(30)
+    expect(codes).toEqual([4408])
+  }),
+)
+
+onTenure(
+  "a connection ends within ten seconds after its key is revoked",
+  Effect.gen(function* () {
+    const { frames, send } = recording()
+    const { codes, id, receive } = yield* opened(send)
+    receive(subscribe)
+    yield* pass(5)
+    yield* (yield* ApiKeys).revoke(id)
+    yield* pass(10)
+    expect(codes).toEqual([4401])
+    expect(frames.at(-1)).toMatchObject({ type: "error", error_code: "UNAUTHORIZED" })
+  }),
+)
+
+onTenure(
+  "a connection ends with its project",
+  Effect.gen(function* () {
+    const { frames, send } = recording()
+    const { codes, receive } = yield* opened(send)
+    receive(subscribe)
+    yield* pass(1)
+    yield* (yield* Memberships).deleteProject("p1")
+    yield* pass(10)
+    expect(codes).toEqual([4404])
+    expect(frames.at(-1)).toMatchObject({ error_code: "PROJECT_NOT_FOUND" })
+  }),
+)
+
+onTenure(
+  "a client that reads nothing is cut off, and nothing more is read for it",
+  Effect.gen(function* () {
+    let sent = 0
+    const { codes, receive } = yield* opened(() => {
+      sent += 1
+      return new Promise(() => {})
+    })
+    receive(subscribe)
+    const { publish } = yield* Events
+    for (let count = 0; count < 5; count++) {
+      yield* publish({ projectId: "p1", type: "a", data: {} })
+      yield* pass(1)
+    }
+    expect(sent).toBe(1)
+    yield* pass(30)
+    expect(codes).toEqual([4408])
+  }),
+)
+
+onTenure(
+  "a connection is to come again after ten minutes, a fifth more or less",
+  Effect.gen(function* () {
+    const { send } = recording()
+    const { codes, receive } = yield* opened(send)
+    receive(subscribe)
+    for (let count = 0; count < 32; count++) {
+      yield* pass(15)
+      receive(JSON.stringify({ type: "pong" }))
+    }
+    expect(codes).toEqual([])
+    for (let count = 0; count < 18; count++) {
+      yield* pass(15)
+      receive(JSON.stringify({ type: "pong" }))
+    }
+    expect(codes).toEqual([1001])
+  }),
+)

@@ -1,0 +1,30 @@
+import { once } from "node:events"
+import * as Tenure from "@tenure/core/Tenure"
+import { membershipPlugin } from "@tenure/fastify"
+import { memory } from "@tenure/memory"
+import { attachRealtime } from "@tenure/node-http"
+import fastify from "fastify"
+import { expect, it } from "vitest"
+
+it("the server of Fastify follows the feed by WebSocket, and closes with its connections", async () => {
+  const tenure = await Tenure.make({
+    stores: memory(),
+    authenticate: () => ({ keyId: "ann", projects: ["p1"] }),
+  })
+  await tenure.memberships.createProject("p1")
+  const app = fastify()
+  await app.register(membershipPlugin, { tenure })
+  const realtime = attachRealtime(app.server, tenure)
+  app.addHook("preClose", async () => realtime.close())
+  const url = await app.listen()
+  const socket = new WebSocket(`${url.replace("http", "ws")}/v2/realtime`, "tenure.v1")
+  await once(socket, "open")
+  socket.send(JSON.stringify({ type: "subscribe", project: "p1" }))
+  const [{ data }] = await once(socket, "message")
+  expect(JSON.parse(data)).toMatchObject({ type: "cursor" })
+  const closed = once(socket, "close")
+  await app.close()
+  const [{ code }] = await closed
+  expect(code).toBe(1001)
+  await tenure.close()
+})

@@ -1,0 +1,193 @@
+/** WebSocket connections to the API, on the server of a host. */
+
+import { type IncomingMessage, type Server, STATUS_CODES } from "node:http"
+import type { Duplex } from "node:stream"
+import { emptyBody, pathOf } from "@tenure/core/ApiRequest"
+import type { ApiResponse } from "@tenure/core/Envelope"
+import * as Handler from "@tenure/core/Handler"
+import { type Connectable, checkMountable, type Mountable } from "@tenure/core/Mountable"
+import type { Session } from "@tenure/core/Realtime"
+import * as Setting from "@tenure/core/Setting"
+import type { WebSocket, WebSocketServer } from "ws"
+import { toApiRequest } from "./answer.ts"
+import { handlerOptions } from "./handler.ts"
+
+/** The options of `attachRealtime`. */
+export const realtimeOptions = Setting.struct({
+  ...handlerOptions<IncomingMessage>().fields,
+  /** The path under which the host mounts the API, for example `"/members"`. Default: `""`. */
+  mountPath: Handler.options.fields.basePath,
+})
+
+/** The options that a host passes. */
+export interface RealtimeOptions extends Setting.Input<typeof realtimeOptions> {}
+
+/** Connections that are attached to a server. */
+export interface Attached {
+  /** Accepts no more connections, and closes those that are open: their clients connect again. */
+  readonly close: () => void
+}
+
+// How long a client may take to close, too, in milliseconds.
+const closeTimeout = 2000
+
+// No frame of the protocol is longer.
+const maxPayload = 16_384
+
+/** Makes the server of the library, which hosts without connections need not load. */
+const makeWebSockets = async (): Promise<WebSocketServer> => {
+  const { WebSocketServer: make } = await import("ws")
+  return new make({
+    noServer: true,
+    maxPayload,
+    // Compression would take memory for each connection.
+    perMessageDeflate: false,
+    autoPong: false,
+    // Only requests that offer the protocol are admitted.
+    handleProtocols: () => "tenure.v1",
+  })
+}
+
+/** Answers a request for a connection that is refused. */
+const refuse = (socket: Duplex, { body, headers, status }: ApiResponse): void => {
+  const text = typeof body === "string" ? body : ""
+  const fields = { ...headers, "Content-Length": Buffer.byteLength(text), Connection: "close" }
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${lines.join("")}\r\n${text}`)
+  socket.once("finish", () => socket.destroy())
+}
+
+/** Closes a connection, and cuts it if the client does not close it, too. */
+const end = (webSocket: WebSocket, code: number, reason: string): void => {
+  webSocket.close(code, reason)
+  const cutting = setTimeout(() => webSocket.terminate(), closeTimeout)
+  webSocket.once("close", () => clearTimeout(cutting))
+}
+
+/** Connects a socket of the library with a session. */
+const join = (webSocket: WebSocket, session: Session): void => {
+  const receive = session.start({
+    send: (text) =>
+      new Promise((resolve, reject) => {
+        webSocket.send(text, (error) => (error ? reject(error) : resolve()))
+      }),
+    close: (code, reason) => end(webSocket, code, reason),
+  })
+  webSocket.on("message", (data, isBinary) => receive(isBinary ? undefined : String(data)))
+  // A client that sends pings and reads nothing gets no further pongs.
+  webSocket.on("ping", (data) => {
+    if (webSocket.bufferedAmount === 0) webSocket.pong(data)
+  })
+}
+
+const withoutUpgrade = ({ method, rawHeaders, url }: IncomingMessage): string => {
+  const lines = rawHeaders.flatMap((name, index) =>
+    index % 2 === 1 || /^upgrade$/i.test(name) ? [] : [`${name}: ${rawHeaders[index + 1]}\r\n`],
+  )
+  return `${method} ${url} HTTP/1.1\r\n${lines.join("")}\r\n`
+}
+
+/**
+ * Has a server read a request again, as if it had not asked for another protocol. A server may ignore
+ * that (RFC 9110, 7.8), and Node does as long as nobody listens for upgrades. Java's clients, for example,
+ * ask for HTTP/2 with every request.
+ */
+const ignoreUpgrade = (
+  server: Server,
+  request: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+): void => {
+  socket.unshift(head)
+  socket.unshift(Buffer.from(withoutUpgrade(request), "latin1"))
+  server.emit("encrypted" in socket ? "secureConnection" : "connection", socket)
+}
+
+/**
+ * Serves the API's WebSocket connections, `GET /v2/realtime`, on the server of a host: of node:http or
+ * node:https, such as that of Express or of Fastify (`app.server`). All other upgrades are left to the
+ * host.
+ *
+ * Throws a `TypeError` if `tenure` is not what `await Tenure.make(…)` returns, and `InvalidInput` if an
+ * option is invalid.
+ *
+ * @returns what ends the connections. Call `close` before the server's, which waits for them.
+ * @example
+ * ```ts
+ * import { createServer } from "node:http"
+ * import { Tenure } from "tenure"
+ * import { memory } from "tenure/memory"
+ * import { attachRealtime, toNodeHandler } from "tenure/node"
+ *
+ * const tenure = await Tenure.make({ stores: memory() })
+ * const server = createServer(toNodeHandler(tenure)).listen(3000, "127.0.0.1")
+ * const realtime = attachRealtime(server, tenure)
+ * process.once("SIGTERM", () => {
+ *   realtime.close()
+ *   server.close()
+ * })
+ * ```
+ */
+export const attachRealtime = (
+  server: Server,
+  tenure: Mountable & Connectable,
+  given: RealtimeOptions = {},
+): Attached => {
+  checkMountable(tenure)
+  const { authenticate, mountPath } = Setting.readSync(realtimeOptions, given)
+  const open = new Set<WebSocket>()
+  let webSockets: Promise<WebSocketServer> | undefined
+  let isClosed = false
+
+  /** Returns the path below that of the mount, or `undefined` if the request is not for the API. */
+  const pathIn = ({ url = "" }: IncomingMessage): string | undefined => {
+    const path = pathOf(url)
+    return path.startsWith(mountPath) ? path.slice(mountPath.length) : undefined
+  }
+
+  const connect = async (
+    request: IncomingMessage,
+    path: string,
+    socket: Duplex,
+    head: Buffer,
+  ): Promise<void> => {
+    const departure = new AbortController()
+    socket.once("close", () => departure.abort())
+    socket.on("error", () => {})
+    const { response, session } = await tenure.connect(
+      toApiRequest(request, emptyBody, {
+        path,
+        originalPath: mountPath === "" ? undefined : mountPath + path,
+        signal: () => departure.signal,
+        authenticate: authenticate && (() => authenticate(request)),
+      }),
+    )
+    if (session === undefined) return refuse(socket, response)
+    const library = await (webSockets ??= makeWebSockets())
+    if (isClosed) return void socket.destroy()
+    library.handleUpgrade(request, socket, head, (webSocket) => {
+      open.add(webSocket)
+      webSocket.once("close", () => open.delete(webSocket))
+      // Frames that are no protocol: the library closes the connection.
+      webSocket.on("error", () => {})
+      join(webSocket, session)
+    })
+  }
+
+  const onUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
+    const path = pathIn(request)
+    if (path !== undefined && tenure.connectsAt(path)) {
+      return void connect(request, path, socket, head)
+    }
+    if (server.listenerCount("upgrade") === 1) ignoreUpgrade(server, request, socket, head)
+  }
+
+  server.on("upgrade", onUpgrade)
+  return {
+    close: () => {
+      isClosed = true
+      server.off("upgrade", onUpgrade)
+      for (const webSocket of open) end(webSocket, 1001, "Connect again.")
+    },
+  }
+}

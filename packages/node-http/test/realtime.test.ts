@@ -1,0 +1,376 @@
+import { once } from "node:events"
+import * as Http from "node:http"
+import * as Net from "node:net"
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import { attachRealtime, toNodeHandler } from "@tenure/node-http"
+import { send } from "@tenure/testing"
+import { describe, expect, it } from "vitest"
+import { WebSocket } from "ws"
+import { serving as servingStandalone, type Running } from "./support.ts"
+import { connect } from "./webSocketClient.ts"
+
+const serving = (test: (running: Running) => Promise<void>) => () => servingStandalone(test)
+
+const bearer = ({ token }: { readonly token: string }) => ({ authorization: `Bearer ${token}` })
+
+const subscribe = { type: "subscribe", project: "p1" }
+
+const publish = ({ tenure }: Running, type: string) =>
+  tenure.events.publish({ projectId: "p1", type, data: { of: type } })
+
+describe("a connection", () => {
+  it(
+    "gets the events of a project, each page with its cursor",
+    serving(async (running) => {
+      const client = await connect(running.url, bearer(running))
+      client.send({ ...subscribe, types: ["a.b"] })
+      const [first] = await client.frames(1)
+      expect(first).toEqual({ type: "cursor", cursor: expect.any(String) })
+      await publish(running, "other")
+      const id = await publish(running, "a.b")
+      const [, event, cursor] = await client.frames(3)
+      expect(event).toEqual({
+        type: "event",
+        event: { id, type: "a.b", timestamp: expect.any(String), data: { of: "a.b" } },
+      })
+      expect(cursor).toEqual({ type: "cursor", cursor: expect.any(String) })
+      client.webSocket.close()
+    }),
+  )
+
+  it(
+    "goes on exactly after the cursor of one that was cut",
+    serving(async (running) => {
+      const before = await connect(running.url, bearer(running))
+      before.send(subscribe)
+      await before.frames(1)
+      const ids = [await publish(running, "a")]
+      const { cursor: after } = (await before.frames(3))[2] ?? expect.fail("there is no cursor")
+      before.webSocket.terminate()
+      for (const type of ["b", "c"]) ids.push(await publish(running, type))
+      const later = await connect(running.url, bearer(running))
+      later.send({ ...subscribe, after })
+      const frames = await later.frames(3)
+      expect(frames).toMatchObject([
+        { event: { id: ids[1] } },
+        { event: { id: ids[2] } },
+        { type: "cursor" },
+      ])
+      later.webSocket.close()
+    }),
+  )
+
+  it(
+    "is told to begin anew if its cursor has expired, and can do so",
+    serving(async (running) => {
+      const client = await connect(running.url, bearer(running))
+      client.send({ ...subscribe, after: "of.another.history" })
+      expect(await client.frames(1)).toEqual([{ type: "reset", reason: "cursor_expired" }])
+      client.send(subscribe)
+      expect((await client.frames(2))[1]).toMatchObject({ type: "cursor" })
+      client.webSocket.close()
+    }),
+  )
+
+  it(
+    "opens with a ticket, once",
+    serving(async (running) => {
+      const { body } = await send(running.url, {
+        method: "POST",
+        path: "/v2/realtime/tickets",
+        headers: { ...bearer(running), "content-type": "application/json" },
+        body: JSON.stringify({ projects: ["p1"] }),
+      })
+      const path = `/v2/realtime?ticket=${Object(body).data.ticket}`
+      const client = await connect(running.url, {}, path)
+      client.send(subscribe)
+      expect(await client.frames(1)).toMatchObject([{ type: "cursor" }])
+      await expect(connect(running.url, {}, path)).rejects.toThrow("401")
+      client.webSocket.close()
+    }),
+  )
+
+  it("is closed at once when the server closes", async () => {
+    let closed: Promise<number> | undefined
+    await servingStandalone(async (running) => {
+      const client = await connect(running.url, bearer(running))
+      client.send(subscribe)
+      await client.frames(1)
+      ;({ closed } = client)
+    })
+    expect(await closed).toBe(1001)
+  })
+
+  it.each<readonly [string, unknown, number]>([
+    ["is not JSON", "{", 4400],
+    ["is no object", "7", 4400],
+    ["has an unknown type", { type: "unsubscribe" }, 4400],
+    ["has an unknown field", { ...subscribe, afterr: "start" }, 4422],
+    ["has no project", { type: "subscribe" }, 4422],
+    ["has an invalid cursor", { ...subscribe, after: " " }, 4422],
+    ["has invalid types", { ...subscribe, types: [7] }, 4422],
+    ["has a project that the key does not open", { ...subscribe, project: "p2" }, 4404],
+    ["is long", { ...subscribe, after: "x".repeat(17_000) }, 1009],
+  ])("is closed after a frame that %s", async (_name, frame, code) => {
+    await servingStandalone(async (running) => {
+      const client = await connect(running.url, bearer(running))
+      client.send(frame)
+      expect(await client.closed).toBe(code)
+    })
+  })
+
+  it(
+    "is closed after a binary frame, a second subscription, or too many frames",
+    serving(async (running) => {
+      const binary = await connect(running.url, bearer(running))
+      binary.webSocket.send(new Uint8Array(3))
+      expect(await binary.closed).toBe(1003)
+      const twice = await connect(running.url, bearer(running))
+      twice.send(subscribe)
+      twice.send(subscribe)
+      expect(await twice.closed).toBe(4400)
+      const many = await connect(running.url, bearer(running))
+      for (let count = 0; count < 100; count++) many.send({ type: "pong" })
+      expect(await many.closed).toBe(4429)
+    }),
+  )
+})
+
+/** Sends a request for a connection, and returns the response that refuses it. */
+const refused = async (url: string, headers: Http.OutgoingHttpHeaders, path = "/v2/realtime") => {
+  const upgrade = { connection: "upgrade", upgrade: "websocket" }
+  const key = { "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==", "sec-websocket-version": "13" }
+  const request = Http.request(new URL(path, url), { headers: { ...upgrade, ...key, ...headers } })
+  request.end()
+  const [response]: Array<Http.IncomingMessage> = await once(request, "response")
+  const body: unknown = JSON.parse((await response?.toArray())?.join("") ?? "")
+  return { status: response?.statusCode, headers: response?.headers, body: Object(body) }
+}
+
+describe("a request for a connection", () => {
+  it(
+    "is answered as all others before it is one",
+    serving(async (running) => {
+      const stranger = await refused(running.url, { "sec-websocket-protocol": "tenure.v1" })
+      expect(stranger).toMatchObject({
+        status: 401,
+        headers: { "www-authenticate": "Bearer", "x-ratelimit-limit": "300" },
+        body: { ok: false, code: 401, path: "/v2/realtime", error: { error_code: "UNAUTHORIZED" } },
+      })
+      const other = await refused(running.url, {
+        ...bearer(running),
+        "sec-websocket-protocol": "soap",
+      })
+      expect([other.status, other.body.error.error_code]).toEqual([400, "MALFORMED_REQUEST"])
+      const http = await refused(running.url, { ...bearer(running), upgrade: "h2c" })
+      expect(http).toMatchObject({ status: 426, headers: { upgrade: "websocket" } })
+      const plain = await send(running.url, { method: "GET", path: "/v2/realtime", headers: {} })
+      expect(plain).toMatchObject({ status: 426, headers: { upgrade: "websocket" } })
+    }),
+  )
+
+  it(
+    "is refused if the key has ten connections",
+    serving(async (running) => {
+      const open = () => connect(running.url, bearer(running))
+      const clients = await Promise.all(Array.from({ length: 10 }, open))
+      const eleventh = await refused(running.url, {
+        ...bearer(running),
+        "sec-websocket-protocol": "tenure.v1",
+      })
+      expect(eleventh).toMatchObject({ status: 429, headers: { "retry-after": "20" } })
+      clients[0]?.webSocket.terminate()
+      await expect.poll(() => open().then(({ webSocket }) => webSocket.terminate())).toBeUndefined()
+      for (const { webSocket } of clients) webSocket.terminate()
+    }),
+  )
+
+  it(
+    "leaves no seat taken if the handshake fails",
+    serving(async (running) => {
+      const headers = { ...bearer(running), "sec-websocket-protocol": "tenure.v1" }
+      for (let count = 0; count < 12; count++) {
+        const request = Http.request(new URL("/v2/realtime", running.url), {
+          headers: { ...headers, connection: "upgrade", upgrade: "websocket" },
+        })
+        request.end()
+        const [response]: Array<Http.IncomingMessage> = await once(request, "response")
+        expect(response?.statusCode).toBe(400)
+        response?.resume()
+      }
+      const client = await connect(running.url, bearer(running))
+      client.webSocket.terminate()
+    }),
+  )
+})
+
+/** Runs a test on the server of a host that has a path of its own. */
+const onHost = async (test: (server: Http.Server, running: Running) => Promise<void>) => {
+  const tenure = await Tenure.make({ stores: memory() })
+  await tenure.memberships.createProject("p1")
+  const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
+  const handler = toNodeHandler(tenure)
+  const server = Http.createServer((request, response) =>
+    handler(request, response, () => {
+      void request.toArray().then((chunks) => response.end(`own ${chunks.join("")}`))
+    }),
+  )
+  const attached = attachRealtime(server, tenure)
+  await once(server.listen(0, "127.0.0.1"), "listening")
+  const address = server.address()
+  const port = typeof address === "object" ? address?.port : undefined
+  await test(server, { url: `http://127.0.0.1:${port}`, token, tenure })
+  attached.close()
+  server.closeAllConnections()
+  await new Promise((resolve) => server.close(resolve))
+  await tenure.close()
+}
+
+describe("the server of a host", () => {
+  it("answers requests that ask for other protocols as if they had not", () =>
+    onHost(async (_server, { url }) => {
+      for (const [method, body] of [
+        ["GET", undefined],
+        ["POST", "a body"],
+      ] as const) {
+        const request = Http.request(url, {
+          method,
+          headers: { connection: "Upgrade, HTTP2-Settings", upgrade: "h2c" },
+        })
+        request.end(body)
+        const [response]: Array<Http.IncomingMessage> = await once(request, "response")
+        expect((await response?.toArray())?.join("")).toBe(`own ${body ?? ""}`)
+      }
+    }))
+
+  it("keeps the upgrades of its own", () =>
+    onHost(async (server, running) => {
+      server.on("upgrade", ({ url }, socket) => {
+        if (url === "/own")
+          socket.end(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: own\r\n\r\nown",
+          )
+      })
+      const request = Http.request(new URL("/own", running.url), {
+        headers: { connection: "upgrade", upgrade: "own" },
+      })
+      request.end()
+      const [response]: Array<Http.IncomingMessage> = await once(request, "upgrade")
+      expect(response?.headers.upgrade).toBe("own")
+      const client = await connect(running.url, bearer(running))
+      client.send(subscribe)
+      expect(await client.frames(1)).toMatchObject([{ type: "cursor" }])
+      client.webSocket.close()
+      expect(await client.closed).toBe(1005)
+    }))
+})
+
+/** Opens a connection by hand, and returns its socket after the handshake. */
+const openRaw = async ({ token, url }: Running): Promise<Net.Socket> => {
+  const socket = Net.connect(Number(new URL(url).port), "127.0.0.1")
+  socket.write(
+    [
+      "GET /v2/realtime HTTP/1.1",
+      "Host: x",
+      "Connection: Upgrade",
+      "Upgrade: websocket",
+      "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+      "Sec-WebSocket-Version: 13",
+      "Sec-WebSocket-Protocol: tenure.v1",
+      `Authorization: Bearer ${token}`,
+      "\r\n",
+    ].join("\r\n"),
+  )
+  const [head]: Array<Buffer> = await once(socket, "data")
+  expect(String(head)).toMatch(/^HTTP\/1.1 101 /)
+  return socket
+}
+
+/** A frame with a mask of zeros. */
+const masked = (first: number, payload: Buffer): Buffer => {
+  const head = Buffer.from([
+    first,
+    0x80 | 126,
+    payload.length >> 8,
+    payload.length & 255,
+    0,
+    0,
+    0,
+    0,
+  ])
+  return Buffer.concat([head, payload])
+}
+
+const text = (frame: unknown): Buffer => masked(0x81, Buffer.from(JSON.stringify(frame)))
+
+/** Returns the code of the close frame that a socket receives at its end. */
+const codeOf = async (socket: Net.Socket): Promise<number> => {
+  const chunks = Buffer.concat(await socket.toArray())
+  return chunks.subarray(chunks.lastIndexOf(0x88)).readUInt16BE(2)
+}
+
+describe("bytes that are no protocol", () => {
+  it.each<readonly [string, Buffer, number]>([
+    ["a frame without a mask", Buffer.from([0x81, 0x01, 0x61]), 1002],
+    ["a reserved opcode", Buffer.from([0x83, 0x80, 0, 0, 0, 0]), 1002],
+    ["a long control frame", masked(0x89, Buffer.alloc(200)), 1002],
+    ["text that is not UTF-8", masked(0x81, Buffer.alloc(2, 0xff)), 1007],
+    ["the head of a frame of 2 GB", Buffer.from([0x81, 0xff, 0, 0, 0, 0, 0x80, 0, 0, 0]), 1009],
+    [
+      "a long message in many fragments",
+      Buffer.concat([
+        masked(0x01, Buffer.alloc(1000, 0x61)),
+        ...Array.from({ length: 40 }, () => masked(0x00, Buffer.alloc(1000, 0x61))),
+      ]),
+      1009,
+    ],
+  ])("%s closes the connection", async (_name, bytes, code) => {
+    await servingStandalone(async (running) => {
+      const socket = await openRaw(running)
+      socket.write(bytes)
+      expect(await codeOf(socket)).toBe(code)
+    })
+  })
+
+  it(
+    "do not disturb other connections, and neither does one that reads nothing",
+    serving(async (running) => {
+      const reader = await connect(running.url, bearer(running))
+      reader.send(subscribe)
+      await reader.frames(1)
+      const deaf = await openRaw(running)
+      deaf.write(text({ ...subscribe, after: "start" }))
+      deaf.pause()
+      for (let count = 0; count < 50; count++) deaf.write(masked(0x89, Buffer.alloc(100)))
+      const data = "x".repeat(60_000)
+      for (let count = 0; count < 60; count++) {
+        await running.tenure.events.publish({ projectId: "p1", type: "a", data })
+      }
+      const frames = await reader.frames(61)
+      expect(frames.filter(({ type }) => type === "event").length).toBeGreaterThan(29)
+      deaf.destroy()
+      const half = await openRaw(running)
+      half.end()
+      await once(half.resume(), "close")
+      reader.webSocket.terminate()
+    }),
+  )
+})
+
+it("a WebSocket of the runtime needs no library", () =>
+  servingStandalone(async (running) => {
+    expect(globalThis.WebSocket).not.toBe(WebSocket)
+    const { body } = await send(running.url, {
+      method: "POST",
+      path: "/v2/realtime/tickets",
+      headers: { ...bearer(running), "content-type": "application/json" },
+      body: JSON.stringify({ projects: ["p1"] }),
+    })
+    const url = `${running.url.replace("http", "ws")}/v2/realtime?ticket=${Object(body).data.ticket}`
+    const socket = new globalThis.WebSocket(url, "tenure.v1")
+    socket.addEventListener("open", () => socket.send(JSON.stringify(subscribe)))
+    const [{ data }] = await once(socket, "message")
+    expect(JSON.parse(data)).toMatchObject({ type: "cursor" })
+    socket.close()
+  }))
