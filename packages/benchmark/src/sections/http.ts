@@ -12,7 +12,7 @@ const logged = "Tenure, access log on"
 
 // The rest of the processor time is spent in the kernel and in the virtual machine.
 const profile =
-  "The adapter with a constant answer costs as much as node:http by hand, batched. What is above that are the steps of a request. A third of it are the functions themselves: called one after the other, without Effect, they would make it 1.24 ×. Two thirds are Effect, which keeps steps lazy and services replaceable, and the garbage that it leaves."
+  "The adapter with a constant answer costs as much as node:http by hand, batched. What is above that are the functions of a request, which the table further down lists: they alone make it 1.5 ×. The steps of Effect between them are a twentieth of the time."
 
 const cpuTargets: Record<string, Target> = { [raw]: { of: "ratio", atMost: 1.3, profile } }
 const rateTargets: Record<string, Target> = {
