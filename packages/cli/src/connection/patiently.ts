@@ -11,22 +11,17 @@ const longestWait = 30
 const waitAfter = ({ retryAfter }: Failure, failures: number): number =>
   retryAfter ?? Math.min(longestWait, 2 ** (failures - 1))
 
-/**
- * Repeats a call that fails because something is away. It must be one that can be repeated.
- *
- * @param most - the most attempts
- */
+/** Repeats a call that fails because something is away. It must be one that can be repeated. */
 export const patiently = <A, R>(
   call: Effect.Effect<A, Failure, R>,
-  most = mostAttempts,
   failures = 0,
 ): Effect.Effect<A, Failure, R> =>
   Effect.catchIf(
     call,
-    ({ kind }) => kind === "unavailable" && failures + 1 < most,
+    ({ kind }) => kind === "unavailable" && failures + 1 < mostAttempts,
     (failure) =>
       Effect.andThen(
         Effect.sleep(`${waitAfter(failure, failures + 1)} seconds`),
-        patiently(call, most, failures + 1),
+        patiently(call, failures + 1),
       ),
   )

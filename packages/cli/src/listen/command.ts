@@ -7,7 +7,6 @@ import * as Flag from "effect/cli/Flag"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Stream from "effect/Stream"
 import { connected } from "../connection/connected.ts"
 import { usage } from "../Failure.ts"
 import { project } from "../input/flags.ts"
@@ -23,7 +22,7 @@ const forwardTo = Flag.String("forward-to").pipe(
   Flag.optional,
 )
 
-const types = Flag.String("types").pipe(
+const typesFlag = Flag.String("types").pipe(
   Flag.withMetavar("TYPES"),
   Flag.withDescription("Only events of these types, joined by commas"),
   Flag.optional,
@@ -76,23 +75,20 @@ const take = Effect.fnUntraced(function* (event: FeedEvent, target: Target | und
 /** The command. */
 export const listen = Command.make(
   "listen",
-  { project, forwardTo, types, after, secretFile: Secret.file },
+  { project, forwardTo, types: typesFlag, after, secretFile: Secret.file },
   Effect.fnUntraced(function* (given) {
     const target = yield* targetOf(given.forwardTo, given.secretFile)
-    const feed = { project_id: given.project, types: Option.getOrUndefined(given.types) }
-    let cursor = yield* begin(feed, given.after)
+    let cursor = yield* begin(given.project, given.after)
     yield* Console.error(`Listening to ${given.project}. Ctrl+C ends it.`)
-    yield* follow(feed, cursor).pipe(
-      Stream.runForEach(({ cursor: next, events }) =>
-        Effect.andThen(
-          Effect.forEach(events, (event) => take(event, target), { discard: true }),
-          Effect.sync(() => {
-            cursor = next
-          }),
-        ),
-      ),
-      Effect.onExit(() => Console.error(`To go on from here: --after ${cursor}`)),
-    )
+    const types = Option.getOrUndefined(given.types)?.split(",")
+    yield* follow(
+      { project_id: given.project, types },
+      cursor,
+      (event) => take(event, target),
+      (next) => {
+        cursor = next
+      },
+    ).pipe(Effect.onExit(() => Console.error(`To go on from here: --after ${cursor}`)))
   }),
 ).pipe(
   Command.withDescription("Shows events as they happen, and forwards them to a program"),

@@ -3,44 +3,51 @@
 import type { FeedEvent } from "@tenure/client"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Stream from "effect/Stream"
-import { call } from "../connection/Api.ts"
-import { patiently } from "../connection/patiently.ts"
+import { Api, call } from "../connection/Api.ts"
+import { ofCall } from "../Failure.ts"
 
 /** What is followed. */
 interface Feed {
   readonly project_id: string
-  /** Joined by commas; all if missing. */
-  readonly types: string | undefined
+  /** All if missing. */
+  readonly types: ReadonlyArray<string> | undefined
 }
-
-/** Events, and the cursor from which to go on when they have been processed. */
-export interface Page {
-  readonly events: ReadonlyArray<FeedEvent>
-  readonly cursor: string
-}
-
-// The longest that the API waits, in seconds.
-const longestWait = "20"
-
-const page = (feed: Feed, after: string | undefined, wait: string) =>
-  patiently(
-    call(({ events }, options) => events.list({ ...feed, after, wait }, options)),
-    Infinity,
-  )
-
-/** The cursor of now. */
-const now = (feed: Feed) => Effect.map(page(feed, undefined, "0"), ({ next }) => next)
-
-/** The pages after a cursor, for ever. A page without events only moves the cursor on. */
-export const follow = (feed: Feed, cursor: string) =>
-  Stream.unfold(cursor, (after) =>
-    Effect.map(page(feed, after, longestWait), ({ data, next }): readonly [Page, string] => [
-      { events: data, cursor: next },
-      next,
-    ]),
-  )
 
 /** The cursor that is given, or that of now. */
-export const begin = (feed: Feed, given: Option.Option<string>) =>
-  Option.match(given, { onNone: () => now(feed), onSome: Effect.succeed })
+export const begin = (project_id: string, given: Option.Option<string>) =>
+  Option.match(given, {
+    onNone: () =>
+      Effect.map(
+        call(({ events }, options) => events.list({ project_id }, options)),
+        ({ next }) => next,
+      ),
+    onSome: Effect.succeed,
+  })
+
+/**
+ * Follows the events after a cursor, for ever.
+ *
+ * @param onEvent - runs for each event, one after the other
+ * @param onCursor - takes the cursor after all events for which `onEvent` has run
+ */
+export const follow = Effect.fnUntraced(function* <R>(
+  feed: Feed,
+  after: string,
+  onEvent: (event: FeedEvent) => Effect.Effect<void, never, R>,
+  onCursor: (cursor: string) => void,
+) {
+  const { client } = yield* Api
+  const context = yield* Effect.context<R>()
+  const run = Effect.runPromiseWith(context)
+  yield* Effect.tryPromise({
+    try: (signal) =>
+      client.events.subscribe({
+        ...feed,
+        after,
+        signal,
+        onEvent: (event) => run(onEvent(event), { signal }),
+        onCursor,
+      }),
+    catch: ofCall,
+  })
+})
