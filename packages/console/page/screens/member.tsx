@@ -145,7 +145,7 @@ const History = ({ member, turn }: { readonly member: Member; readonly turn: str
       <Loaded from={page}>
         {({ data }) =>
           data.length === 0 ? (
-            <p class="dim">Nothing is known of this user.</p>
+            <p class="dim">No change of this membership is kept.</p>
           ) : (
             <ol class="timeline">
               {data.map((change, index) => (
