@@ -1,7 +1,9 @@
 /** The AsyncAPI document is valid, and the feed and webhooks send what it says. */
 
+import { once } from "node:events"
 import specs from "@asyncapi/specs"
 import { createConfig, lintFromString } from "@redocly/openapi-core"
+import { createClient } from "@tenure/client"
 import * as Event from "@tenure/core/Event"
 import * as Tenure from "@tenure/core/Tenure"
 import { type Outgoing, WebhookTransport } from "@tenure/core/WebhookTransport"
@@ -30,8 +32,12 @@ interface Message {
   readonly examples: ReadonlyArray<{ readonly payload: object; readonly headers?: object }>
 }
 
+interface Payload {
+  readonly type: string
+}
+
 interface Received {
-  readonly payload: { readonly type: string }
+  readonly payload: Payload
   readonly headers?: object
 }
 
@@ -40,6 +46,7 @@ let messages: Readonly<Record<string, Message>>
 let validate: (schema: object, value: unknown) => string
 const notified: Array<Received> = []
 const fed: Array<Received> = []
+const frames: Array<Payload> = []
 
 const transport = Layer.succeed(WebhookTransport, {
   sendsHttpToNames: true,
@@ -74,16 +81,40 @@ const follow = async (url: string, token: string): Promise<void> => {
   const seen = new Set<string>()
   let rest = ""
   for await (const text of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-    const frames = (rest + text).split("\n\n")
-    rest = frames.pop() ?? ""
-    for (const [, type = "", data = ""] of frames.flatMap((frame) => [
-      .../^event: (.*)\ndata: (.*)$/m[Symbol.matchAll](frame),
-    ])) {
+    const blocks = (rest + text).split("\n\n")
+    rest = blocks.pop() ?? ""
+    for (const block of blocks) {
+      const [, type, data] = /^event: (.*)\ndata: (.*)$/m.exec(block) ?? []
+      if (type === undefined || data === undefined) continue
       fed.push({ payload: JSON.parse(data) })
       seen.add(type)
     }
     if (types.every((type) => seen.has(type))) return
   }
+}
+
+/** Sends frames by WebSocket, and keeps what comes until a frame of one of the types has come. */
+const talk = async (
+  url: string,
+  token: string,
+  sent: ReadonlyArray<object>,
+  until: ReadonlyArray<string>,
+): Promise<void> => {
+  const client = createClient({ baseUrl: url, token })
+  const { data } = await client.realtime.issueTicket({ projects: "all" })
+  const address = `${url.replace("http", "ws")}/v2/realtime?ticket=${data.ticket}`
+  const socket = new WebSocket(address, "tenure.v1")
+  await once(socket, "open")
+  const received = new Promise<void>((resolve) => {
+    socket.addEventListener("message", ({ data: text }) => {
+      const frame: Payload = JSON.parse(text)
+      frames.push(frame)
+      if (until.includes(frame.type)) resolve()
+    })
+  })
+  for (const frame of sent) socket.send(JSON.stringify(frame))
+  await received
+  socket.close()
 }
 
 beforeAll(async () => {
@@ -93,6 +124,10 @@ beforeAll(async () => {
   const { token } = await tenure.apiKeys.issue({ projects: [projectId] })
   await causeAll(tenure)
   await follow(server.url, token)
+  const subscribe = { type: "subscribe", project: projectId }
+  await talk(server.url, token, [{ ...subscribe, after: "start" }], ["cursor"])
+  await talk(server.url, token, [{ ...subscribe, after: "another-history" }], ["reset"])
+  await talk(server.url, token, [{ type: "subscribe", project: "nobody" }], ["error"])
   source = await (await fetch(`${server.url}/v2/asyncapi.json`)).text()
   await server.close()
   await tenure.close()
@@ -168,7 +203,31 @@ describe.each([
   })
 })
 
+describe("a frame of the channel realtime", () => {
+  const messageOf = (type: string) => messages[`realtime.${type}`]
+
+  it.each(["event", "cursor", "reset", "error"])(
+    "of the type %s is as documented, and so is the example",
+    (type) => {
+      const message = messageOf(type)
+      const sent = frames.filter((frame) => frame.type === type)
+      expect(sent).not.toEqual([])
+      for (const one of [...sent, message?.examples[0]?.payload]) {
+        expect(validate(message?.payload ?? {}, one)).toBe("")
+      }
+      const fields = sent.map((frame) => fieldsOf(frame).toSorted())
+      expect(fields).toContainEqual(fieldsOf(message?.examples[0]?.payload).toSorted())
+    },
+  )
+
+  it.each(["subscribe", "pong", "ping"])("of the type %s has an example", (type) => {
+    const message = messageOf(type)
+    expect(validate(message?.payload ?? {}, message?.examples[0]?.payload)).toBe("")
+  })
+})
+
 afterAll(() => {
+  frames.length = 0
   fed.length = 0
   notified.length = 0
 })

@@ -1,9 +1,8 @@
-/** Makes the AsyncAPI 3 document of the events that Tenure sends, from the OpenAPI document. */
+/** Makes the AsyncAPI 3 document of the messages that Tenure exchanges, from the OpenAPI document. */
 
 import * as Predicate from "effect/Predicate"
-import type { Document, Operation, Parameter, Reference, Schema } from "./OpenApi.ts"
-
-const json = "application/json"
+import * as Messages from "./AsyncMessages.ts"
+import type { Document, Operation, Reference, Schema } from "./OpenApi.ts"
 
 const feedPath = "/v2/projects/{project_id}/events"
 
@@ -20,95 +19,42 @@ const alone = (value: unknown): unknown => {
   return Object.keys(rest).length === 0 ? { $ref } : { ...rest, allOf: [{ $ref }] }
 }
 
-const eventId = { type: "string", format: "uuid", description: "The id of the event." }
+const keyOf = (channel: string, { name }: Messages.Message): string => `${channel}.${name}`
 
-/** A message with an event, as the feed and webhooks have it. */
-interface Event {
-  readonly type: string
-  readonly when: string
-  /** The notification of a webhook: the event without its id, which is in a header. */
-  readonly schema: Schema
-  readonly example: unknown
-  readonly headers: ReadonlyArray<Parameter>
+/** A channel, without its messages. */
+interface Channel {
+  readonly title: string
+  readonly description: string
+  readonly address?: string
+  readonly servers?: ReadonlyArray<Reference>
+  readonly parameters?: object
+  readonly bindings?: object
 }
 
-const eventsOf = ({ webhooks }: Document): ReadonlyArray<Event> =>
-  Object.entries(webhooks).flatMap(([type, { post }]) => {
-    const content = post?.requestBody?.content[json]
-    return post === undefined || content === undefined
-      ? []
-      : [
-          {
-            type,
-            when: post.summary,
-            schema: content.schema,
-            example: content.example,
-            headers: post.parameters,
-          },
-        ]
-  })
-
-const objectOf = (parameters: ReadonlyArray<Parameter>): Schema => ({
-  type: "object",
-  properties: Object.fromEntries(
-    parameters.map(({ description, name, schema }) => [name, { ...schema, description }]),
+const channel = (name: string, about: Channel, messages: ReadonlyArray<Messages.Message>) => ({
+  ...about,
+  messages: Object.fromEntries(
+    messages.map((message) => [message.name, refTo(`components/messages/${keyOf(name, message)}`)]),
   ),
-  required: parameters.flatMap(({ name, required }) => (required ? [name] : [])),
 })
 
-const examplesOf = (parameters: ReadonlyArray<Parameter>) =>
-  Object.fromEntries(parameters.map(({ example, name }) => [name, example]))
-
-/** The message that the feed has for an event. */
-const fed = ({ example, headers, schema, type, when }: Event) => ({
-  name: type,
-  title: type,
-  summary: when,
-  contentType: json,
-  payload: {
-    allOf: [schema, { type: "object", properties: { id: eventId }, required: ["id"] }],
-  },
-  examples: [
-    { payload: { id: headers[0]?.example, ...(Predicate.isObject(example) ? example : {}) } },
-  ],
+/** What Tenure does with messages of a channel. */
+const operation = (
+  action: "receive" | "send",
+  on: string,
+  about: Pick<Operation, "description" | "summary">,
+  messages: ReadonlyArray<Messages.Message>,
+) => ({
+  action,
+  channel: refTo(`channels/${on}`),
+  summary: about.summary,
+  description: about.description,
+  messages: messages.map(({ name }) => refTo(`channels/${on}/messages/${name}`)),
 })
 
-/** The request that tells a webhook of an event. */
-const notified = ({ example, headers, schema, type, when }: Event) => ({
-  name: type,
-  title: type,
-  summary: when,
-  contentType: json,
-  headers: objectOf(headers),
-  payload: schema,
-  examples: [{ headers: examplesOf(headers), payload: example }],
+const http = (method: string, more: object = {}) => ({
+  http: { method, ...more, bindingVersion: "0.3.0" },
 })
-
-/** Tells that the feed cannot go on without a gap. */
-const reset = {
-  name: "reset",
-  title: "reset",
-  summary:
-    "Events are missing: those after the cursor are not kept any more, or the server has other data. The connection ends. Read anew what you know of the project, and begin without a cursor.",
-  contentType: json,
-  payload: {
-    type: "object",
-    properties: { reason: { type: "string", enum: ["cursor_expired"] } },
-    required: ["reason"],
-  },
-  examples: [{ payload: { reason: "cursor_expired" } }],
-}
-
-type Messages = Readonly<Record<string, object>>
-
-/** Names the messages of a channel among all. */
-const named = (channel: string, messages: ReadonlyArray<readonly [string, object]>): Messages =>
-  Object.fromEntries(messages.map(([type, message]) => [`${channel}.${type}`, message]))
-
-const messagesOf = (messages: Messages) =>
-  Object.fromEntries(
-    Object.keys(messages).map((name) => [name, refTo(`components/messages/${name}`)]),
-  )
 
 const refsIn = (value: unknown): ReadonlyArray<string> =>
   Array.from(
@@ -123,110 +69,147 @@ const schemasOf = (value: unknown, schemas: Readonly<Record<string, Schema>>) =>
   return Object.fromEntries(Object.entries(schemas).filter(([name]) => found.has(name)))
 }
 
-const send = (
-  channel: string,
-  { description, summary }: Pick<Operation, "summary" | "description">,
-  http: object,
-  messages: Messages,
-) => ({
-  action: "send",
-  channel: refTo(`channels/${channel}`),
-  summary,
-  description,
-  bindings: { http: { ...http, bindingVersion: "0.3.0" } },
-  messages: Object.keys(messages).map((name) => refTo(`channels/${channel}/messages/${name}`)),
+const server = (protocol: string, basePath: string) => ({
+  host: "{host}",
+  pathname: basePath || "/",
+  protocol,
+  description: "Where the API is mounted.",
+  variables: { host: { default: "localhost", description: "The host, with its port." } },
 })
 
 /**
- * Makes the document.
+ * Prints the document.
  *
  * @param document - the OpenAPI document
  * @param basePath - what precedes `/v2` in every path
  */
 export const print = (document: Document, basePath: string): string => {
   const { components, info, paths, tags } = document
-  const events = eventsOf(document)
-  const inFeed = named("feed", [
-    ...events.map((event) => [event.type, fed(event)] as const),
-    ["reset", reset],
-  ])
-  const toWebhooks = named(
-    "webhook",
-    events.map((event) => [event.type, notified(event)] as const),
+  const toWebhooks = Messages.notifications(document)
+  const events = toWebhooks.map(Messages.fed)
+  const inFeed = [...events, Messages.reset]
+  const toClient = Messages.toClient(events)
+  const { fromClient } = Messages
+  const messages = Object.fromEntries(
+    Object.entries({
+      feed: inFeed,
+      realtime: [...fromClient, ...toClient],
+      webhook: toWebhooks,
+    }).flatMap(([name, all]) => all.map((message) => [keyOf(name, message), message] as const)),
   )
   const { description = "", parameters = [] } = paths[feedPath]?.["get"] ?? {}
   const projectId = parameters.find(({ in: place }) => place === "path")
-  const query = parameters.filter(({ name }) => name === "after" || name === "types")
-  const about = tags.find(({ name }) => name === "Notifications")?.description ?? ""
+  const query = Messages.objectOf(
+    parameters.filter(({ name }) => ["after", "types", "ticket"].includes(name)),
+  )
+  const ofTicket = Messages.objectOf(parameters.filter(({ name }) => name === "ticket"))
+  const ofWebhooks = tags.find(({ name }) => name === "Notifications")?.description ?? ""
+  const ofRealtime =
+    "The feed by WebSocket, with the subprotocol `tenure.v1`: frames are texts, each a JSON object."
+  const security = Object.keys(components.securitySchemes).map((name) =>
+    refTo(`components/securitySchemes/${name}`),
+  )
   const printed = {
     asyncapi: "3.0.0",
     info: {
       title: info.title,
       version: info.version,
-      description:
-        "What Tenure sends: the feed of each project, and the notifications of webhooks.",
+      description: "The feed of each project, and the notifications of webhooks.",
       license: {
         name: info.license.name,
         url: `https://spdx.org/licenses/${info.license.identifier}.html`,
       },
       contact: info.contact,
     },
-    defaultContentType: json,
-    servers: {
-      api: {
-        host: "{host}",
-        pathname: basePath || "/",
-        protocol: "https",
-        description: "Where the API is mounted.",
-        variables: { host: { default: "localhost", description: "The host, with its port." } },
-      },
-    },
+    defaultContentType: Messages.json,
+    servers: { api: server("https", basePath), realtime: server("wss", basePath) },
     channels: {
-      feed: {
-        address: feedPath,
-        title: "The feed as Server-Sent Events",
-        description,
-        servers: [refTo("servers/api")],
-        parameters: {
-          project_id: {
-            description: projectId?.description,
-            examples: [String(projectId?.example)],
+      feed: channel(
+        "feed",
+        {
+          title: "The feed as Server-Sent Events",
+          description,
+          address: feedPath,
+          servers: [refTo("servers/api")],
+          parameters: {
+            project_id: {
+              description: projectId?.description,
+              examples: [String(projectId?.example)],
+            },
           },
         },
-        messages: messagesOf(inFeed),
-      },
-      webhook: {
-        title: "Webhooks",
-        description: about,
-        messages: messagesOf(toWebhooks),
-      },
+        inFeed,
+      ),
+      realtime: channel(
+        "realtime",
+        {
+          title: "The feed by WebSocket",
+          description: ofRealtime,
+          address: "/v2/realtime",
+          servers: [refTo("servers/realtime")],
+          bindings: {
+            ws: {
+              method: "GET",
+              query: ofTicket,
+              headers: {
+                type: "object",
+                properties: { "Sec-WebSocket-Protocol": { type: "string", const: "tenure.v1" } },
+                required: ["Sec-WebSocket-Protocol"],
+              },
+              bindingVersion: "0.1.0",
+            },
+          },
+        },
+        [...fromClient, ...toClient],
+      ),
+      webhook: channel("webhook", { title: "Webhooks", description: ofWebhooks }, toWebhooks),
     },
     operations: {
       feed: {
-        ...send(
+        ...operation(
+          "send",
           "feed",
           {
             summary: "Follow the feed",
             description:
               "With `Accept: text/event-stream`, the response is a stream of events. `id` is the cursor to go on after, on the last event of a page.",
           },
-          { method: "GET", query: objectOf(query) },
           inFeed,
         ),
-        security: Object.keys(components.securitySchemes).map((name) =>
-          refTo(`components/securitySchemes/${name}`),
-        ),
+        bindings: http("GET", { query }),
+        security,
       },
-      notify: send(
-        "webhook",
-        { summary: "Notify a webhook", description: about },
-        { method: "POST" },
-        toWebhooks,
-      ),
+      subscribe: {
+        ...operation(
+          "receive",
+          "realtime",
+          { summary: "Subscribe to the feed", description: ofRealtime },
+          fromClient,
+        ),
+        security,
+      },
+      follow: {
+        ...operation(
+          "send",
+          "realtime",
+          { summary: "Follow the feed by WebSocket", description: ofRealtime },
+          toClient,
+        ),
+        security,
+      },
+      notify: {
+        ...operation(
+          "send",
+          "webhook",
+          { summary: "Notify a webhook", description: ofWebhooks },
+          toWebhooks,
+        ),
+        bindings: http("POST"),
+      },
     },
     components: {
-      messages: { ...inFeed, ...toWebhooks },
-      schemas: schemasOf([inFeed, toWebhooks, query], components.schemas),
+      messages,
+      schemas: schemasOf([messages, query, ofTicket], components.schemas),
       securitySchemes: components.securitySchemes,
     },
   }
