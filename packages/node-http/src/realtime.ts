@@ -2,6 +2,7 @@
 
 import { type IncomingMessage, type Server, STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
+import { inspect } from "node:util"
 import { emptyBody, pathOf } from "@tenure/core/ApiRequest"
 import type { ApiResponse } from "@tenure/core/Envelope"
 import * as Handler from "@tenure/core/Handler"
@@ -177,7 +178,10 @@ export const attachRealtime = (
   const onUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
     const path = pathIn(request)
     if (path !== undefined && tenure.connectsAt(path)) {
-      return void connect(request, path, socket, head)
+      return void connect(request, path, socket, head).catch((fault: unknown) => {
+        socket.destroy()
+        process.emitWarning(fault instanceof Error ? fault : inspect(fault))
+      })
     }
     if (server.listenerCount("upgrade") === 1) ignoreUpgrade(server, request, socket, head)
   }
