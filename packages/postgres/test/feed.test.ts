@@ -303,4 +303,21 @@ describe("the feed", () => {
       expect(yield* blocksOfPoll).toBeGreaterThan(30)
     }),
   )
+
+  onStores(
+    "goes on in a database that was restored from a dump of one with greater numbers",
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      yield* outbox.publish(event(p1))
+      yield* sql("UPDATE feed.events SET xid = '9000000000'")
+      const feed = yield* FeedStore
+      const size = { events: 10, bytes: 1_000_000 }
+      const { cursor } = yield* feed.read([p1], "now", size)
+      const next = event(p1)
+      yield* outbox.publish(next)
+      const page = yield* feed.read([p1], cursor, size)
+      expect(page.events.map(({ id }) => id)).toEqual([next.id])
+      expect((yield* feed.read([p1], page.cursor, size)).events).toEqual([])
+    }),
+  )
 })

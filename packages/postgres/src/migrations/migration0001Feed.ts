@@ -12,8 +12,11 @@ const epoch = (schema: string): string => `
     '${schema}.events'::regclass::oid
   )), 1, 12)`
 
+// Rows that were restored from a dump may have numbers that this cluster has not used yet.
+const isOwn = "xid < pg_snapshot_xmax(pg_current_snapshot())"
+
 // Conditions on an xid: the transactions that the snapshot `base` does not see.
-const begunSince = "xid >= pg_snapshot_xmax(base)"
+const begunSince = `xid >= pg_snapshot_xmax(base) AND ${isOwn}`
 const runningThen = "xid = ANY (ARRAY(SELECT pg_snapshot_xip(base)))"
 
 // The events of a project that the snapshot `base` does not see, as far as a condition on their
@@ -21,7 +24,7 @@ const runningThen = "xid = ANY (ARRAY(SELECT pg_snapshot_xip(base)))"
 const unseen = (schema: string, transactions: string): string => `
         (
           SELECT e.xid, e.id, e.type, e.at, e.body FROM ${schema}.events e
-          WHERE e.project_number = p.number AND e.id >= open_from AND e.${transactions}
+          WHERE e.project_number = p.number AND e.id >= open_from AND ${transactions}
             AND (last_xid IS NULL OR (e.xid, e.id) > (last_xid, last_id))
           ORDER BY e.xid, e.id LIMIT most_events
         )`
@@ -72,7 +75,7 @@ export const createReadFeed = (schema: string): string => `
       used := greatest(used, (
         SELECT n.xid FROM ${schema}.projects p
         CROSS JOIN LATERAL (
-          SELECT e.xid FROM ${schema}.events e WHERE e.project_number = p.number
+          SELECT e.xid FROM ${schema}.events e WHERE e.project_number = p.number AND ${isOwn}
           ORDER BY e.xid DESC, e.id DESC LIMIT 1
         ) n
         WHERE p.id = ANY (projects) ORDER BY n.xid DESC LIMIT 1
