@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process"
 import { randomUUID } from "node:crypto"
+import { once } from "node:events"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { connect, createServer } from "node:net"
 import { tmpdir } from "node:os"
@@ -56,6 +57,20 @@ const call = (
     },
     ...(body && { body: JSON.stringify(body) }),
   })
+
+it("a server follows the feed by WebSocket", async () => {
+  const server = await startServer({ SEED_FILE: await seedFile(seed) })
+  const projects = ["p1"]
+  const issued = await call(server.url, "token-1", "POST", "/v2/realtime/tickets", { projects })
+  const { ticket } = Object(issued.body).data
+  const url = `${server.url.replace("http", "ws")}/v2/realtime?ticket=${ticket}`
+  const socket = new WebSocket(url, "tenure.v1")
+  await once(socket, "open")
+  socket.send(JSON.stringify({ type: "subscribe", project: "p1" }))
+  const [{ data }] = await once(socket, "message")
+  expect(JSON.parse(data)).toMatchObject({ type: "cursor" })
+  socket.close()
+})
 
 describe("a server without settings", () => {
   it("has a demo project, and prints a working curl command for each endpoint", async () => {
