@@ -274,10 +274,12 @@ describe("the settings", () => {
       SUSPENSION_DURATION: "1 hour",
     })
     const project = "/v2/projects/p1"
-    const bulk = (date: string) =>
-      call(url, "token-1", "PATCH", `${project}/memberships/extend`, { extend: date })
-    expect((await bulk(extend)).body).toMatchObject({ total: 1 })
-    expect((await bulk("2098-01-01T00:00:00.000Z")).body).toMatchObject({ total: 0 })
+    const all = `${project}/memberships/extend`
+    await call(url, "token-1", "PATCH", all, { extend })
+    const dry = { extend: "2098-01-01T00:00:00.000Z", dry_run: true }
+    expect((await call(url, "token-1", "PATCH", all, dry)).body).toMatchObject({
+      data: { would_shorten: 0 },
+    })
     const webhook = { url: "http://receiver.example/" }
     const path = `${project}/integrations/webhooks`
     expect((await call(url, "token-1", "POST", path, webhook)).status).toBe(422)

@@ -87,7 +87,7 @@ describe("a client that waits for 100 Continue", () => {
       const raw = await exchange(url, waiting(extendOne, "unknown", 100, "Connection: close"))
       expect(raw).not.toContain("100 Continue")
       const responses = await Promise.all(
-        Array.from({ length: 320 }, () => exchange(url, waiting(extendOne, "unknown", 100))),
+        Array.from({ length: 600 }, () => exchange(url, waiting(extendOne, "unknown", 100))),
       )
       const statuses = responses.map((one) => one.slice(9, 12))
       expect(new Set(statuses)).toEqual(new Set(["401", "429"]))
