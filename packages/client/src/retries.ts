@@ -63,5 +63,6 @@ export const pauseBefore = (
 ): number =>
   Math.min(
     longestTime,
-    1000 * (error?.retryAfter ?? 0) + random * Math.min(longestPause, first * 2 ** failures),
+    1000 * (error?.retryAfter ?? 0) +
+      random * Math.min(longestPause, Math.max(1, first) * 2 ** failures),
   )

@@ -649,6 +649,11 @@ describe("the wait before the next connection", () => {
     )
   })
 
+  it("grows with every failure, even if the server says that none is needed", () => {
+    const waits = [0, 10, 20, 2000].map((failures) => pauseBefore(undefined, failures, 0, 1))
+    expect(waits).toEqual([1, 1024, 30_000, 30_000])
+  })
+
   it.each([
     ["NETWORK_ERROR", undefined, true],
     ["INTERNAL_ERROR", 500, true],
