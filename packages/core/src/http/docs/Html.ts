@@ -25,9 +25,9 @@ section>section{padding:1rem 0;border-top:1px solid var(--line)}
 p{margin:.25rem 0 .75rem;max-width:46rem}small{color:var(--dim)}
 dl{margin:.25rem 0 .75rem;display:grid;grid-template-columns:fit-content(40%) 1fr;gap:.15rem 1rem}dd{margin:0}.o::after{content:" optional";color:var(--dim)}
 h4{margin:.75rem 0 .25rem}nav{margin-bottom:2rem;columns:9rem 2;font-size:.9rem}nav ul{margin:0;padding:0;list-style:none}nav div{padding-bottom:.75rem;break-inside:avoid}nav div>a{font-weight:600}
-.m{display:inline-block;min-width:4.5rem;font-weight:600;color:light-dark(#0a6640,#6fd6a4)}
-.m.post,.m.put{color:light-dark(#0b5cad,#7cb8ff)}.m.patch{color:light-dark(#8a4b00,#f0b35e)}.m.delete{color:light-dark(#b3261e,#ff9b93)}
-@media(min-width:60rem){body{display:grid;grid-template-columns:15rem minmax(0,1fr);gap:0 3rem;padding:2rem}nav{position:sticky;top:2rem;align-self:start;max-height:calc(100vh - 4rem);columns:1;overflow:auto}.two{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);gap:2rem}}
+h3+p>b{display:inline-block;min-width:4.5rem;font-weight:600;color:light-dark(#0a6640,#6fd6a4)}
+.post,.put{color:light-dark(#0b5cad,#7cb8ff)}.patch{color:light-dark(#8a4b00,#f0b35e)}.delete{color:light-dark(#b3261e,#ff9b93)}
+@media(min-width:60rem){body{display:grid;grid-template-columns:15rem minmax(0,1fr);gap:0 3rem;padding:2rem}nav{position:sticky;top:2rem;align-self:start;max-height:calc(100vh - 4rem);columns:1;overflow:auto}section>div{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);gap:2rem}}
 `
 
 const digest = Base64.encode(sha256(new TextEncoder().encode(style)))
@@ -72,7 +72,7 @@ const operationsOf = (paths: Document["paths"]): ReadonlyArray<Operation> =>
   Object.values(paths).flatMap((methods) => Object.values(methods))
 
 const heading = ({ operationId, summary }: Operation, method: string, path: string): string =>
-  `<h3><a href=#${operationId}>${escape(summary)}</a></h3><p><span class="m ${method}">${method.toUpperCase()}</span> ${code(path)}`
+  `<h3><a href=#${operationId}>${escape(summary)}</a></h3><p><b class=${method}>${method.toUpperCase()}</b> ${code(path)}`
 
 const event = (type: string, given: Operation): string =>
   `<section id=${given.operationId}><h3><a href=#${given.operationId}>${escape(type)}</a></h3><p>${prose(given.summary)}${Object.values(
@@ -103,6 +103,9 @@ const failuresOf = ({ content = {} }: Response): ReadonlyArray<Failure> =>
 
 /** The statuses whose errors depend on the operation. */
 const ofItsOwn = new Set(["404", "409", "410", "422"])
+
+/** Whether an error is one of all operations that take an idempotency key. */
+const isOfKeys = ({ name }: Failure): boolean => name.startsWith("Idempotency")
 
 /** The parameters that several operations have, by what they are. */
 const sharedParameters = (operations: ReadonlyArray<Operation>): ReadonlyMap<string, Parameter> => {
@@ -219,7 +222,9 @@ const printer = (document: Document) => {
   const errors = (operation: Operation): string => {
     const own = Object.entries(operation.responses).flatMap(([status, response]) =>
       isReference(response) && ofItsOwn.has(status)
-        ? failuresOf(responses[nameOf(response)] ?? { description: "" })
+        ? failuresOf(responses[nameOf(response)] ?? { description: "" }).filter(
+            (failure) => !isOfKeys(failure),
+          )
         : [],
     )
     return own.length === 0
@@ -231,7 +236,7 @@ const printer = (document: Document) => {
     const success = given.responses["200"]
     const answer =
       success !== undefined && !isReference(success) ? result(success.content ?? {}) : ""
-    return `<section id=${given.operationId}>${heading(given, method, path)}<p>${prose(given.description)}<div class=two><div>${parameters(given.parameters)}${errors(given)}</div><div>${given.requestBody === undefined ? "" : body("Body", given.requestBody.content)}${answer}</div></div></section>`
+    return `<section id=${given.operationId}>${heading(given, method, path)}<p>${prose(given.description)}<div><div>${parameters(given.parameters)}${errors(given)}</div><div>${given.requestBody === undefined ? "" : body("Body", given.requestBody.content)}${answer}</div></div></section>`
   }
 
   return {
@@ -305,7 +310,7 @@ export const print = (document: Document): string => {
 <main><h1>${escape(info.title)}</h1><p>${prose(info.description)}<p>Version ${escape(info.version)}, at ${code(base)}. <a href=openapi.json>OpenAPI</a> and <a href=asyncapi.json>AsyncAPI</a> documents
 ${sections.join("\n")}
 <section id=parameters><h2>Parameters</h2>${printed.parameters()}</section>
-<section id=errors><h2>Errors</h2><p>Operations name those with the statuses ${[...ofItsOwn].join(", ")}; any operation can fail with the others.<dl>${printed.errors()}</dl></section>
+<section id=errors><h2>Errors</h2><p>Operations name those with the statuses ${[...ofItsOwn].join(", ")}. Any operation can fail with the others, and any that takes ${link("Idempotency-Key")} with those that are named after it.<dl>${printed.errors()}</dl></section>
 <section id=objects><h2>Objects</h2>${printed.objects()}</section></main></html>
 `
 }
