@@ -78,6 +78,7 @@ const listTests = ({ describe, test }: StoreTests): void => {
         expect(yield* list([UserId("9"), u1, u2], { after: u1, limit: 1 })).toEqual([u2])
         const only = { state: "active", at: in2027 } as const
         expect(yield* list([UserId("9"), u1, u2], { only })).toEqual([u2])
+        expect(yield* list([UserId("9")], { limit: 1 })).toEqual(["9"])
         expect(yield* list([u3])).toEqual([])
         expect(yield* list([])).toEqual([])
       }))
