@@ -5,18 +5,15 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import { aborted } from "../base/Aborted.ts"
 import * as Argument from "../base/Argument.ts"
 import type { InvalidInput } from "../base/InvalidInput.ts"
 import { owned } from "../base/Own.ts"
-import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
 import * as Setting from "../base/Setting.ts"
-import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
-import type { EventId, EventType } from "./Event.ts"
 import * as EventTypes from "./EventTypes.ts"
-import { Cursor, type CursorExpired, type FeedPage, FeedStore, type From } from "./FeedStore.ts"
+import { Cursor, type FeedPage, FeedStore } from "./FeedStore.ts"
+import { type Asked, Follower, ofTypes, type Source, type StepFailure } from "./Follower.ts"
 import { Hooks } from "./Hooks.ts"
 import * as Tail from "./Tail.ts"
 
@@ -39,24 +36,10 @@ export interface PageQuery extends Query {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Why a step from page to page fails. */
-export type StepFailure = ProjectNotFound | CursorExpired | StoreUnavailable
+export type { Follower }
 
 /** Why events cannot be read. */
 export type Failure = InvalidInput | StepFailure
-
-/** Returns pages of events, one after the other, each of about 64 KiB at most. */
-export interface Follower {
-  /** Returns what is stored of the next events, with the place after them: maybe none. Call it first. */
-  readonly stored: Effect.Effect<FeedPage, StepFailure>
-  /**
-   * Waits for the next events, of which there is at least one, and returns them with the place after them.
-   * Can be called again after a failure.
-   */
-  readonly page: Effect.Effect<FeedPage, StepFailure>
-  /** Waits for the next page, or returns none if the feed is closing. */
-  readonly next: Effect.Effect<Option.Option<FeedPage>, StepFailure>
-}
 
 const mostEvents = 1000
 const maxPageBytes = 1_048_576
@@ -71,13 +54,6 @@ const limits = Setting.withDefault(Setting.count({ most: mostEvents }), 100)
 
 const waits = Setting.withDefault(Setting.count({ least: 0, most: 20_000 }), 0)
 
-/** A query after it was checked. */
-interface Asked {
-  readonly projectId: ProjectId
-  readonly from: From
-  readonly types: ReadonlyArray<EventType> | undefined
-}
-
 const decode = Effect.fnUntraced(function* (query: Query): Effect.fn.Return<Asked, InvalidInput> {
   const projectId = yield* Argument.projectId(query.projectId)
   const { after = "now" } = query
@@ -85,12 +61,6 @@ const decode = Effect.fnUntraced(function* (query: Query): Effect.fn.Return<Aske
     after === "start" || after === "now" ? after : yield* Argument.decode("after", Cursor, after)
   return { projectId, from, types: yield* Argument.read("types", EventTypes.setting, query.types) }
 })
-
-/** Leaves out the events of other types. */
-const ofTypes = (page: FeedPage, types: ReadonlyArray<EventType> | undefined): FeedPage =>
-  types === undefined
-    ? page
-    : { ...page, events: page.events.filter(({ type }) => types.includes(type)) }
 
 /**
  * Reads the events of projects in an order in which none is skipped, and none comes twice.
@@ -118,6 +88,9 @@ export class Feed extends Context.Service<
 
     /** Follows the feed, from a place on, until the scope is closed. */
     readonly follow: (query: Query) => Effect.Effect<Follower, InvalidInput, Scope.Scope>
+
+    /** Makes what follows the feed without a scope: whoever calls this stops it. */
+    readonly follower: (query: Query) => Effect.Effect<Follower, InvalidInput>
 
     /** Ends all waiting for events, from now on, so that the process can end. */
     readonly release: Effect.Effect<void>
@@ -160,67 +133,14 @@ const make = Effect.gen(function* () {
     return cut(page, limit)
   })
 
-  const followFrom = Effect.fnUntraced(function* (
-    asked: Asked,
-  ): Effect.fn.Return<Follower, never, Scope.Scope> {
-    let { from } = asked
-    let watch: Tail.Watch | undefined
-    /** What was read after the watch had begun, and may come in a batch, too. */
-    let known: ReadonlySet<EventId> = new Set()
+  const source: Source = {
+    tail,
+    read: (asked) => readPage(asked, mostEvents, maxFollowedBytes),
+    closing: released.await,
+  }
 
-    const stop = (): void => {
-      watch?.stop()
-      watch = undefined
-    }
-    yield* Effect.addFinalizer(() => Effect.sync(stop))
-
-    const read = Effect.suspend(() => readPage({ ...asked, from }, mostEvents, maxFollowedBytes))
-
-    const begin = Effect.flatMap(
-      Effect.uninterruptible(Effect.map(tail.watch(asked.projectId), (begun) => (watch = begun))),
-      ({ begun }) => begun,
-    )
-
-    /**
-     * Returns the page that the next batch makes; `undefined` if the watch has ended, or if it has nothing
-     * new: then the place after it may be before the one that is reached.
-     */
-    const take = ({ batches }: Tail.Watch) =>
-      Effect.match(Queue.take(batches), {
-        onSuccess: ({ cursor, events }) => {
-          const unknown = events.filter(({ id }) => !known.has(id))
-          const page = ofTypes({ events: unknown, cursor, isLast: true }, asked.types)
-          return page.events.length === 0 ? undefined : page
-        },
-        onFailure: () => stop(),
-      })
-
-    const catchUp = Effect.gen(function* () {
-      const page = yield* read
-      if (page.events.length > 0 || !page.isLast) return page
-      from = page.cursor
-      yield* begin
-      const rest = yield* read
-      known = new Set(rest.events.map(({ id }) => id))
-      if (!rest.isLast) stop()
-      return rest
-      // Without the second read, a watch would leave out what came before it.
-    }).pipe(Effect.onError(() => Effect.sync(stop)))
-
-    const some: Effect.Effect<FeedPage, StepFailure> = Effect.flatMap(
-      Effect.suspend(() => (watch === undefined ? catchUp : take(watch))),
-      (page) => {
-        if (page === undefined) return some
-        from = page.cursor
-        return page.events.length > 0 ? Effect.succeed(page) : some
-      },
-    )
-    return {
-      stored: Effect.tap(read, ({ cursor }) => Effect.sync(() => (from = cursor))),
-      page: some,
-      next: Effect.raceFirst(Effect.asSome(some), Effect.as(released.await, Option.none())),
-    }
-  })
+  const follower = (query: Query) =>
+    Effect.suspend(() => Effect.map(decode(owned(query)), (asked) => new Follower(source, asked)))
 
   return Feed.of({
     read: Effect.fnUntraced(function* (query) {
@@ -230,14 +150,11 @@ const make = Effect.gen(function* () {
       const waitMillis = yield* Argument.read("waitMillis", waits, given.waitMillis)
       const page = yield* readPage(asked, limit)
       if (waitMillis === 0 || page.events.length > 0 || !page.isLast) return page
-      const later = yield* Effect.scoped(
-        Effect.flatMap(followFrom({ ...asked, from: page.cursor }), ({ next }) =>
-          Effect.timeoutOption(
-            Effect.raceFirst(next, Effect.as(aborted(given.signal), Option.none())),
-            waitMillis,
-          ),
-        ),
-      )
+      const waiting = new Follower(source, { ...asked, from: page.cursor })
+      const later = yield* Effect.raceFirst(
+        waiting.next,
+        Effect.as(aborted(given.signal), Option.none()),
+      ).pipe(Effect.timeoutOption(waitMillis), Effect.ensuring(Effect.sync(() => waiting.stop())))
       return Option.match(Option.flatten(later), {
         onNone: () => page,
         onSome: (next) => cut(next, limit),
@@ -245,10 +162,9 @@ const make = Effect.gen(function* () {
     }),
 
     follow: (query) =>
-      Effect.flatMap(
-        Effect.suspend(() => decode(owned(query))),
-        followFrom,
-      ),
+      Effect.acquireRelease(follower(query), (made) => Effect.sync(() => made.stop())),
+
+    follower,
 
     release: Effect.asVoid(released.open),
     closing: released.await,

@@ -3,17 +3,19 @@
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as FiberSet from "effect/FiberSet"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 import * as Moment from "../base/Moment.ts"
 import { ProjectDeletions } from "../base/ProjectDeletions.ts"
-import { type Failure, Feed, type Follower, type Query, type StepFailure } from "./Feed.ts"
+import { type Failure, Feed, type Query } from "./Feed.ts"
 import type { Cursor, FeedEvent, FeedPage } from "./FeedStore.ts"
-import * as Mailbox from "./Mailbox.ts"
+import type { Follower, StepFailure } from "./Follower.ts"
+import { Mailbox } from "./Mailbox.ts"
 import * as Seats from "./Seats.ts"
 
 /**
@@ -51,6 +53,8 @@ export interface Listener {
    * this may lose a message: close the listener instead.
    */
   readonly next: Effect.Effect<Message>
+  /** Calls a function with what `next` would return. */
+  readonly receive: (receiver: (message: Message) => void) => void
   /** Ends it, and gives back its seat. Call this as soon as the connection is gone. */
   readonly close: Effect.Effect<void>
 }
@@ -125,42 +129,113 @@ const eventsOf = ({ cursor, events }: FeedPage): Message => ({ _tag: "Events", e
 
 const endFor = (reason: EndReason): Message => ({ _tag: "End", reason })
 
-/** Waits for the next events, or the end. While the store does not answer, it is asked again and again. */
-const messageOf = (follower: Follower): Effect.Effect<Message> =>
-  Effect.matchEffect(follower.page, {
-    onSuccess: (page) => Effect.succeed(eventsOf(page)),
+/** Reads the next events, or the end, if they are there. While the store does not answer, asks it again. */
+const read = (follower: Follower): Effect.Effect<Message | undefined> =>
+  Effect.matchEffect(follower.ready(), {
+    onSuccess: (page) => Effect.succeed(page && eventsOf(page)),
     onFailure: (failure) =>
       failure._tag === "StoreUnavailable"
-        ? Effect.andThen(Effect.sleep(retryPause), messageOf(follower))
+        ? Effect.andThen(Effect.sleep(retryPause), read(follower))
         : Effect.succeed(endFor(reasonOf(failure))),
   })
 
-/** A listener as it is checked. */
-interface Open {
-  readonly projectId: string
-  readonly isAllowed: Effect.Effect<boolean>
-  /** The tick at which its time is up. */
-  readonly until: number
-  readonly mailbox: Mailbox.Mailbox<Message>
-  /** At how many checks it has been waiting for the same message. */
-  silent: number
-  readonly close: Effect.Effect<void>
+/** What all listeners share. */
+interface Shared {
+  /** Runs an effect in a fiber. */
+  readonly run: (effect: Effect.Effect<void>) => Fiber.Fiber<void>
+  /** Forgets a listener that is closed, and gives back its seat. */
+  readonly forget: (listener: Open) => void
 }
 
-const end = ({ mailbox }: Open, reason: EndReason): void => mailbox.end(endFor(reason))
+/** A listener. One that waits has no fiber, and little beside this object, because there may be thousands. */
+class Open implements Listener {
+  private readonly shared: Shared
+  readonly opening: Opening
+  /** The tick at which its time is up. */
+  readonly until: number
+  private readonly follower: Follower
+  private readonly mailbox = new Mailbox<Message>()
+  /** At how many checks it has been waiting for the same message. */
+  private silent = 0
+  private isReading = false
+  private reading: Fiber.Fiber<void> | undefined
 
-/** Ends a listener whose time is up, and has one that waits for long get a heartbeat. */
-const checkTime = (listener: Open, now: number): void => {
-  if (now >= listener.until) end(listener, "over")
-  if (listener.mailbox.isIdle() || ++listener.silent < silentChecks) return
-  listener.silent = 0
-  listener.mailbox.put({ _tag: "Heartbeat" })
+  constructor(
+    shared: Shared,
+    opening: Opening,
+    follower: Follower,
+    first: FeedPage,
+    until: number,
+  ) {
+    this.shared = shared
+    this.opening = opening
+    this.follower = follower
+    this.until = until
+    this.mailbox.put(eventsOf(first))
+  }
+
+  get next(): Effect.Effect<Message> {
+    return Effect.suspend(() => {
+      this.readNext()
+      return this.mailbox.take
+    })
+  }
+
+  receive(receiver: (message: Message) => void): void {
+    this.readNext()
+    this.mailbox.receive(receiver)
+  }
+
+  end(reason: EndReason): void {
+    this.mailbox.end(endFor(reason))
+  }
+
+  get close(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      this.end("closed")
+      this.follower.stop()
+      this.shared.forget(this)
+      return this.reading === undefined ? Effect.void : Fiber.interrupt(this.reading)
+    })
+  }
+
+  /** Ends it when its time is up, and has it get a heartbeat when it has been waiting for long. */
+  checkTime(now: number): void {
+    if (now >= this.until) this.end("over")
+    if (!this.mailbox.isAwaited || ++this.silent < silentChecks) return
+    this.silent = 0
+    this.mailbox.put({ _tag: "Heartbeat" })
+  }
+
+  /** Reads ahead no further than the next message. What is being read goes on during heartbeats. */
+  private readNext(): void {
+    if (this.isReading || !this.mailbox.isEmpty) return
+    this.isReading = true
+    this.read()
+  }
+
+  private read(): void {
+    const reading = Effect.map(read(this.follower), (message) => {
+      this.reading = undefined
+      if (message === undefined) this.follower.whenReady(() => this.read())
+      else this.put(message)
+    })
+    const fiber = this.shared.run(reading)
+    if (fiber.pollUnsafe() === undefined) this.reading = fiber
+  }
+
+  private put(message: Message): void {
+    this.isReading = false
+    this.silent = 0
+    if (message._tag === "End") this.mailbox.end(message)
+    else this.mailbox.put(message)
+  }
 }
 
 /** Ends a listener whose client may not listen any more. */
 const checkClient = (listener: Open): Effect.Effect<void> =>
-  Effect.map(Effect.timeoutOption(listener.isAllowed, answerTimeout), (answer) => {
-    if (Option.isSome(answer) && !answer.value) end(listener, "refused")
+  Effect.map(Effect.timeoutOption(listener.opening.isAllowed, answerTimeout), (answer) => {
+    if (Option.isSome(answer) && !answer.value) listener.end("refused")
   })
 
 const make = Effect.gen(function* () {
@@ -172,37 +247,15 @@ const make = Effect.gen(function* () {
   const deletions = yield* ProjectDeletions
   deletions.listen(() => someDeleted.openUnsafe())
 
-  const seat = (client: string, project: string) =>
-    Effect.asVoid(
-      Effect.acquireRelease(
-        Effect.suspend(() => {
-          const giveBack = seats.take(client, project)
-          return giveBack === undefined ? Effect.fail(new NoSeat()) : Effect.succeed(giveBack)
-        }),
-        (giveBack) => Effect.sync(giveBack),
-      ),
-    )
-
-  /** Has the sweep check a listener until the scope is closed. */
-  const watch = (listener: Open) =>
-    Effect.acquireRelease(
-      Effect.sync(() => {
-        open.add(listener)
-        someOpen.openUnsafe()
-      }),
-      () =>
-        Effect.sync(() => {
-          open.delete(listener)
-          if (open.size === 0) someOpen.closeUnsafe()
-        }),
-    )
+  const takeSeat = (client: string, project: string): Effect.Effect<void, NoSeat> =>
+    Effect.suspend(() => (seats.take(client, project) ? Effect.void : Effect.fail(new NoSeat())))
 
   /** Ends the listeners of a project that does not exist any more. */
   const checkProject = (projectId: string, listeners: ReadonlyArray<Open>) =>
     feed.read({ projectId, limit: 1 }).pipe(
       Effect.catchTag("ProjectNotFound", () =>
         Effect.sync(() => {
-          for (const one of listeners) if (one.projectId === projectId) end(one, "refused")
+          for (const one of listeners) if (one.opening.projectId === projectId) one.end("refused")
         }),
       ),
       // A store that does not answer ends nothing.
@@ -212,11 +265,11 @@ const make = Effect.gen(function* () {
   const check = Effect.gen(function* () {
     const listeners = [...open]
     const { tick } = yield* Moment.now
-    for (const listener of listeners) checkTime(listener, tick)
+    for (const listener of listeners) listener.checkTime(tick)
     const left = listeners.filter(({ until }) => tick >= until + farewellMillis)
-    const projects = new Set(listeners.map(({ projectId }) => projectId))
+    const projects = new Set(listeners.map(({ opening }) => opening.projectId))
     const options = { concurrency, discard: true } as const
-    yield* Effect.forEach(left, ({ close }) => close, options)
+    yield* Effect.forEach(left, (listener) => listener.close, options)
     yield* Effect.forEach(projects, (id) => checkProject(id, listeners), options)
     yield* Effect.forEach(listeners, checkClient, options)
   })
@@ -234,67 +287,49 @@ const make = Effect.gen(function* () {
   yield* Effect.forkScoped(
     Effect.map(feed.closing, () => {
       isClosing = true
-      for (const listener of open) end(listener, "closing")
+      for (const listener of open) listener.end("closing")
     }),
   )
 
+  const shared: Shared = {
+    run: yield* FiberSet.makeRuntime<never, void, never>(),
+    forget: (listener) => {
+      if (!open.delete(listener)) return
+      seats.giveBack(listener.opening.client, listener.opening.projectId)
+      if (open.size === 0) someOpen.closeUnsafe()
+    },
+  }
+
+  /** Begins to listen with a seat, which the listener gives back. */
   const begin = Effect.fnUntraced(function* (
-    { client, isAllowed, ...query }: Opening,
-    scope: Scope.Closeable,
-  ): Effect.fn.Return<Listener, NoSeat | Failure, Scope.Scope> {
-    yield* seat(client, query.projectId)
-    const follower = yield* feed.follow(query)
-    const mailbox = Mailbox.make<Message>()
-    mailbox.put(eventsOf(yield* follower.stored))
+    opening: Opening,
+    interruptible: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>,
+  ) {
+    const follower = yield* feed.follower(opening)
+    const first = yield* interruptible(follower.stored)
     const lifeMillis = yield* Random.nextBetween(shortestLifeMillis, longestLifeMillis)
-    const listener: Open = {
-      projectId: query.projectId,
-      isAllowed,
-      until: (yield* Moment.now).tick + lifeMillis,
-      mailbox,
-      silent: 0,
-      close: Effect.suspend(() => {
-        end(listener, "closed")
-        return Scope.close(scope, Exit.void)
-      }),
-    }
-    yield* watch(listener)
-    if (isClosing) end(listener, "closing")
-
-    // The first message is there.
-    let isReading = true
-    const read = Effect.map(messageOf(follower), (message) => {
-      listener.silent = 0
-      if (message._tag === "End") mailbox.end(message)
-      else mailbox.put(message)
-    })
-    /** Reads ahead no further than the next message. What is being read goes on during heartbeats. */
-    const readNext = Effect.suspend(() => {
-      if (isReading) return Effect.void
-      isReading = true
-      return Effect.asVoid(Effect.forkIn(read, scope, { startImmediately: true }))
-    })
-
-    const next = Effect.andThen(
-      readNext,
-      Effect.map(mailbox.take, (message) => {
-        if (message._tag === "Events") isReading = false
-        return message
-      }),
-    )
-    return { next, close: listener.close }
+    const until = (yield* Moment.now).tick + lifeMillis
+    const listener = new Open(shared, opening, follower, first, until)
+    open.add(listener)
+    someOpen.openUnsafe()
+    if (isClosing) listener.end("closing")
+    return listener
   })
 
   return Listeners.of({
-    seat,
+    seat: (client, project) =>
+      Effect.acquireRelease(takeSeat(client, project), () =>
+        Effect.sync(() => seats.giveBack(client, project)),
+      ),
+
     open: (opening) =>
       Effect.uninterruptibleMask((restore) =>
-        Effect.suspend(() => {
-          const scope = Scope.makeUnsafe()
-          return Effect.onError(Scope.provide(restore(begin(opening, scope)), scope), (cause) =>
-            Scope.close(scope, Exit.failCause(cause)),
-          )
-        }),
+        Effect.andThen(
+          takeSeat(opening.client, opening.projectId),
+          Effect.onError(begin(opening, restore), () =>
+            Effect.sync(() => seats.giveBack(opening.client, opening.projectId)),
+          ),
+        ),
       ),
   })
 })

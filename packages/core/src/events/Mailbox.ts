@@ -2,48 +2,57 @@
 
 import * as Effect from "effect/Effect"
 
-/** A place for one message. */
-export interface Mailbox<Message> {
-  /** Waits for the next message, or for the last one, which can be taken again and again. */
-  readonly take: Effect.Effect<Message>
-  /** Whether there is a message, or the receiver has not come for the next one. */
-  readonly isIdle: () => boolean
-  /** Puts a message. There must be none. */
-  readonly put: (message: Message) => void
-  /** Puts the last message, in place of any other. It stays the last. */
-  readonly end: (message: Message) => void
-}
+type Receive<Message> = (message: Message) => void
 
-/** Makes an empty mailbox. */
-export const make = <Message>(): Mailbox<Message> => {
-  let held: Message | undefined
-  let last: Message | undefined
-  let receive: ((message: Effect.Effect<Message>) => void) | undefined
+/** A place for one message. An empty one is no more than this object, because there may be thousands. */
+export class Mailbox<Message> {
+  private held: Message | undefined
+  private last: Message | undefined
+  private receiver: Receive<Message> | undefined
 
-  const hand = (message: Message): boolean => {
-    const receiver = receive
-    receive = undefined
-    receiver?.(Effect.succeed(message))
-    return receiver !== undefined
+  /** Whether there is no message. */
+  get isEmpty(): boolean {
+    return this.held === undefined && this.last === undefined
   }
 
-  return {
-    take: Effect.callback((resume) => {
-      const message = last ?? held
-      held = undefined
-      if (message !== undefined) return resume(Effect.succeed(message))
-      receive = resume
+  /** Whether somebody waits for a message. */
+  get isAwaited(): boolean {
+    return this.receiver !== undefined
+  }
+
+  /** Hands over the next message, or the last one, which can be had again and again, when it is there. */
+  receive(receiver: Receive<Message>): void {
+    const message = this.last ?? this.held
+    this.held = undefined
+    if (message === undefined) this.receiver = receiver
+    else receiver(message)
+  }
+
+  /** Waits for the next message. */
+  get take(): Effect.Effect<Message> {
+    return Effect.callback((resume) => {
+      this.receive((message) => resume(Effect.succeed(message)))
       return Effect.sync(() => {
-        receive = undefined
+        this.receiver = undefined
       })
-    }),
-    isIdle: () => receive === undefined,
-    put: (message) => {
-      if (!hand(message)) held = message
-    },
-    end: (message) => {
-      last ??= message
-      hand(last)
-    },
+    })
+  }
+
+  /** Puts a message. There must be none. */
+  put(message: Message): void {
+    if (!this.hand(message)) this.held = message
+  }
+
+  /** Puts the last message, in place of any other. It stays the last. */
+  end(message: Message): void {
+    this.last ??= message
+    this.hand(this.last)
+  }
+
+  private hand(message: Message): boolean {
+    const { receiver } = this
+    this.receiver = undefined
+    receiver?.(message)
+    return receiver !== undefined
   }
 }

@@ -12,8 +12,9 @@ export const most: Most = { perClient: 10, perProject: 100, inAll: 10_000 }
 
 /** The seats of those who wait. */
 export interface Seats {
-  /** Takes a seat, and returns how to give it back. Returns `undefined` when all are taken. */
-  readonly take: (client: string, project: string) => (() => void) | undefined
+  /** Takes a seat. Returns `false` when all are taken. */
+  readonly take: (client: string, project: string) => boolean
+  readonly giveBack: (client: string, project: string) => void
 }
 
 /** Counts by name. What is back at 0 takes no memory. */
@@ -46,9 +47,9 @@ export const make = ({ inAll, perClient, perProject }: Most): Seats => {
     take: (client, project) => {
       const isFree =
         taken < inAll && clients.of(client) < perClient && projects.of(project) < perProject
-      if (!isFree) return undefined
-      change(client, project, 1)
-      return () => change(client, project, -1)
+      if (isFree) change(client, project, 1)
+      return isFree
     },
+    giveBack: (client, project) => change(client, project, -1),
   }
 }

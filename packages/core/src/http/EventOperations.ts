@@ -139,7 +139,7 @@ export const make = Effect.fnUntraced(function* (
         projectId,
         after: lastEventId ?? query.after,
         types: query.types,
-        isAllowed: isAllowed(call),
+        isAllowed: Effect.suspend(() => isAllowed(call)),
       })
       .pipe(Effect.catchTag("NoSeat", () => noSeat))
     return EventStream.respond({

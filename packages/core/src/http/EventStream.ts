@@ -1,6 +1,6 @@
 /** The feed as Server-Sent Events (HTML, 9.2). */
 
-import type * as Cause from "effect/Cause"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type { FeedEvent } from "../events/FeedStore.ts"
 import type { Listener, Message } from "../events/Listeners.ts"
@@ -56,30 +56,46 @@ interface Source {
 
 const done = { done: true, value: undefined } as const
 
-const iterate = ({ listener, report, retryMillis, run }: Source): AsyncIterator<string> => {
-  let before = `retry: ${retryMillis}\n\n`
-  let isOver = false
+/** Prints what a listener gets. While it waits, it is no more than this object and a promise. */
+class Texts implements AsyncIterator<string> {
+  private readonly source: Source
+  private isFirst = true
+  private isOver = false
 
-  const end = Effect.suspend(() => {
-    isOver = true
-    return Effect.as(listener.close, done)
-  })
+  constructor(source: Source) {
+    this.source = source
+  }
 
-  const step: Effect.Effect<IteratorResult<string>> = Effect.flatMap(listener.next, (message) => {
-    if (message._tag === "End") {
-      return Effect.map(end, (ended) => (message.reason === "reset" ? { value: reset } : ended))
+  next(): Promise<IteratorResult<string>> {
+    return this.isOver
+      ? Promise.resolve(done)
+      : new Promise((resolve) => {
+          this.source.listener.receive((message) => resolve(this.resultOf(message)))
+        })
+  }
+
+  return(): Promise<IteratorResult<string>> {
+    return this.source.run(this.end)
+  }
+
+  private get end(): Effect.Effect<IteratorResult<string>> {
+    this.isOver = true
+    return Effect.as(this.source.listener.close, done)
+  }
+
+  private resultOf(message: Message): IteratorResult<string> | Promise<IteratorResult<string>> {
+    const { report, retryMillis, run } = this.source
+    try {
+      if (message._tag !== "End") {
+        const before = this.isFirst ? `retry: ${retryMillis}\n\n` : ""
+        this.isFirst = false
+        return { value: before + print(message) }
+      }
+      const ended = run(this.end)
+      return message.reason === "reset" ? ended.then(() => ({ value: reset })) : ended
+    } catch (defect) {
+      return run(Effect.andThen(report(Cause.die(defect)), this.end))
     }
-    const value = before + print(message)
-    before = ""
-    return Effect.succeed({ value })
-  })
-
-  return {
-    next: () =>
-      isOver
-        ? Promise.resolve(done)
-        : run(Effect.catchCause(step, (cause) => Effect.andThen(report(cause), end))),
-    return: () => run(end),
   }
 }
 
@@ -92,6 +108,6 @@ export const respond = (source: Source): Verbatim => {
   return {
     _tag: "Verbatim",
     headers,
-    body: { [Symbol.asyncIterator]: () => iterate(source) },
+    body: { [Symbol.asyncIterator]: () => new Texts(source) },
   }
 }

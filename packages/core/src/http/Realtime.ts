@@ -236,9 +236,10 @@ export const make = Effect.fnUntraced(function* (identifyAgain: Authentication["
       Effect.andThen(
         checkHandshake(connection.request),
         Effect.suspend(() => {
-          const giveBack = seats.take(connection.principal.keyId, "")
+          const { keyId } = connection.principal
           const signal = connection.request.signal?.()
-          if (giveBack === undefined || signal === undefined) return Effect.fail(noSeat)
+          if (signal === undefined || !seats.take(keyId, "")) return Effect.fail(noSeat)
+          const giveBack = (): void => seats.giveBack(keyId, "")
           if (signal.aborted) giveBack()
           signal.addEventListener("abort", giveBack, { once: true })
           return Effect.succeed<Session>({

@@ -1,25 +1,25 @@
 import { expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Mailbox from "../../src/events/Mailbox.ts"
+import { Mailbox } from "../../src/events/Mailbox.ts"
 
 it.effect("hands a message to whom waits, or keeps it until somebody comes", () =>
   Effect.gen(function* () {
-    const mailbox = Mailbox.make<string>()
+    const mailbox = new Mailbox<string>()
     mailbox.put("a")
-    expect(mailbox.isIdle()).toBe(true)
+    expect(mailbox.isAwaited).toBe(false)
     expect(yield* mailbox.take).toBe("a")
     const fiber = yield* Effect.forkChild(mailbox.take, { startImmediately: true })
-    expect(mailbox.isIdle()).toBe(false)
+    expect(mailbox.isAwaited).toBe(true)
     mailbox.put("b")
-    expect(mailbox.isIdle()).toBe(true)
+    expect(mailbox.isAwaited).toBe(false)
     expect(yield* Fiber.join(fiber)).toBe("b")
   }),
 )
 
 it.effect("hands the last message again and again, in place of what waits", () =>
   Effect.gen(function* () {
-    const mailbox = Mailbox.make<string>()
+    const mailbox = new Mailbox<string>()
     mailbox.put("a")
     mailbox.end("last")
     mailbox.end("later")
@@ -30,7 +30,7 @@ it.effect("hands the last message again and again, in place of what waits", () =
 
 it.effect("keeps a message for others than whom has left", () =>
   Effect.gen(function* () {
-    const mailbox = Mailbox.make<string>()
+    const mailbox = new Mailbox<string>()
     const fiber = yield* Effect.forkChild(mailbox.take, { startImmediately: true })
     yield* Fiber.interrupt(fiber)
     mailbox.put("a")
