@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } fro
 import * as Folder from "../../embedded/src/Folder.ts"
 import { folderWithDatabase } from "../../embedded/test/folders.ts"
 import { tenureWith } from "./inProcess.ts"
-import { binary } from "./programs.ts"
+import { bareEnvironment, binary } from "./programs.ts"
 import { type Server, startServer, token } from "./server.ts"
 
 declare module "vitest" {
@@ -297,11 +297,7 @@ describe("a wrong command line", () => {
 })
 
 describe("as a process", () => {
-  const env = {
-    PATH: process.env["PATH"],
-    NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
-    TENURE_TOKEN: token,
-  }
+  const env = { ...bareEnvironment, TENURE_TOKEN: token }
 
   beforeAll(() => {
     Object.assign(env, { TENURE_URL: server.url })

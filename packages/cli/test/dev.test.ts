@@ -2,14 +2,15 @@
 
 import { execFile, spawn } from "node:child_process"
 import { promisify } from "node:util"
+import * as Tenure from "@tenure/core/Tenure"
+import { embedded } from "@tenure/embedded"
 import { expect, it, onTestFinished } from "vitest"
 import { folderWithDatabase } from "../../embedded/test/folders.ts"
-import { tenureWith } from "./inProcess.ts"
-import { command } from "./programs.ts"
+import { bareEnvironment, command } from "./programs.ts"
 
 const start = async (...args: ReadonlyArray<string>) => {
   const [node = "", ...rest] = command("dev", "--port", "0", ...args)
-  const child = spawn(node, rest, { env: { PATH: process.env["PATH"] }, stdio: "pipe" })
+  const child = spawn(node, rest, { env: bareEnvironment, stdio: "pipe" })
   onTestFinished(() => void child.kill("SIGKILL"))
   const ended = new Promise((resolve) => child.once("close", resolve))
   let printed = ""
@@ -47,8 +48,8 @@ it("keeps what is in a folder, and leaves no valid key", async () => {
   const folder = await folderWithDatabase()
   const { stop } = await start(folder)
   await stop()
-  const tenure = tenureWith({ TENURE_DATABASE_URL: `file:${folder}` })
-  expect((await tenure("members", "list", "-p", "demo")).stdout).toContain("1001")
-  const keys = (await tenure("keys", "list", "--json")).stdout.trim().split("\n")
-  expect(keys.map((key) => JSON.parse(key))).toMatchObject([{ revoked_at: expect.any(String) }])
+  const tenure = await Tenure.make({ stores: embedded({ path: folder }) })
+  onTestFinished(tenure.close)
+  expect(await tenure.memberships.list({ projectId: "demo" })).toHaveLength(3)
+  expect(await tenure.apiKeys.list()).toMatchObject([{ revokedAt: expect.any(Number) }])
 })

@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { expect, it, onTestFinished } from "vitest"
 import { tenureWith } from "./inProcess.ts"
-import { binary } from "./programs.ts"
+import { bareEnvironment, binary } from "./programs.ts"
 import { startServer, token } from "./server.ts"
 
 const page = readFileSync(new URL("../../../docs/cli.md", import.meta.url), "utf8")
@@ -40,7 +40,7 @@ it("every command of the page succeeds", async () => {
       for (const [, name = "", value = ""] of line.matchAll(/(\w+)=(\S+)/g))
         environment[name] = value
     } else if (args === undefined) {
-      const env = { ...environment, PATH: process.env["PATH"] }
+      const env = { ...bareEnvironment, ...environment }
       const script = line.replaceAll("npx tenure", binary)
       await promisify(execFile)("/bin/sh", ["-ec", script], { cwd: folder, env })
     } else {

@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { freePort } from "@tenure/testing"
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest"
 import { tenureWith } from "./inProcess.ts"
-import { command } from "./programs.ts"
+import { bareEnvironment, command } from "./programs.ts"
 import { type Server, startServer, token } from "./server.ts"
 
 let server: Server
@@ -151,8 +151,8 @@ const startBreaking = async (url: string, after: number) => {
   return { url: `http://127.0.0.1:${port}`, left: () => left }
 }
 
-describe("100,000 members", () => {
-  const total = 100_000
+describe("40,000 members", () => {
+  const total = 40_000
 
   it("arrive once, though the command is killed in the middle, and what they were is exported", async () => {
     const tenure = await inProject("large")
@@ -161,14 +161,14 @@ describe("100,000 members", () => {
       (_, index) => `${100_000 + index},2098-01-01T00:00:00.000Z`,
     )
     const path = fileWith("large.csv", "user_id,end_date", ...members)
-    const { left, url } = await startBreaking(server.url, 4)
+    const { left, url } = await startBreaking(server.url, 2)
     const [node = "", ...args] = command("members", "import", path)
     const child = spawn(node, args, {
-      env: { PATH: process.env["PATH"], ...environment("large"), TENURE_URL: url },
+      env: { ...bareEnvironment, ...environment("large"), TENURE_URL: url },
       stdio: "ignore",
     })
     const ended = new Promise((resolve) => child.once("close", resolve))
-    // The fifth part has been applied, and its answer was lost.
+    // The third part has been applied, and its answer was lost.
     await expect.poll(left).toBeLessThan(0)
     child.kill("SIGKILL")
     await ended
@@ -177,7 +177,7 @@ describe("100,000 members", () => {
     expect(code).toBe(0)
     const result = JSON.parse(stdout)
     expect(result).toMatchObject({ members: total, refused: 0 })
-    expect(result.repeated).toBeGreaterThanOrEqual(40_000)
+    expect(result.repeated).toBeGreaterThanOrEqual(20_000)
     const history = (await tenure("members", "history", "100000", "--json")).stdout
     expect(history.trim().split("\n")).toHaveLength(1)
 

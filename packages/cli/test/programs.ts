@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { freePort } from "@tenure/testing"
 import { onTestFinished } from "vitest"
+import { type Ended, tenureWith } from "./inProcess.ts"
 
 const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 
@@ -32,17 +33,17 @@ export const folderWith = (files: Readonly<Record<string, string | object>>): st
   return folder
 }
 
-/** What a command printed, and how it ended. */
-export interface Ended {
-  readonly code: number
-  readonly printed: string
+/** The environment of a process that knows nothing of where Tenure is. */
+export const bareEnvironment = {
+  PATH: process.env["PATH"],
+  NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
 }
 
 /** Runs a program to its end. */
-export const run = (folder: string, ...command: ReadonlyArray<string>): Promise<Ended> =>
-  promisify(execFile)(process.execPath, command, { cwd: folder }).then(
-    ({ stderr, stdout }) => ({ code: 0, printed: stdout + stderr }),
-    ({ code, stderr, stdout }) => ({ code, printed: `${stdout}${stderr}` }),
+export const run = (folder: string, ...words: ReadonlyArray<string>): Promise<Ended> =>
+  promisify(execFile)(process.execPath, words, { cwd: folder }).then(
+    (printed) => ({ code: 0, ...printed }),
+    ({ code, stderr, stdout }) => ({ code, stderr, stdout }),
   )
 
 const bin = pathOf("../../tenure/src/bin/tenure.ts")
@@ -56,16 +57,23 @@ export const command = (...rest: ReadonlyArray<string>): ReadonlyArray<string> =
 /** The command for a shell. */
 export const binary = command().join(" ")
 
-/** Runs `tenure` with arguments. */
-export const tenure = (folder: string, ...rest: ReadonlyArray<string>): Promise<Ended> =>
-  run(folder, ...node(bin, ...rest))
+/** Runs the command in this process, in a folder. */
+export const tenureIn = async (folder: string, ...args: ReadonlyArray<string>): Promise<Ended> => {
+  const before = process.cwd()
+  process.chdir(folder)
+  try {
+    return await tenureWith({})(...args)
+  } finally {
+    process.chdir(before)
+  }
+}
 
 /** Starts a server until the end of the test, and returns its URL and the token that it prints. */
 export const start = async (folder: string, file: string) => {
   const port = await freePort()
   const server = spawn(process.execPath, node(file), {
     cwd: folder,
-    env: { PATH: process.env["PATH"], PORT: String(port) },
+    env: { ...bareEnvironment, PORT: String(port) },
     stdio: ["ignore", "pipe", "inherit"],
   })
   onTestFinished(() => void server.kill())

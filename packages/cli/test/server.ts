@@ -6,6 +6,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
+import { bareEnvironment } from "./programs.ts"
 
 const main = fileURLToPath(new URL("../../../examples/node-server/src/main.ts", import.meta.url))
 
@@ -27,8 +28,7 @@ export const startServer = async (
   writeFileSync(seed, JSON.stringify({ projects: [], api_keys: [{ token, role: "admin" }] }))
   const child = spawn(process.execPath, ["-C", "@tenure/source", main], {
     env: {
-      PATH: process.env["PATH"],
-      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
+      ...bareEnvironment,
       PORT: "0",
       DATABASE_URL: "memory:",
       SEED_FILE: seed,
