@@ -36,6 +36,7 @@ const start = async (port: number, seedFile: string): Promise<ChildProcess> => {
   const child = spawn(process.execPath, ["-C", "@tenure/source", main], {
     env: {
       PATH: process.env["PATH"],
+      NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
       PORT: String(port),
       DATABASE_URL: "memory:",
       SEED_FILE: seedFile,
