@@ -318,6 +318,20 @@ describe("the access record", () => {
     )
   })
 
+  it.effect("has no query, and so no ticket", () => {
+    const records: Array<AccessRecord> = []
+    return handling(
+      ({ request }) =>
+        Effect.gen(function* () {
+          const path = "/v2/projects/p1/events"
+          yield* request({ method: "GET", path, query: "ticket=tkt_secret", headers: {} })
+          expect(records.map((record) => record.path)).toEqual([path])
+          expect(JSON.stringify(records)).not.toContain("tkt_")
+        }),
+      { onResponse: (record) => void records.push(record) },
+    )
+  })
+
   it.effect("is passed to onResponse, and the response is sent even if that throws", () =>
     handling(
       ({ logged, request }) =>

@@ -88,18 +88,6 @@ const usingTests = (serving: Serving): void => {
       },
     ),
   )
-
-  const paths: Array<string> = []
-  it(
-    "is not in the access log",
-    serving(
-      async (fixture) => {
-        await by(fixture, await issue(fixture), feedOf("p1"))
-        expect(paths).toEqual([tickets, feedOf("p1")])
-      },
-      { onResponse: ({ path }) => void paths.push(path) },
-    ),
-  )
 }
 
 const issuingTests = (serving: Serving): void => {
