@@ -21,7 +21,9 @@ const type = Argument.String("type").pipe(
 
 const user = Flag.String("user").pipe(
   Flag.withMetavar("ID"),
-  Flag.withDescription("Who becomes a member for the example, and is none before and after it"),
+  Flag.withDescription(
+    "A user to add as a member for the example, and to remove after it; must not be a member yet",
+  ),
   Flag.withDefault("0"),
 )
 

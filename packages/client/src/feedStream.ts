@@ -69,7 +69,7 @@ const watched = (body: ReadableStream<Uint8Array>, limit: Deadline): AsyncIterab
  *
  * @param ticket - what says who connects, in place of the token
  * @param signal - closes the connection
- * @returns the connection, or why there is none
+ * @returns the connection, or why it failed
  */
 export const open = async (
   { baseUrl, fetch, maxResponseBytes, timeout, token }: Connection,

@@ -129,7 +129,7 @@ export const tenureConsole = (tenure: Mountable, given: ConsoleOptions = {}): Mo
   const basePath = `${tenure.basePath}${path}`
   const apiPath = `${basePath}${api}`
 
-  /** Returns the path of the API that is meant, or `undefined` if it is none. */
+  /** Returns the path of the API, or `undefined` for other paths. */
   const pathOfApi = (target: string): string | undefined => {
     if (!target.startsWith(`${apiPath}/`)) return undefined
     const inner = `${tenure.basePath}${target.slice(apiPath.length)}`

@@ -37,7 +37,7 @@ const timeout = 15_000
 // While a program starts again: seven seconds in all.
 const again = { schedule: Schedule.exponential("500 millis"), times: 4 }
 
-/** Sends an event, and returns the status of the answer. Fails if there is none, in several attempts. */
+/** Sends an event, and returns the status of the response. Fails if several attempts get no response. */
 export const forward = (
   event: FeedEvent,
   { secret, url }: Target,

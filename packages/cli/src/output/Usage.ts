@@ -19,7 +19,7 @@ export const presenter: CliOutput.Presenter = {
       : CliOutput.defaultPresenter.present(event),
 }
 
-/** Gives the error of a wrong command line its exit code. */
+/** Sets the exit code of the error of a wrong command line. */
 export const withExitCode = <E>(error: E): E => {
   if (CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length > 0)
     Object.assign(error, { [Runtime.errorExitCode]: exitCodes.usage })
