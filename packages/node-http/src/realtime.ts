@@ -25,6 +25,8 @@ export interface RealtimeOptions extends Setting.Input<typeof realtimeOptions> {
 
 /** Connections that are attached to a server. */
 export interface Attached {
+  /** Closes the connections that are open: their clients connect again. Accepts further ones. */
+  readonly drain: () => void
   /** Accepts no more connections, and closes those that are open: their clients connect again. */
   readonly close: () => void
 }
@@ -178,6 +180,7 @@ export const attachRealtime = (
   const onUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
     const path = pathIn(request)
     if (path !== undefined && tenure.connectsAt(path)) {
+      if (isClosed) return void socket.destroy()
       return void connect(request, path, socket, head).catch((fault: unknown) => {
         socket.destroy()
         process.emitWarning(fault instanceof Error ? fault : inspect(fault))
@@ -186,12 +189,16 @@ export const attachRealtime = (
     if (server.listenerCount("upgrade") === 1) ignoreUpgrade(server, request, socket, head)
   }
 
+  const drain = (): void => {
+    for (const webSocket of open) end(webSocket, 1001, "Connect again.")
+  }
+
   server.on("upgrade", onUpgrade)
   return {
+    drain,
     close: () => {
       isClosed = true
-      server.off("upgrade", onUpgrade)
-      for (const webSocket of open) end(webSocket, 1001, "Connect again.")
+      drain()
     },
   }
 }

@@ -54,7 +54,7 @@ export interface Server {
   readonly url: string
   /**
    * From now on, each response tells its client that the connection closes, so that the next request
-   * opens another one. Ends streams, and the waiting for events. Call it when a load balancer has been
+   * opens another one. Ends streams, WebSocket connections, and the waiting for events. Call it when a load balancer has been
    * asked to send no more requests, some time before `close`.
    */
   readonly drain: () => void
@@ -164,7 +164,7 @@ export const serve = async (tenure: Mountable, given: ServerOptions = {}): Promi
   return {
     url,
     drain: () => {
-      realtime?.close()
+      realtime?.drain()
       connections.drain()
     },
     close: () => {

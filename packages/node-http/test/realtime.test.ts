@@ -3,7 +3,7 @@ import * as Http from "node:http"
 import * as Net from "node:net"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
-import { attachRealtime, toNodeHandler } from "@tenure/node-http"
+import { attachRealtime, serve, toNodeHandler } from "@tenure/node-http"
 import { send } from "@tenure/testing"
 import { describe, expect, it } from "vitest"
 import { WebSocket } from "ws"
@@ -226,6 +226,22 @@ const onHost = async (test: (server: Http.Server, running: Running) => Promise<v
   await new Promise((resolve) => server.close(resolve))
   await tenure.close()
 }
+
+it("a server that drains asks clients to connect again, and accepts further connections", async () => {
+  const tenure = await Tenure.make({ stores: memory() })
+  await tenure.memberships.createProject("p1")
+  const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
+  const server = await serve(tenure)
+  const before = await connect(server.url, bearer({ token }))
+  server.drain()
+  expect(await before.closed).toBe(1001)
+  const later = await connect(server.url, bearer({ token }))
+  later.send(subscribe)
+  expect(await later.frames(1)).toMatchObject([{ type: "cursor" }])
+  await server.close()
+  expect(await later.closed).toBe(1001)
+  await tenure.close()
+})
 
 describe("the server of a host", () => {
   it("answers requests that ask for other protocols as if they had not", () =>
