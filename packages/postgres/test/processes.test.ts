@@ -12,7 +12,7 @@ import * as Tenure from "@tenure/core/Tenure"
 import * as TokenBucket from "@tenure/core/TokenBucket"
 import { Millis } from "@tenure/core/Units"
 import { WebhookStore } from "@tenure/core/WebhookStore"
-import { nodeTransport } from "@tenure/node-http"
+import { nodeTransport, serve } from "@tenure/node-http"
 import { layer, postgres } from "@tenure/postgres"
 import { type Answer, Fixture, type Receiver, startReceiver } from "@tenure/testing"
 import * as Effect from "effect/Effect"
@@ -383,5 +383,44 @@ describe("an API key", () => {
     // Elapsed time is what this test is about: the life of a cached key.
     await sleep(250)
     expect(await other.apiKeys.authenticate(token)).toBeUndefined()
+  })
+})
+
+describe("a ticket", () => {
+  it("of one process opens one connection, at whichever process it is used first", async () => {
+    const startServer = async (tenure: Tenure.Tenure): Promise<string> => {
+      const server = await serve(tenure, { shutdownTimeout: 500 })
+      closing.push(server.close)
+      return server.url
+    }
+    const [one, another] = await Promise.all([startTenure(), startTenure()])
+    const [url, otherUrl] = await Promise.all([startServer(one), startServer(another)])
+    await one.memberships.createProject(projectId)
+    const { token } = await one.apiKeys.issue({ projects: [projectId] })
+    const issue = async (): Promise<string> => {
+      const answer = await fetch(`${url}/v2/realtime/tickets`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+        body: JSON.stringify({ projects: [projectId] }),
+      })
+      return Object(await answer.json()).data.ticket
+    }
+    const use = async (at: string, ticket: string): Promise<number> => {
+      const leaving = new AbortController()
+      const { status } = await fetch(`${at}/v2/projects/${projectId}/events?ticket=${ticket}`, {
+        headers: { accept: "text/event-stream" },
+        signal: leaving.signal,
+      })
+      leaving.abort()
+      return status
+    }
+    const ticket = await issue()
+    expect(await use(otherUrl, ticket)).toBe(200)
+    expect(await use(url, ticket)).toBe(401)
+    const contested = await issue()
+    const statuses = await Promise.all(
+      [url, otherUrl].flatMap((at) => Array.from({ length: 4 }, () => use(at, contested))),
+    )
+    expect(statuses.toSorted()).toEqual([200, ...Array.from({ length: 7 }, () => 401)])
   })
 })
