@@ -1,9 +1,8 @@
 /** Sends responses. */
 
-import { pipeline } from "node:stream"
 import type { ApiResponse } from "@tenure/core/Envelope"
 import type { NodeResponse } from "./messages.ts"
-import { discard, toReadable } from "./streams.ts"
+import { discard, stream } from "./streams.ts"
 
 /** Removes the headers of connections, which HTTP/2 does not have, from a response over HTTP/2. */
 const allowedHeaders = (
@@ -33,7 +32,6 @@ export const send = (
     response.end(body, length === body.length ? "latin1" : "utf8")
   } else {
     response.writeHead(status, allowedHeaders(response, { ...headers, ...more }))
-    // Ends the stream if the connection breaks, which is nobody's fault.
-    pipeline(toReadable(body), response, () => {})
+    stream(body, response)
   }
 }

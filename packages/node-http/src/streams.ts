@@ -2,6 +2,7 @@
 
 import { Readable } from "node:stream"
 import type { ApiResponse } from "@tenure/core/Envelope"
+import type { NodeResponse } from "./messages.ts"
 
 /** The body of a response that is a stream. */
 export type TextStream = Exclude<ApiResponse["body"], string>
@@ -37,6 +38,58 @@ export const toReadable = (texts: TextStream): Readable => {
   })
   return readable
 }
+
+/** Sends a stream. While it waits for a text, it is little more than this object and a promise. */
+class Sending {
+  private readonly texts: AsyncIterator<string>
+  private readonly response: NodeResponse
+  private patience: NodeJS.Timeout | undefined
+
+  constructor(texts: TextStream, response: NodeResponse) {
+    this.texts = texts[Symbol.asyncIterator]()
+    this.response = response
+    response.on("close", () => this.end())
+    response.on("drain", () => this.resume())
+    // What breaks the connection is nobody's fault.
+    response.on("error", ignore)
+  }
+
+  next(): void {
+    this.texts.next().then(
+      (result) => this.send(result),
+      () => this.response.destroy(),
+    )
+  }
+
+  private send({ done, value }: IteratorResult<string>): void {
+    const { response } = this
+    if (response.destroyed) return
+    if (done === true) response.end()
+    else if (response.write(value, "utf8")) this.next()
+    else this.patience = setTimeout(() => response.destroy(), patienceMillis)
+  }
+
+  private resume(): void {
+    if (this.patience === undefined) return
+    clearTimeout(this.patience)
+    this.patience = undefined
+    this.next()
+  }
+
+  private end(): void {
+    clearTimeout(this.patience)
+    void this.texts.return?.()
+  }
+}
+
+const ignore = (): void => {}
+
+/**
+ * Sends a stream as the body of a response. It takes the next text when the response has taken the one
+ * before, ends the stream when the connection breaks, and breaks it when nobody takes a text for a minute.
+ */
+export const stream = (texts: TextStream, response: NodeResponse): void =>
+  new Sending(texts, response).next()
 
 /** Ends a stream that cannot be sent. */
 export const discard = (texts: TextStream): void => void texts[Symbol.asyncIterator]().return?.()
