@@ -206,16 +206,16 @@ export const make = Effect.fnUntraced(function* (identifyAgain: Authentication["
     }
   })
 
-  /** Runs a connection until it ends or the client has gone. */
+  /** Runs a connection until it ends, the client has gone or it has sent what ends the connection. */
   const serve = (connection: Connection, socket: Socket, inbox: Inbox): Effect.Effect<void> => {
     const bid = ({ code, frame, reason }: Frames.Farewell) =>
       Effect.sync(() => {
         if (frame !== undefined) void socket.send(frame).catch(() => {})
         socket.close(code, reason)
       })
-    return Effect.raceFirst(converse(connection, socket, inbox), inbox.failed).pipe(
+    return converse(connection, socket, inbox).pipe(
       Effect.catch(bid),
-      Effect.onInterrupt(() => bid(Frames.comeAgain)),
+      Effect.onInterrupt(() => bid(inbox.failure() ?? Frames.comeAgain)),
       Effect.catchCause((cause) =>
         Cause.hasInterrupts(cause)
           ? Effect.void
@@ -244,7 +244,7 @@ export const make = Effect.fnUntraced(function* (identifyAgain: Authentication["
           signal.addEventListener("abort", giveBack, { once: true })
           return Effect.succeed<Session>({
             start: (socket) => {
-              const inbox = makeInbox()
+              const inbox = makeInbox(() => leave())
               const fiber = run(serve(connection, socket, inbox))
               const leave = (): void => fiber.interruptUnsafe()
               if (signal.aborted) leave()
@@ -264,20 +264,23 @@ interface Inbox {
   readonly next: Effect.Effect<Frames.Subscription>
   /** Tells that the subscription has ended, so that another one may come. */
   readonly ended: () => void
-  /** Fails as soon as the client has sent what ends the connection. */
-  readonly failed: Effect.Effect<never, Frames.Farewell>
+  /** What the client has sent ends the connection like this, if it does. */
+  readonly failure: () => Frames.Farewell | undefined
   readonly owesPong: () => boolean
   readonly pinged: () => void
 }
 
-const makeInbox = (): Inbox => {
-  const failed = Deferred.makeUnsafe<never, Frames.Farewell>()
+/** @param onFailure - called when the client has sent what ends the connection */
+const makeInbox = (onFailure: () => void): Inbox => {
+  let failure: Frames.Farewell | undefined
   let asked = Deferred.makeUnsafe<Frames.Subscription>()
   let isSubscribed = false
   let owesPong = false
   let frames = 0
-  const fail = (farewell: Frames.Farewell): void =>
-    void Deferred.doneUnsafe(failed, Effect.fail(farewell))
+  const fail = (farewell: Frames.Farewell): void => {
+    failure ??= farewell
+    onFailure()
+  }
 
   return {
     receive: (text) => {
@@ -299,7 +302,7 @@ const makeInbox = (): Inbox => {
       isSubscribed = false
       asked = Deferred.makeUnsafe()
     },
-    failed: Deferred.await(failed),
+    failure: () => failure,
     owesPong: () => owesPong,
     pinged: () => {
       owesPong = true
