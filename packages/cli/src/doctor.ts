@@ -4,7 +4,7 @@ import type { Identity, Status } from "@tenure/client"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { Api, call } from "./connection/Api.ts"
+import { Api, call, listed } from "./connection/Api.ts"
 import * as Place from "./connection/Place.ts"
 import { exitCodes, failed, type Failure } from "./Failure.ts"
 import * as Output from "./output/Output.ts"
@@ -57,14 +57,15 @@ const judgeBacklog = ({ backlog }: Status): Finding => {
     : wrong("deliveries", found, "Check that a server runs that dispatches, and add processes.")
 }
 
-const judgeWebhooks = ({ disabled_webhooks }: Status): Finding =>
-  disabled_webhooks === 0
-    ? well("webhooks", "none disabled")
-    : wrong(
-        "webhooks",
-        `${disabled_webhooks ?? "unknown how many"} disabled`,
-        "See tenure webhooks get and deliveries; then webhooks enable, and replay --since.",
-      )
+const judgeWebhooks = ({ disabled_webhooks }: Status, disabled: ReadonlyArray<string>): Finding => {
+  if (disabled_webhooks === 0) return well("webhooks", "none disabled")
+  const count = `${disabled_webhooks ?? "unknown how many"} disabled`
+  return wrong(
+    "webhooks",
+    disabled.length === 0 ? count : `${count}: ${disabled.join(", ")}`,
+    "See tenure webhooks get and deliveries; then webhooks enable, and replay --since.",
+  )
+}
 
 const judgeSuspensions = ({ suspended_keys }: Status): Finding =>
   suspended_keys.length === 0
@@ -75,9 +76,16 @@ const judgeSuspensions = ({ suspended_keys }: Status): Finding =>
         "These clients keep exceeding the limits: have them honour Retry-After, or raise the limits.",
       )
 
-/** Judges the status of a server. */
-export const judgeStatus = (status: Status): ReadonlyArray<Finding> =>
-  [judgeStores, judgeBacklog, judgeWebhooks, judgeSuspensions].map((judge) => judge(status))
+/** Judges the status of a server. @param disabled - the disabled webhooks that are known */
+export const judgeStatus = (
+  status: Status,
+  disabled: ReadonlyArray<string>,
+): ReadonlyArray<Finding> => [
+  judgeStores(status),
+  judgeBacklog(status),
+  judgeWebhooks(status, disabled),
+  judgeSuspensions(status),
+]
 
 const judgeKey = ({ projects, role }: Identity): Finding => {
   const found = `${role}, for ${projects === "all" ? "all projects" : projects.join(", ")}`
@@ -101,6 +109,33 @@ const skewOf = Effect.map(Api, ({ latest }): number | undefined => {
   return Number.isNaN(date) ? undefined : date - at
 })
 
+// To look at one takes a request, of which a key has 100 a minute.
+const mostWebhooks = 50
+
+/** Finds disabled webhooks. */
+const findDisabled = (count: number) =>
+  listed((client) => client.projects.list()).pipe(
+    Stream.filter(({ webhooks }) => webhooks > 0),
+    Stream.mapEffect(({ id: project_id }) =>
+      Effect.map(
+        call(({ webhooks }, options) => webhooks.list({ project_id }, options)),
+        ({ data }) => data.map(({ id }) => ({ project_id, webhook_id: id })),
+      ),
+    ),
+    Stream.take(mostWebhooks),
+    Stream.flatMap(Stream.fromIterable),
+    Stream.take(mostWebhooks),
+    Stream.filterEffect((webhook) =>
+      Effect.map(
+        call(({ webhooks }, options) => webhooks.get(webhook, options)),
+        ({ data }) => data.disabled_at !== null,
+      ),
+    ),
+    Stream.take(count),
+    Stream.map(({ project_id, webhook_id }) => `${webhook_id} of ${project_id}`),
+    Stream.runCollect,
+  )
+
 /** Checks what answers requests. */
 const checkApi = Effect.gen(function* () {
   const started = Date.now()
@@ -111,7 +146,8 @@ const checkApi = Effect.gen(function* () {
   if (skew !== undefined) findings.push(judgeClock(skew))
   if (identity.role !== "admin" || identity.projects !== "all") return findings
   const { data: status } = yield* call((client, options) => client.status.get({}, options))
-  return [...findings, ...judgeStatus(status)]
+  const disabled = yield* findDisabled(status.disabled_webhooks ?? 0)
+  return [...findings, ...judgeStatus(status, disabled)]
 }).pipe(
   Effect.provide(Api.layer),
   Effect.catchTag("Failure", (failure) => Effect.succeed([ofFailure("API", failure)])),

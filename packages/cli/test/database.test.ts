@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { startReceiver } from "@tenure/testing"
 import { expect, inject, it, onTestFinished } from "vitest"
 import { folderWithDatabase } from "../../embedded/test/folders.ts"
 import { judgeClock, judgeMigrations, judgeStatus } from "../src/doctor.ts"
@@ -86,6 +87,11 @@ it("the doctor names what is wrong at a server, and what to do", async () => {
   const admin = tenureWith({ ...environment, TENURE_TOKEN: token })
   expect(await admin("doctor")).toMatchObject({ code: 0, stdout: expect.stringContaining("clock") })
   await admin("projects", "create", "p")
+  const { close, url } = await startReceiver((response) => response.writeHead(410).end())
+  onTestFinished(close)
+  const { id } = JSON.parse((await admin("webhooks", "create", url, "-p", "p", "--json")).stdout)
+  await admin("webhooks", "ping", id, "-p", "p")
+  await expect.poll(async () => (await admin("doctor")).stdout).toContain(`1 disabled: ${id} of p`)
   const issued = JSON.parse((await admin("keys", "issue", "-p", "p", "--json")).stdout)
   const client = await tenureWith({ ...environment, TENURE_TOKEN: issued.token })("doctor")
   expect(client).toMatchObject({ code: 1, stdout: expect.stringContaining("admin") })
@@ -108,12 +114,14 @@ it("the doctor knows what is too much", () => {
     disabled_webhooks: 2,
     suspended_keys: ["k"],
   } as const
-  expect(judgeStatus(status).map(({ advice, check }) => [check, advice === null])).toEqual([
+  const findings = judgeStatus(status, ["w1 of p"])
+  expect(findings.map(({ advice, check }) => [check, advice === null])).toEqual([
     ["stores", false],
     ["deliveries", false],
     ["webhooks", false],
     ["limits", false],
   ])
+  expect(findings[2]?.found).toBe("2 disabled: w1 of p")
   expect(judgeClock(400).advice).toBeNull()
   expect(judgeClock(-60_000).advice).toContain("NTP")
   expect(judgeMigrations([]).advice).toBeNull()
