@@ -15,18 +15,22 @@ const manifest: { readonly version: string } = JSON.parse(
   readFileSync(new URL("../package.json", import.meta.url), "utf8"),
 )
 
-const settings = Layer.merge(
-  CliOutput.layerPresenter(Usage.presenter),
-  CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] }),
-)
+const settings = (isJson: boolean) =>
+  Layer.merge(
+    CliOutput.layerPresenter(Usage.presenter(isJson)),
+    CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] }),
+  )
 
 /** Runs the command. Fails with an error that has the exit code, when it has told why. */
-export const run = (args: ReadonlyArray<string>) =>
-  Command.runWith(
+export const run = (args: ReadonlyArray<string>) => {
+  // What is wrong may be the command line, of which nothing more is known.
+  const isJson = args.includes("--json")
+  return Command.runWith(
     tenure,
     manifest,
   )(args).pipe(
-    Effect.tapError((error) => report(error, args.includes("--json"))),
+    Effect.tapError((error) => report(error, isJson)),
     Effect.mapError(Usage.withExitCode),
-    Effect.provide(settings),
+    Effect.provide(settings(isJson)),
   )
+}

@@ -242,6 +242,15 @@ describe("a connection", () => {
     expect(await environment(unreachable)("projects", "list")).toMatchObject({ code: 4 })
   })
 
+  it("that is no URL is named as users know it", async () => {
+    const { code, stderr } = await environment({ TENURE_URL: "127.0.0.1", TENURE_TOKEN: "any" })(
+      "projects",
+      "list",
+    )
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/^The URL must be an http or https URL/)
+  })
+
   it("is one, not several", async () => {
     const given = { TENURE_URL: server.url, TENURE_DATABASE_URL: "file:./data" }
     expect(await environment(given)("projects", "list")).toMatchObject({ code: 2 })
@@ -293,6 +302,14 @@ describe("a wrong command line", () => {
     expect(stdout).toBe("")
     expect(stderr).toMatch(/See tenure .*--help/)
     expect(stderr).not.toContain("tnr_secret")
+  })
+
+  it("is told as JSON to programs", async () => {
+    const { code, stderr } = await atServer("projects", "get", "--json")
+    expect(code).toBe(2)
+    expect(json(stderr)).toEqual({
+      error: { message: "Missing required argument: project. See tenure projects get --help" },
+    })
   })
 })
 

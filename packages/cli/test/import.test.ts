@@ -8,6 +8,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { freePort } from "@tenure/testing"
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest"
+import { exportFormat } from "../src/members/formats.ts"
 import { tenureWith } from "./inProcess.ts"
 import { bareEnvironment, command } from "./programs.ts"
 import { type Server, startServer, token } from "./server.ts"
@@ -55,6 +56,15 @@ const fileLines = (path: string): ReadonlyArray<unknown> =>
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line))
+
+it.each([
+  { path: "members.csv", isJson: true, expected: "csv" },
+  { path: "members.ndjson", isJson: false, expected: "ndjson" },
+  { path: "", isJson: false, expected: "csv" },
+  { path: "", isJson: true, expected: "ndjson" },
+])("the format of an export to '$path', --json $isJson, is $expected", (given) => {
+  expect(exportFormat(given.path, given.isJson)).toBe(given.expected)
+})
 
 describe("an import", () => {
   it("takes CSV with quotes, a mark of the encoding, other columns, and dates as people write them", async () => {

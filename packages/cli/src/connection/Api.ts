@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { type Failure, ofCall } from "../Failure.ts"
+import { type Failure, ofCall, usage } from "../Failure.ts"
 import { paced } from "./pace.ts"
 import * as Place from "./Place.ts"
 
@@ -25,6 +25,12 @@ interface Shape {
   readonly latest: () => { readonly headers: Headers; readonly at: number } | undefined
 }
 
+/** What is wrong with a setting, by the name that users of the command know. */
+const explain = (fault: unknown): Failure =>
+  fault instanceof TypeError
+    ? usage(fault.message.replace(/^baseUrl/, "The URL").replace(/^token/, "The token"))
+    : ofCall(fault)
+
 const shapeOf = (baseUrl: string, token: string, fetch: Fetch): Effect.Effect<Shape, Failure> => {
   let repetitions = 0
   let latest: ReturnType<Shape["latest"]>
@@ -40,7 +46,7 @@ const shapeOf = (baseUrl: string, token: string, fetch: Fetch): Effect.Effect<Sh
       repetitions: () => repetitions,
       latest: () => latest,
     }),
-    catch: ofCall,
+    catch: explain,
   })
 }
 

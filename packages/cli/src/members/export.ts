@@ -12,8 +12,9 @@ import * as Stream from "effect/Stream"
 import { call, listed } from "../connection/Api.ts"
 import { failed } from "../Failure.ts"
 import { project } from "../input/flags.ts"
+import * as Output from "../output/Output.ts"
 import * as Progress from "../output/Progress.ts"
-import { type Format, format, formatOf } from "./formats.ts"
+import { exportFormat, type Format, format } from "./formats.ts"
 
 const output = Flag.String("output").pipe(
   Flag.withAlias("o"),
@@ -39,7 +40,8 @@ export const exportMembers = Command.make(
   { project, format, output },
   Effect.fnUntraced(function* (given) {
     const path = Option.getOrElse(given.output, () => "")
-    const as = Option.getOrElse(given.format, () => formatOf(path))
+    const isJson = yield* Output.Json
+    const as = Option.getOrElse(given.format, () => exportFormat(path, isJson))
     const { data } = yield* call(({ projects }, options) =>
       projects.get({ project_id: given.project }, options),
     )

@@ -7,17 +7,25 @@ import * as Effect from "effect/Effect"
 import * as Runtime from "effect/Runtime"
 import { exitCodes } from "../Failure.ts"
 
-/** Prints help, versions, and what is wrong with a command line. */
-export const presenter: CliOutput.Presenter = {
+const refuse = (errors: ReadonlyArray<CliError.CliError>, help: string) =>
+  Effect.gen(function* () {
+    const { formatErrors } = yield* CliOutput.Formatter
+    yield* Console.error(formatErrors(errors).trim())
+    yield* Console.error(`\n${help}`)
+  })
+
+const refuseAsJson = (errors: ReadonlyArray<CliError.CliError>, help: string) => {
+  const message = [...errors.map((error) => error.message), help].join(". ")
+  return Console.error(JSON.stringify({ error: { message } }))
+}
+
+/** Prints help, versions, and what is wrong with a command line: that as JSON for programs. */
+export const presenter = (isJson: boolean): CliOutput.Presenter => ({
   present: (event) =>
     event._tag === "InvalidInvocation"
-      ? Effect.gen(function* () {
-          const { formatErrors } = yield* CliOutput.Formatter
-          yield* Console.error(formatErrors(event.errors).trim())
-          yield* Console.error(`\nSee ${event.commandPath.join(" ")} --help`)
-        })
+      ? (isJson ? refuseAsJson : refuse)(event.errors, `See ${event.commandPath.join(" ")} --help`)
       : CliOutput.defaultPresenter.present(event),
-}
+})
 
 /** Sets the exit code of the error of a wrong command line. */
 export const withExitCode = <E>(error: E): E => {
