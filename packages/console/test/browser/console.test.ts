@@ -3,9 +3,13 @@
  * screens there.
  */
 
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import { serve, toNodeHandler } from "@tenure/node-http"
 import axe from "axe-core"
 import type { Browser, BrowserContextOptions, Page } from "playwright-core"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
+import { tenureConsole } from "../../src/index.ts"
 import { launch, path, reason } from "./chromium.ts"
 import { addHistory, type Server, startServer, tokens } from "./server.ts"
 
@@ -22,7 +26,7 @@ const viewport = { width: 1180, height: 700 }
 /** Opens a place of the console, signed in with a token if there is one. Faults are errors, what the policy forbids, and requests elsewhere. */
 const openWith = async (
   browser: Browser,
-  server: Server,
+  server: Pick<Server, "url">,
   place: string,
   token: string,
   options: BrowserContextOptions,
@@ -461,6 +465,55 @@ describe.skipIf(path === undefined)(
         await row.getByText("revoked").waitFor()
       }),
     )
+
+    it(
+      "sends an event again from its page",
+      at(`${shop}/events`, async (page) => {
+        await button(page, "Show them").click()
+        await page
+          .getByRole("row", { name: /payment/ })
+          .getByRole("link")
+          .first()
+          .click()
+        await page.locator("summary", { hasText: "failed" }).first().click()
+        await button(page, "Send again").click()
+        await inDialog(page, "Send again").click()
+        await says(page, "The event is sent again.")
+      }),
+    )
+
+    it("shows those whom the host lets only read what there is, and no more", async () => {
+      const tenure = await Tenure.make({ stores: memory() })
+      onTestFinished(tenure.close)
+      await tenure.memberships.createProject("p")
+      await tenure.memberships.grant({ projectId: "p", userId: "1", endDate: 4_070_908_800_000 })
+      const handler = toNodeHandler(
+        tenureConsole(tenure, {
+          authorize: () => ({
+            keyId: "Ada",
+            projects: "all",
+            role: "operator",
+            readOnly: true,
+          }),
+        }),
+      )
+      const { close, url } = await serve(tenure, { listener: handler })
+      onTestFinished(close)
+      const { faults, page } = await openWith(browser, { url }, "#/projects/p/members/1", "", {})
+      await says(page, "operator, read-only")
+      await says(page, "Granted")
+      for (const place of ["members/1", "members", "webhooks"]) {
+        await page.goto(`${url}/console/#/projects/p/${place}`)
+        await page.reload()
+        await page.getByRole("heading", { level: 1 }).waitFor()
+        await page.getByText("Loading…").waitFor({ state: "detached" })
+        const buttons = await page.locator("main").getByRole("button").allTextContents()
+        expect(buttons.filter((one) => !["Refresh", "Find"].includes(one))).toEqual([])
+      }
+      expect(await button(page, "Sign out").count()).toBe(0)
+      expect(faults).toEqual([])
+      await page.context().close()
+    })
 
     it(
       "can be used by keyboard alone",
