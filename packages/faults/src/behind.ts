@@ -13,6 +13,7 @@ import { startPostgres } from "@tenure/testing/PostgresServer"
 import pg from "pg"
 import { now } from "./clock.ts"
 import { listen } from "./workload/eventStream.ts"
+import { idOf } from "./workload/following.ts"
 import { makeSend } from "./workload/http.ts"
 import { freePort } from "./world/ports.ts"
 import { bundled } from "./world/program.ts"
@@ -111,13 +112,13 @@ const stream = async ({ count, take }: Counter): Promise<void> => {
   const ending = new AbortController()
   const { ended } = listen({
     url: server.url,
-    path,
+    projectId: "p1",
     token,
     cursor: "start",
     signal: ending.signal,
-    onMessage: ({ data, type }) => {
-      if (type === "") return
-      take(/"id":"([^"]+)"/.exec(data)?.[1] ?? "")
+    onMessage: ({ event }) => {
+      if (event === undefined) return
+      take(idOf(event))
       if (count() === events) ending.abort()
     },
   })

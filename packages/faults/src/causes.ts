@@ -63,6 +63,11 @@ const onDatabase =
   ({ database }) =>
     act(database).catch(() => nothing)
 
+const halting: Cause = async ({ database }) => {
+  await database.halt()
+  return database.resume
+}
+
 /** The delay of a fault is one of its own, the same in every run of the seed. */
 const delayOf = ({ at, kind, millis }: Planned): number => random(at, kind, millis).between(20, 100)
 
@@ -87,10 +92,8 @@ export const causes: Readonly<Record<KindName, Cause>> = {
     await database.crash()
     return database.resume
   },
-  databaseRestarted: async ({ database }) => {
-    await database.halt()
-    return database.resume
-  },
+  databaseRestarted: halting,
+  databaseAway: halting,
   databaseStopped: async ({ database }) => {
     await database.standStill()
     return database.proceed

@@ -34,7 +34,7 @@ const most = (values: ReadonlyArray<number>): number => Math.max(0, ...values)
 
 /** Requests that wait for events tell nothing of the time that answers take. */
 const waits = ({ action }: Operation): boolean =>
-  action === "poll" || action === "listen" || action === "follow"
+  action === "poll" || action === "listen" || action === "subscribe" || action === "follow"
 
 const isBad = ({ status }: Operation): boolean => status === 0 || status === 503
 

@@ -17,8 +17,8 @@ export type Action =
   | "invalid"
   | FeedAction
 
-/** How a reader asks for events: by a poll, by a stream over HTTP, or in process. */
-export type FeedAction = "poll" | "listen" | "follow"
+/** How a reader asks for events: by a poll, by a stream over HTTP, by WebSocket, or in process. */
+export type FeedAction = "poll" | "listen" | "subscribe" | "follow"
 
 /** A request of a client, and its answer. Instants are in milliseconds since the epoch. */
 export interface Operation {
@@ -94,6 +94,15 @@ export interface Connection {
 /** A key that was revoked while it followed the feed, and when its connection ended. */
 export interface Revocation {
   readonly revoked: number
+  readonly ended: number
+}
+
+/** A connection by WebSocket whose client has sent what is no frame of the protocol. */
+export interface Intrusion {
+  /** What it sent. */
+  readonly sent: string
+  readonly at: number
+  /** When the server ended the connection, or the client gave up waiting for that. */
   readonly ended: number
 }
 
@@ -208,6 +217,7 @@ export interface Run {
   readonly readers: ReadonlyArray<Reader>
   readonly connections: ReadonlyArray<Connection>
   readonly revocations: ReadonlyArray<Revocation>
+  readonly intrusions: ReadonlyArray<Intrusion>
   /** How the receiver at each URL behaves. */
   readonly manners: Readonly<Record<string, Manner>>
   readonly faults: ReadonlyArray<Fault>

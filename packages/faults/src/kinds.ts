@@ -61,6 +61,13 @@ const table = {
     healsFrom: "end",
     takesDown: true,
   },
+  databaseAway: {
+    title: "the database is away for about ten seconds",
+    hits: "database",
+    seconds: [10, 10],
+    healsFrom: "end",
+    takesDown: true,
+  },
   sessionKilled: {
     title: "a process of the database is killed (`kill -9`), and all others begin anew",
     hits: "database",

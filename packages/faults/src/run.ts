@@ -12,7 +12,8 @@ import { manners } from "./history.ts"
 import { random } from "./random.ts"
 import { calmMillis, type Episode, type Planned, type Schedule } from "./schedule.ts"
 import { countOpen, endHolds, readState } from "./state.ts"
-import { runCrowd, runLazyReader, runRevoked } from "./workload/crowd.ts"
+import { lazyReaders, runCrowd, runLazyReader, runRevoked } from "./workload/crowd.ts"
+import { intruderKey, runIntruders } from "./workload/intruders.ts"
 import { createWebhook, runHost } from "./workload/local.ts"
 import { runProbes } from "./workload/probes.ts"
 import { readerKeys, type Readers, startReaders } from "./workload/readers.ts"
@@ -25,7 +26,7 @@ const clientKeys = ["c1", "c2", "c3", "c4"]
 const greedyKeys = Array.from({ length: 12 }, (_, index) => `greedy${index}`)
 
 const crowdKey = "crowd"
-const lazyKeys = ["lazy0", "lazy1"] as const
+const lazyKeys = lazyReaders.map(({ key }) => key)
 
 // More than what is documented, so that what is late is seen, too.
 const drainMillis = 60_000
@@ -161,9 +162,9 @@ const work = async (
   const isOver = () => over
   const crowd = runCrowd(world, seed, crowdKey, isOver)
   const revoked = runRevoked(world, seed)
+  const intruders = runIntruders(world, recorder, seed, isOver)
   const working = [
-    runLazyReader(world, seed, lazyKeys[0], "nothing", isOver),
-    runLazyReader(world, seed, lazyKeys[1], "bytes", isOver),
+    ...lazyReaders.map((lazy) => runLazyReader(world, seed, lazy, isOver)),
     ...clientKeys.map((key) => runClient(world, recorder, seed, key, isOver)),
     runGreedyClient(world, recorder, seed, greedyKeys, isOver),
     runHost(world, recorder, seed, isOver),
@@ -172,7 +173,12 @@ const work = async (
   try {
     const faults = await runFaults(world, schedule, onExit)
     over = true
-    return { faults, connections: await crowd, revocations: [await revoked] }
+    return {
+      faults,
+      connections: await crowd,
+      revocations: await revoked,
+      intrusions: await intruders,
+    }
   } finally {
     over = true
     await Promise.all(working)
@@ -213,7 +219,7 @@ export const perform = async (
   broken?: Broken,
 ): Promise<Run> => {
   const lag = monitorEventLoopDelay()
-  const keys = [...clientKeys, ...greedyKeys, ...readerKeys, crowdKey, ...lazyKeys]
+  const keys = [...clientKeys, ...greedyKeys, ...readerKeys, crowdKey, ...lazyKeys, intruderKey]
   const world = await makeWorld(server, seed, keys, schedule.clockOffsets, broken)
   try {
     const recorder = makeRecorder()
@@ -244,6 +250,7 @@ export const perform = async (
       readers: readers.readers(),
       connections: [...readers.connections(), ...worked.connections],
       revocations: worked.revocations,
+      intrusions: worked.intrusions,
       faults: worked.faults,
       exits: [...exits, ...left.exits],
       logs: left.logs,

@@ -68,19 +68,29 @@ const plan = (kind: KindName, at: number, places: Places, choose: Random): Plann
   }
 }
 
+/** The kinds whose shortest fault ends in time. */
+const fitting = (millis: number): ReadonlyArray<KindName> =>
+  kindNames.filter((kind) => 1000 * kinds[kind].seconds[0] <= millis)
+
 const episode = (
-  leading: KindName,
+  turn: number,
   begin: number,
   lastEnd: number,
   places: Places,
   choose: Random,
 ): Episode => {
-  const faults = [plan(leading, begin, places, choose)]
+  const names = fitting(lastEnd - begin)
+  const pick = (index: number): KindName => names[index % names.length] ?? "sessionsEnded"
+  const faults = [plan(pick(turn), begin, places, choose)]
   // Half of all faults happen alone, which shows what each of them does.
   const company = choose.chance(0.5) ? 0 : 1 + choose.below(3)
   for (let index = 0; index < company; index++) {
-    const kind = kindNames[choose.below(kindNames.length)] ?? leading
-    const next = plan(kind, begin + choose.between(0, 1500), places, choose)
+    const next = plan(
+      pick(choose.below(names.length)),
+      begin + choose.between(0, 1500),
+      places,
+      choose,
+    )
     if (!faults.some((fault) => exclude(fault, next))) faults.push(next)
   }
   return faults
@@ -106,8 +116,7 @@ export const schedule = (seed: number, seconds: number, places: Places): Schedul
   let turn = seed * Math.max(1, Math.floor(seconds / 7))
   // The last calm belongs to the run.
   while (begin < end - calmMillis) {
-    const leading = kindNames[turn++ % kindNames.length] ?? "serverKilled"
-    const next = episode(leading, begin, end - calmMillis, places, choose)
+    const next = episode(turn++, begin, end - calmMillis, places, choose)
     episodes.push(next)
     begin = endOf(next) + calmMillis
   }

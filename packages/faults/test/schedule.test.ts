@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { kindNames } from "../src/kinds.ts"
+import { kindNames, kinds } from "../src/kinds.ts"
 import { calmMillis, describe as tell, schedule } from "../src/schedule.ts"
 import { parseSeeds } from "../src/seeds.ts"
 
@@ -28,12 +28,13 @@ describe("a schedule", () => {
     }
   })
 
-  it("hits every kind in a few seeds", () => {
+  it("hits every kind in a few seeds, if there is time for it", () => {
     for (const seconds of [10, 20]) {
       const faults = seeds
         .slice(0, kindNames.length)
         .flatMap((seed) => schedule(seed, seconds, places).episodes.flat())
-      expect(new Set(faults.map(({ kind }) => kind)).size).toBe(kindNames.length)
+      const possible = kindNames.filter((kind) => kinds[kind].seconds[0] < seconds - 6)
+      expect(new Set(faults.map(({ kind }) => kind))).toEqual(new Set(possible))
     }
   })
 

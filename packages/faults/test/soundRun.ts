@@ -131,6 +131,7 @@ export const soundRun: Run = {
   ],
   connections: [{ key: "listener0", process: "s1", from: begin, to: begin + 1000 }],
   revocations: [{ revoked: begin + 1000, ended: begin + 2000 }],
+  intrusions: [{ sent: "a binary frame", at: begin + 1000, ended: begin + 1010 }],
   manners: { [url]: "fast", [deletedUrl]: "fast" },
   faults: [{ kind: "linkRefused", target: "s1", start: begin + 20_000, end: begin + 20_500 }],
   exits: [{ process: "s1", code: 0, signal: null, millis: 100 }],

@@ -2,7 +2,7 @@
 
 import type { Check, Run, Violation } from "../history.ts"
 import { healing, statuses, waits } from "./answers.ts"
-import { revocations, seats } from "./connections.ts"
+import { intrusions, revocations, seats } from "./connections.ts"
 import { deletions } from "./deletions.ts"
 import { deliveries } from "./deliveries.ts"
 import { endDates } from "./endDates.ts"
@@ -22,6 +22,7 @@ export const checks: ReadonlyArray<Check> = [
   feed,
   seats,
   revocations,
+  intrusions,
   limits,
   statuses,
   waits,

@@ -1,4 +1,4 @@
-/** How many connections a key may have, and that they end with the key. */
+/** How many connections a key may have, and that they end with the key or with what is no protocol. */
 
 import type { Check } from "../history.ts"
 import { deadline } from "../trouble.ts"
@@ -30,6 +30,21 @@ export const revocations: Check = {
       .filter(({ ended, revoked }) => ended > deadline(run, revoked, longestMillis))
       .map(({ ended, revoked }) => ({
         text: `a connection ended ${(ended - revoked).toFixed(0)} ms after its key was revoked`,
+        at: ended,
+      })),
+}
+
+// A server closes the connection at once, and cuts it if the client does not close it, too.
+const longestIntrusionMillis = 3000
+
+/** Checks that a connection ends whose client does not speak the protocol. */
+export const intrusions: Check = {
+  name: "connections end after what is no frame of the protocol",
+  find: (run) =>
+    run.intrusions
+      .filter(({ at, ended }) => ended > deadline(run, at, longestIntrusionMillis))
+      .map(({ at, ended, sent }) => ({
+        text: `a connection was open ${(ended - at).toFixed(0)} ms after ${sent}`,
         at: ended,
       })),
 }

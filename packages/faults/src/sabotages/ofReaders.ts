@@ -1,6 +1,6 @@
 /** Falsified readers of the feed and connections. */
 
-import { revocations, seats } from "../checks/connections.ts"
+import { intrusions, revocations, seats } from "../checks/connections.ts"
 import { feed } from "../checks/feed.ts"
 import type { Got, Reader, Run } from "../history.ts"
 import { hour, replace, type Sabotage, wanted } from "./Sabotage.ts"
@@ -60,6 +60,15 @@ export const ofReaders: ReadonlyArray<Sabotage> = [
       const revocation = wanted(run.revocations[0])
       const by = { ...revocation, ended: revocation.ended + hour }
       return { ...run, revocations: replace(run.revocations, revocation, by) }
+    },
+  },
+  {
+    name: "a connection outlives what is no frame of the protocol",
+    check: intrusions,
+    spoil: (run) => {
+      const intrusion = wanted(run.intrusions[0])
+      const by = { ...intrusion, ended: intrusion.ended + hour }
+      return { ...run, intrusions: replace(run.intrusions, intrusion, by) }
     },
   },
 ]

@@ -6,16 +6,21 @@ import { now } from "../clock.ts"
 import type { Connection, Revocation } from "../history.ts"
 import { random, type Random } from "../random.ts"
 import { places, type World } from "../world/World.ts"
-import { type Ended, listen } from "./eventStream.ts"
+import { listen } from "./eventStream.ts"
+import { admitted, type Ended, type Follow } from "./following.ts"
+import { handshake, text } from "./frames.ts"
+import { subscribe } from "./webSocket.ts"
 
-/** Opens a stream at any server. */
-const open = (world: World, choose: Random, token: string, signal: AbortSignal) => {
+/** Opens a connection at any server. */
+const open = (follow: Follow, world: World, choose: Random, token: string, signal: AbortSignal) => {
   const process = choose.pick(places.servers)
-  const path = `/v2/projects/${choose.pick(places.projects)}/events`
+  const projectId = choose.pick(places.projects)
   const url = world.servers.get(process)?.url ?? ""
-  const subscription = { url, path, token, cursor: "start", signal, onMessage: () => {} }
-  return { process, ...listen(subscription) }
+  const subscription = { url, projectId, token, cursor: "start", signal, onMessage: () => {} }
+  return { process, ...follow(subscription) }
 }
+
+const transports = [listen, subscribe] as const
 
 /** Opens more connections than a key may have, again and again, until it is told to stop. */
 export const runCrowd = async (
@@ -29,12 +34,15 @@ export const runCrowd = async (
   while (!isOver()) {
     const ending = new AbortController()
     const token = world.tokens[key] ?? ""
-    const crowd = Array.from({ length: 24 }, () => open(world, choose, token, ending.signal))
+    const follow = choose.pick(transports)
+    const crowd = Array.from({ length: 24 }, () =>
+      open(follow, world, choose, token, ending.signal),
+    )
     await Promise.race([Promise.all(crowd.map(({ answered }) => answered)), sleep(2000)])
     ending.abort()
     for (const { ended, process } of crowd) {
       const { from, status, to } = await ended
-      if (status === 200) connections.push({ key, process, from, to })
+      if (admitted.includes(status)) connections.push({ key, process, from, to })
     }
     await sleep(choose.between(500, 2000))
   }
@@ -42,15 +50,14 @@ export const runCrowd = async (
 }
 
 /** Revokes a key while it follows the feed. Returns when, and when its connection has ended. */
-export const runRevoked = async (world: World, seed: number): Promise<Revocation> => {
-  const choose = random(seed, "revoked")
+const runRevokedBy = async (world: World, choose: Random, follow: Follow): Promise<Revocation> => {
   const { id, token } = await world.tenure.apiKeys.issue({ projects: places.projects })
   const isRevoked = { at: 0 }
   const never = new AbortController().signal
   /** Follows until the key is revoked. */
   const stay = async (): Promise<Ended> => {
     for (;;) {
-      const ended = await open(world, choose, token, never).ended
+      const ended = await open(follow, world, choose, token, never).ended
       if (isRevoked.at > 0) return ended
       await sleep(50)
     }
@@ -71,12 +78,44 @@ export const runRevoked = async (world: World, seed: number): Promise<Revocation
   return { revoked: now(), ended: (await staying).to }
 }
 
+/** Revokes a key for each transport while it follows the feed. */
+export const runRevoked = (world: World, seed: number): Promise<ReadonlyArray<Revocation>> =>
+  Promise.all(
+    transports.map((follow) => runRevokedBy(world, random(seed, "revoked", follow.name), follow)),
+  )
+
+/** What asks for the feed of a project by each transport. */
+const requests = {
+  stream: (hostname: string, projectId: string, token: string): ReadonlyArray<string | Buffer> => [
+    `GET /v2/projects/${projectId}/events?after=start HTTP/1.1\r\nHost: ${hostname}\r\n` +
+      `Accept: text/event-stream\r\nAuthorization: Bearer ${token}\r\n\r\n`,
+  ],
+  webSocket: (hostname: string, projectId: string, token: string) => [
+    handshake(hostname, token),
+    text(JSON.stringify({ type: "subscribe", project: projectId, after: "start" })),
+  ],
+}
+
+/** A client that hardly reads. */
+interface Lazy {
+  readonly key: string
+  readonly by: keyof typeof requests
+  readonly reads: "nothing" | "bytes"
+}
+
+/** All clients that hardly read. */
+export const lazyReaders: ReadonlyArray<Lazy> = [
+  { key: "lazy0", by: "stream", reads: "nothing" },
+  { key: "lazy1", by: "stream", reads: "bytes" },
+  { key: "lazy2", by: "webSocket", reads: "nothing" },
+  { key: "lazy3", by: "webSocket", reads: "bytes" },
+]
+
 /** Follows the feed, but reads nothing, or a byte each second, until it is told to stop. */
 export const runLazyReader = async (
   world: World,
   seed: number,
-  key: string,
-  reads: "nothing" | "bytes",
+  { by, key, reads }: Lazy,
   isOver: () => boolean,
 ): Promise<void> => {
   const choose = random(seed, key)
@@ -85,11 +124,10 @@ export const runLazyReader = async (
     const socket = connect({ host: hostname, port: Number(port) })
     socket.on("error", () => {})
     socket.pause()
-    const path = `/v2/projects/${choose.pick(places.projects)}/events?after=start`
-    socket.write(
-      `GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\nAccept: text/event-stream\r\n` +
-        `Authorization: Bearer ${world.tokens[key] ?? ""}\r\n\r\n`,
-    )
+    const token = world.tokens[key] ?? ""
+    for (const part of requests[by](hostname, choose.pick(places.projects), token)) {
+      socket.write(part)
+    }
     const until = now() + choose.between(1000, 6000)
     while (!isOver() && now() < until && !socket.destroyed) {
       if (reads === "bytes") socket.read(1)

@@ -2,64 +2,31 @@
 
 import { request as send } from "node:http"
 import { now } from "../clock.ts"
-
-/** A message of a stream. */
-interface Message {
-  readonly type: string
-  /** The place after the message, if it has one. */
-  readonly cursor: string | undefined
-  readonly data: string
-}
-
-/** What to follow. */
-export interface Subscription {
-  readonly url: string
-  readonly path: string
-  readonly token: string
-  readonly cursor: string
-  readonly signal: AbortSignal
-  readonly onMessage: (message: Message) => void
-}
-
-/** A connection that has ended. */
-export interface Ended {
-  /** The status of the answer; 0 if there was none. */
-  readonly status: number
-  /** When the answer began, and when it ended. */
-  readonly from: number
-  readonly to: number
-  readonly problem: string | undefined
-}
+import type { Ended, Follow, Message } from "./following.ts"
 
 const fieldOf = (block: string, name: string): string | undefined =>
   new RegExp(`^${name}: (.*)$`, "m").exec(block)?.[1]
 
-const messageOf = (block: string): Message => ({
-  type: fieldOf(block, "event") ?? "",
-  cursor: fieldOf(block, "id"),
-  data: fieldOf(block, "data") ?? "",
-})
-
-/** A connection. Its promises never reject. */
-export interface Stream {
-  /** The status of the answer, as soon as it begins; 0 if there is none. */
-  readonly answered: Promise<number>
-  readonly ended: Promise<Ended>
+const messageOf = (block: string): Message => {
+  const data = fieldOf(block, "data")
+  return { event: data === undefined ? undefined : JSON.parse(data), cursor: fieldOf(block, "id") }
 }
 
 /** Follows a stream until it ends. */
-export const listen = ({ cursor, onMessage, path, signal, token, url }: Subscription): Stream => {
+export const listen: Follow = ({ cursor, onMessage, projectId, signal, token, url }) => {
   const headers = {
     Accept: "text/event-stream",
     Authorization: `Bearer ${token}`,
     ...(cursor !== "start" && { "Last-Event-ID": cursor }),
   }
   const query = cursor === "start" ? "?after=start" : ""
-  const request = send(`${url}${path}${query}`, { headers, agent: false, signal })
+  const path = `/v2/projects/${projectId}/events${query}`
+  const request = send(url + path, { headers, agent: false, signal })
   let answer = { status: 0, from: now() }
   const ended = new Promise<Ended>((resolve) => {
-    request.on("error", ({ message }) => resolve({ ...answer, to: now(), problem: message }))
-    request.on("close", () => resolve({ ...answer, to: now(), problem: undefined }))
+    const end = () => resolve({ ...answer, to: now(), refusal: undefined })
+    request.on("error", end)
+    request.on("close", end)
   })
   const answered = new Promise<number>((resolve) => {
     request.on("response", (response) => {

@@ -7,8 +7,10 @@ import type { Connection, FeedAction, Got, Reader } from "../history.ts"
 import { random, type Random } from "../random.ts"
 import { host, places, type World } from "../world/World.ts"
 import { listen } from "./eventStream.ts"
+import { admitted, type Follow, idOf } from "./following.ts"
 import { makeSend, type Send } from "./http.ts"
 import type { Recorder } from "./recorder.ts"
+import { subscribe } from "./webSocket.ts"
 
 /** What a reader works with. */
 interface Reading {
@@ -26,18 +28,14 @@ interface Reading {
 /** Reads from a cursor on, for a while. Returns the cursor that it has reached. */
 type Turn = (reading: Reading, cursor: string) => Promise<string>
 
-const pathOf = (projectId: string): string => `/v2/projects/${projectId}/events`
-
-const idOf = (event: unknown): string =>
-  Predicate.hasProperty(event, "id") ? String(event.id) : "an event without an id"
-
 const poll: Turn = async (reading, cursor) => {
   const { choose, got, key, projectId, recorder, send, world } = reading
   const process = choose.pick(places.servers)
   let reached = cursor
   await recorder.record({ action: "poll", process, projectId, key, expected: [200] }, async () => {
     const limit = 1 + choose.below(20)
-    const path = `${pathOf(projectId)}?after=${cursor}&limit=${limit}&wait=${choose.below(2)}`
+    const query = `after=${cursor}&limit=${limit}&wait=${choose.below(2)}`
+    const path = `/v2/projects/${projectId}/events?${query}`
     const url = world.servers.get(process)?.url ?? ""
     const token = world.tokens[key] ?? ""
     const { data, next, ...answer } = await send(url, { method: "GET", path, token })
@@ -51,49 +49,51 @@ const poll: Turn = async (reading, cursor) => {
   return reached
 }
 
-// A stream ends by itself after ten minutes, and for these readers after this time at the latest.
-const longestStreamMillis = 4000
+// A connection ends by itself after ten minutes, and for these readers after one of these times at the
+// latest: some are cut often, others survive a long fault.
+const longestMillis = [500, 4000, 15_000] as const
 
-const stream: Turn = async (reading, cursor) => {
-  const { choose, connections, got, key, projectId, recorder, signal, world } = reading
-  const process = choose.pick(places.servers)
-  const ending = AbortSignal.any([
-    signal,
-    AbortSignal.timeout(Math.ceil(choose.between(1, longestStreamMillis))),
-  ])
-  let reached = cursor
-  /** What came after the last cursor, and comes again after a cut. */
-  let unsettled: Array<Omit<Got, "isSettled">> = []
-  const settle = (isSettled: boolean): void => {
-    got.push(...unsettled.map((one) => ({ ...one, isSettled })))
-    unsettled = []
-  }
-  const { answered, ended } = listen({
-    url: world.servers.get(process)?.url ?? "",
-    path: pathOf(projectId),
-    token: world.tokens[key] ?? "",
-    cursor,
-    signal: ending,
-    onMessage: ({ cursor: next, data, type }) => {
-      if (type !== "") unsettled.push({ eventId: idOf(JSON.parse(data)), at: now() })
-      if (next === undefined) return
-      reached = next
-      settle(true)
-    },
-  })
-  await recorder.record(
-    { action: "listen", process, projectId, key, expected: [200] },
-    async () => {
+const listening =
+  (action: FeedAction, begin: Follow): Turn =>
+  async (reading, cursor) => {
+    const { choose, connections, got, key, projectId, recorder, signal, world } = reading
+    const process = choose.pick(places.servers)
+    const ending = AbortSignal.any([
+      signal,
+      AbortSignal.timeout(Math.ceil(choose.between(1, choose.pick(longestMillis)))),
+    ])
+    let reached = cursor
+    /** What came after the last cursor, and comes again after a cut. */
+    let unsettled: Array<Omit<Got, "isSettled">> = []
+    const settle = (isSettled: boolean): void => {
+      got.push(...unsettled.map((one) => ({ ...one, isSettled })))
+      unsettled = []
+    }
+    const { answered, ended } = begin({
+      url: world.servers.get(process)?.url ?? "",
+      projectId,
+      token: world.tokens[key] ?? "",
+      cursor,
+      signal: ending,
+      onMessage: ({ cursor: next, event }) => {
+        if (event !== undefined) unsettled.push({ eventId: idOf(event), at: now() })
+        if (next === undefined) return
+        reached = next
+        settle(true)
+      },
+    })
+    const asked = { action, process, projectId, key, expected: admitted }
+    await recorder.record(asked, async () => {
       const answer = await answered
       // The reader may give it up before an answer.
       return { status: answer === 0 && ending.aborted ? 200 : answer }
-    },
-  )
-  const { from, status, to } = await ended
-  settle(false)
-  if (status === 200) connections.push({ key, process, from, to })
-  return reached
-}
+    })
+    const { from, refusal, status, to } = await ended
+    if (refusal !== undefined) await recorder.record(asked, async () => ({ status: refusal }))
+    settle(false)
+    if (admitted.includes(status)) connections.push({ key, process, from, to })
+    return reached
+  }
 
 const follow: Turn = async ({ got, projectId, recorder, signal, world }, cursor) => {
   let reached = cursor
@@ -114,7 +114,12 @@ const follow: Turn = async ({ got, projectId, recorder, signal, world }, cursor)
   return reached
 }
 
-const turns: Readonly<Record<FeedAction, Turn>> = { poll, listen: stream, follow }
+const turns: Readonly<Record<FeedAction, Turn>> = {
+  poll,
+  listen: listening("listen", listen),
+  subscribe: listening("subscribe", subscribe),
+  follow,
+}
 
 /** The readers: how each reads, and its key. */
 const plan: ReadonlyArray<readonly [action: FeedAction, key: string]> = [
@@ -122,6 +127,8 @@ const plan: ReadonlyArray<readonly [action: FeedAction, key: string]> = [
   ["poll", "poller1"],
   ["listen", "listener0"],
   ["listen", "listener1"],
+  ["subscribe", "subscriber0"],
+  ["subscribe", "subscriber1"],
   ["follow", "follower0"],
 ]
 
