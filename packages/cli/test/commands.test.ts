@@ -1,7 +1,15 @@
 /** The commands, against the bundled server and on a database in a folder. */
 
 import { execFile, spawn } from "node:child_process"
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Tenure from "@tenure/core/Tenure"
@@ -358,6 +366,9 @@ it("a folder is used, and says when another process has it", async () => {
   expect(code).toBe(0)
   const { release } = await Folder.acquire(path)
   onTestFinished(release)
+  const mistyped = await tenureWith({})("projects", "list", "--database", `${url}x`)
+  expect(mistyped).toMatchObject({ code: 2, stderr: expect.stringContaining("no folder") })
+  expect(existsSync(`${path}x`)).toBe(false)
   const refused = await tenureWith({})("projects", "list", "--database", url)
   expect(refused).toMatchObject({ code: 4, stderr: expect.stringContaining("process") })
 })

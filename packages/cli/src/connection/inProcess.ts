@@ -1,5 +1,6 @@
 /** The API in this process, on a database. Loaded only when a command uses one. */
 
+import { existsSync } from "node:fs"
 import { userInfo } from "node:os"
 import * as Keyring from "@tenure/core/Keyring"
 import * as Tenure from "@tenure/core/Tenure"
@@ -14,8 +15,13 @@ import type { Database } from "./Place.ts"
 
 const storesOf = Effect.fnUntraced(function* ({ schema, url }: Database) {
   if (!url.startsWith("file:")) return postgres({ url, schema, migrate: false, maxConnections: 2 })
+  const path = url.slice("file:".length)
+  // Opened, it would be a new database, and whatever is looked for not there.
+  if (!existsSync(path)) {
+    return yield* usage(`There is no folder ${path}. tenure migrate makes a database there.`)
+  }
   const { embedded } = yield* Effect.promise(() => import("@tenure/embedded"))
-  return embedded({ path: url.slice("file:".length), schema })
+  return embedded({ path, schema })
 })
 
 const encryption = Effect.gen(function* () {
