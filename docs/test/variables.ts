@@ -16,21 +16,25 @@ This page is generated from the definitions: \`npx vitest run --config vitest.wo
 export const serverOptions = () =>
   fill({ title: "the bundled server", sources: "../examples/node-server/src/settings.ts", options })
 
+const code = (value: unknown): string => {
+  const text = String(value)
+  return text === "" ? "" : `\`${text}\``
+}
+
 /** Writes a default as it is written in a variable. */
 const printed = (value: unknown): string => {
   if (value === undefined) return ""
   return Predicate.hasProperty(value, "limit") && Predicate.hasProperty(value, "window")
-    ? `${String(value.limit)}, in ${String(value.window)}`
-    : String(value)
+    ? `${code(value.limit)}, in ${String(value.window)}`
+    : code(value)
 }
 
 const cellsOf =
   (texts: ReadonlyMap<unknown, string>) =>
   ({ name, option }: Variable<unknown>): ReadonlyArray<string> => {
-    const value = printed(option.default)
     const meaning = texts.get(option)?.replace(/ Default: `.*`\.$/, "")
     if (meaning === undefined) throw new Error(`${name} sets an option that is on no page`)
-    return [`\`${name}\``, value === "" ? "" : `\`${value}\``, meaning]
+    return [code(name), printed(option.default), meaning]
   }
 
 /** Writes a table, with columns of the same width in all rows. */

@@ -156,9 +156,10 @@ export const makeSubscribe =
     /** Processes a frame. Returns whether the connection can go on. */
     const take = async ({ data, event, id, retry }: Frame): Promise<boolean> => {
       wait = retry ?? wait
+      // The connection works, also if no event comes for long.
+      failures = 0
       const body = data === undefined ? undefined : parseObject(data)
       if (isEvent<WebhookEvent<Own>>(body)) {
-        failures = 0
         if (!known.has(body.id)) await onEvent(body)
         known.add(body.id)
       } else if (event === "reset") {
