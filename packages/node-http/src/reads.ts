@@ -54,8 +54,9 @@ export const guardReads = (server: EventEmitter, isBusy: (socket: Duplex) => boo
   const onConnection = (socket: Duplex): void => {
     if (isWary) return readInPieces(socket, isBusy)
     alarms.set(socket, alarm)
+    // A connection that is read again has another parser.
+    if (!open.has(socket)) socket.once("close", () => open.delete(socket))
     open.set(socket, readerOf(socket))
-    socket.once("close", () => open.delete(socket))
   }
   // The connections of a server with TLS are parsed once they are secure.
   server.on("connection", onConnection).on("secureConnection", onConnection)

@@ -83,11 +83,19 @@ const join = (webSocket: WebSocket, session: Session): void => {
   })
 }
 
-const withoutUpgrade = ({ method, rawHeaders, url }: IncomingMessage): string => {
+// How many upgrades are ignored on a connection before it is closed: a host may listen to each
+// connection, and its listeners add up.
+const mostIgnored = 100
+
+const ignored = new WeakMap<Duplex, number>()
+
+/** Prints the head of a request without its upgrade. */
+const withoutUpgrade = ({ method, rawHeaders, url }: IncomingMessage, isLast: boolean): string => {
   const lines = rawHeaders.flatMap((name, index) =>
     index % 2 === 1 || /^upgrade$/i.test(name) ? [] : [`${name}: ${rawHeaders[index + 1]}\r\n`],
   )
-  return `${method} ${url} HTTP/1.1\r\n${lines.join("")}\r\n`
+  const closing = isLast ? "Connection: close\r\n" : ""
+  return `${method} ${url} HTTP/1.1\r\n${lines.join("")}${closing}\r\n`
 }
 
 /**
@@ -101,8 +109,10 @@ const ignoreUpgrade = (
   socket: Duplex,
   head: Buffer,
 ): void => {
+  const count = (ignored.get(socket) ?? 0) + 1
+  ignored.set(socket, count)
   socket.unshift(head)
-  socket.unshift(Buffer.from(withoutUpgrade(request), "latin1"))
+  socket.unshift(Buffer.from(withoutUpgrade(request, count === mostIgnored), "latin1"))
   server.emit("encrypted" in socket ? "secureConnection" : "connection", socket)
 }
 

@@ -282,6 +282,27 @@ describe("the server of a host", () => {
     }))
 })
 
+it("a connection whose upgrades are ignored gathers no listeners, and is closed after a hundred", () =>
+  servingStandalone(async ({ url }) => {
+    const socket = Net.connect(Number(new URL(url).port), "127.0.0.1")
+    const ended = once(socket, "close")
+    const warnings: Array<Error> = []
+    const onWarning = (warning: Error) => warnings.push(warning)
+    process.on("warning", onWarning)
+    for (let count = 1; count <= 100; count++) {
+      socket.write(
+        "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\r\n",
+      )
+      const [response]: Array<Buffer> = await once(socket, "data")
+      expect(String(response)).toMatch(/^HTTP\/1.1 404 /)
+      expect(/^Connection: close\r$/im.test(String(response))).toBe(count === 100)
+    }
+    await ended
+    process.off("warning", onWarning)
+    // Node warns of more than ten listeners.
+    expect(warnings).toEqual([])
+  }))
+
 /** Opens a connection by hand, and returns its socket after the handshake. */
 const openRaw = async ({ token, url }: Running): Promise<Net.Socket> => {
   const socket = Net.connect(Number(new URL(url).port), "127.0.0.1")
