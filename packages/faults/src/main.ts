@@ -2,14 +2,12 @@
  * Breaks servers, database and network by seed, and checks what clients and receivers see. Fails if
  * anything is wrong. With `--slack`, things may happen that many seconds later than documented, because
  * others keep the machine busy. With `--sabotage` it falsifies what it has recorded instead, to prove that every
- * check can fail. With `--broken` it runs each seed with every broken product, which have to be noticed.
+ * check can fail.
  */
 
 import { parseArgs } from "node:util"
 import { startPostgres } from "@tenure/testing/PostgresServer"
-import { allBroken } from "./broken.ts"
 import { violationsOf } from "./checks/checks.ts"
-import { feed } from "./checks/feed.ts"
 import { grown } from "./checks/processes.ts"
 import { figures, markdown, sum, type Table } from "./figures.ts"
 import type { Holding } from "./history.ts"
@@ -26,7 +24,6 @@ const { values } = parseArgs({
     seeds: { type: "string", default: "1-5" },
     seconds: { type: "string", default: "20" },
     slack: { type: "string", default: "0" },
-    broken: { type: "boolean", default: false },
     sabotage: { type: "boolean", default: false },
   },
 })
@@ -50,30 +47,10 @@ const ownHolding = async (): Promise<Holding> => {
 // Everything has been loaded and used after a few runs.
 const settledAfter = 3
 
-/** Returns the broken products that no seed notices. */
-const unnoticed = async (): Promise<ReadonlyArray<string>> => {
-  const noticed = new Set<string>()
-  for (const seed of seeds) {
-    for (const broken of allBroken) {
-      const run = await perform(server, seed, schedule(seed, seconds, places), 1000 * slack, broken)
-      const found = feed.find(run)
-      if (found.length > 0) noticed.add(broken.name)
-      console.log(`seed ${seed}, ${broken.name}: ${found.length} violations of the feed`)
-    }
-  }
-  return allBroken.map(({ name }) => name).filter((name) => !noticed.has(name))
-}
-
 let table: Table = new Map()
 const outcomes: Array<ReturnType<typeof sabotage>> = []
 let failures = 0
 let settled: Holding | undefined
-if (values.broken) {
-  const missed = await unnoticed().finally(server.stop)
-  for (const name of missed) console.log(`not noticed: ${name}`)
-  process.exit(missed.length > 0 ? 1 : 0)
-}
-
 try {
   for (const seed of seeds) {
     const planned = schedule(seed, seconds, places)

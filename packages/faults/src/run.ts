@@ -3,7 +3,6 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { setTimeout as sleep } from "node:timers/promises"
 import type { PostgresServer } from "@tenure/testing/PostgresServer"
-import type { Broken } from "./broken.ts"
 import { causes } from "./causes.ts"
 import { grownAmong } from "./checks/processes.ts"
 import { now } from "./clock.ts"
@@ -207,20 +206,16 @@ const leave = async (world: World) => {
   return { exits, state, logs }
 }
 
-/**
- * Performs the run of a seed. `slackMillis` is how much later than documented things may happen, and
- * `broken` what is wrong with the feed.
- */
+/** Performs the run of a seed. `slackMillis` is how much later than documented things may happen. */
 export const perform = async (
   server: PostgresServer,
   seed: number,
   schedule: Schedule,
   slackMillis: number,
-  broken?: Broken,
 ): Promise<Run> => {
   const lag = monitorEventLoopDelay()
   const keys = [...clientKeys, ...greedyKeys, ...readerKeys, crowdKey, ...lazyKeys, intruderKey]
-  const world = await makeWorld(server, seed, keys, schedule.clockOffsets, broken)
+  const world = await makeWorld(server, seed, keys, schedule.clockOffsets)
   try {
     const recorder = makeRecorder()
     const exits: Array<Exit> = []

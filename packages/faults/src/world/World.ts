@@ -10,7 +10,6 @@ import * as Tenure from "@tenure/core/Tenure"
 import { nodeTransport } from "@tenure/node-http"
 import { postgres } from "@tenure/postgres"
 import type { PostgresServer } from "@tenure/testing/PostgresServer"
-import { type Broken, breakFeed } from "../broken.ts"
 import type { Limit } from "../history.ts"
 import type { Places } from "../schedule.ts"
 import { drainMillis } from "../trouble.ts"
@@ -110,7 +109,6 @@ export const makeWorld = async (
   seed: number,
   keyNames: ReadonlyArray<string>,
   clockOffsets: Readonly<Record<string, number>>,
-  broken: Broken | undefined,
 ): Promise<World> => {
   const tokens = Object.fromEntries(keyNames.map((name) => [name, secret()]))
   const account = { user: `role_${seed}`, password: secret() }
@@ -132,11 +130,6 @@ export const makeWorld = async (
       retrySchedule: retrySchedule.map((seconds) => 1000 * seconds),
     },
   })
-  if (broken !== undefined) {
-    const session = await database.connect()
-    await breakFeed(session, broken)
-    await session.close()
-  }
   await fill(tenure, Object.values(tokens))
   const servers = new Map<string, Server>()
   for (const name of places.servers) {
