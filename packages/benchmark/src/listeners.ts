@@ -10,7 +10,7 @@ import { quantile } from "./rounds.ts"
 export interface Opening {
   readonly _tag: "Open"
   readonly port: number
-  /** One request for each connection, as text that can be sent as it is. */
+  /** One request for each connection, as text of single bytes that can be sent as it is. */
   readonly requests: ReadonlyArray<string>
 }
 
@@ -74,7 +74,7 @@ const openAll = async ({ port, requests }: Opening): Promise<Opened> => {
     const some = requests.slice(first, first + atATime)
     heads.push(...(await Promise.all(some.map((request) => open(port, request)))))
   }
-  const failures = heads.filter((head) => !head.startsWith("HTTP/1.1 200"))
+  const failures = heads.filter((head) => !/^HTTP\/1.1 (200|101) /.test(head))
   return { open: heads.length - failures.length, firstFailure: failures[0] }
 }
 

@@ -4,7 +4,7 @@ import { clients, type Database, startTenure } from "../database.ts"
 import type { Arrived, Awaiting, Opened, Opening } from "../listeners.ts"
 import type { Row, Settings } from "../measurement.ts"
 import { start } from "../processes.ts"
-import { followed, perProject, requests } from "../servers/followed.ts"
+import { followed, perProject, requests, type Transport } from "../servers/followed.ts"
 
 const schema = "benchmark_listeners"
 
@@ -38,6 +38,7 @@ const onStage = async <A>(
   { args, name }: Program,
   seats: number,
   measure: (stage: Stage, bytesAlone: number) => Promise<A>,
+  transport: Transport = "SSE",
 ): Promise<A> => {
   const server = await start<number>(`./servers/${name}.ts`, { args })
   const listeners = await start("./listeners.ts")
@@ -47,7 +48,7 @@ const onStage = async <A>(
     const opening: Opening = {
       _tag: "Open",
       port: server.greeting,
-      requests: requests(projectsFor(seats), seats),
+      requests: requests(transport, projectsFor(seats), seats),
     }
     const { firstFailure, open } = await listeners.ask<Opened>(opening)
     if (open !== seats) throw new Error(`${open} of ${seats} could listen: ${firstFailure}`)
@@ -66,6 +67,10 @@ const onStage = async <A>(
 }
 
 const bare: Program = { name: "bareEvents", args: [] }
+
+/** The yardstick of a row, if it has one. */
+const besideBare = (figure: number | undefined): Pick<Row, "yardstick"> =>
+  figure === undefined ? {} : { yardstick: { name: "node:http alone", figure } }
 
 /** Publishes in this process, with many calls in flight. */
 const publishing = async (
@@ -162,29 +167,36 @@ export const listenerRows = async (
       }
     })
 
-  const idle = async (listeners: number): Promise<ReadonlyArray<Row>> => {
-    const measure = (program: Program) =>
-      onStage(program, listeners, async ({ memory }, alone) => {
+  /** Measures the memory of a server with idle listeners, and what each of them takes. */
+  const idleBytes = (program: Program, listeners: number, transport: Transport) =>
+    onStage(
+      program,
+      listeners,
+      async ({ memory }, alone) => {
         await pause(pick(20_000, 10))
         const bytes = await memory()
         return { bytes, each: (bytes - alone) / listeners }
-      })
-    const found = await measure(tenure(listeners))
-    const beside = await measure(bare)
-    const name = "node:http alone"
+      },
+      transport,
+    )
+
+  const idle = async (listeners: number, transport: Transport): Promise<ReadonlyArray<Row>> => {
+    const { bytes, each } = await idleBytes(tenure(listeners), listeners, transport)
+    // Node alone has no WebSockets.
+    const beside = transport === "SSE" ? await idleBytes(bare, listeners, transport) : undefined
     return [
       {
-        measured: `memory of a server with ${listeners.toLocaleString("en")} idle listeners`,
+        measured: `memory of a server with ${listeners.toLocaleString("en")} idle listeners, ${transport}`,
         unit: "MB",
-        figure: found.bytes / 1_000_000,
-        yardstick: { name, figure: beside.bytes / 1_000_000 },
+        figure: bytes / 1_000_000,
+        ...besideBare(beside && beside.bytes / 1_000_000),
         target: { of: "figure", atMost: 300 },
       },
       {
-        measured: "memory for a listener",
+        measured: `memory for a listener, ${transport}`,
         unit: "kB",
-        figure: found.each / 1000,
-        yardstick: { name, figure: beside.each / 1000 },
+        figure: each / 1000,
+        ...besideBare(beside && beside.each / 1000),
       },
     ]
   }
@@ -195,7 +207,8 @@ export const listenerRows = async (
     await rate(100, pick(5000, 50)),
     await rate(1000, pick(2000, 50)),
     await late(pick(2000, 20)),
-    ...(await idle(pick(10_000, 100))),
+    ...(await idle(pick(10_000, 100), "SSE")),
+    ...(await idle(pick(10_000, 100), "WebSocket")),
   ]
   await database.sql(`DROP SCHEMA ${schema} CASCADE`)
   return rows

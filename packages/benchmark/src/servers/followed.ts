@@ -19,20 +19,48 @@ export const followed = (count: number): ReadonlyArray<Followed> =>
     tokens: Array.from({ length: keys }, (__, key) => `benchmark-followed-${project}-${key}`),
   }))
 
+/** How clients listen. */
+export type Transport = "SSE" | "WebSocket"
+
+const headers: Readonly<Record<Transport, ReadonlyArray<string>>> = {
+  SSE: ["Accept: text/event-stream"],
+  WebSocket: [
+    "Connection: Upgrade",
+    "Upgrade: websocket",
+    "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    "Sec-WebSocket-Protocol: tenure.v1",
+  ],
+}
+
+/** A short text as a frame of a client, masked with zeros, which change nothing (RFC 6455, 5.2). */
+const frame = (text: string): string =>
+  `\u0081${String.fromCharCode(128 + text.length)}\0\0\0\0${text}`
+
+/** What a client sends first, as text of single bytes. */
+const requestOf = (transport: Transport, projectId: string, token: string): string => {
+  const isStream = transport === "SSE"
+  const lines = [
+    `GET /v2/${isStream ? `projects/${projectId}/events` : "realtime"} HTTP/1.1`,
+    "Host: 127.0.0.1",
+    `Authorization: Bearer ${token}`,
+    ...headers[transport],
+    "\r\n",
+  ]
+  const subscription = JSON.stringify({ type: "subscribe", project: projectId })
+  return lines.join("\r\n") + (isStream ? "" : frame(subscription))
+}
+
 /** Requests that follow these projects, one project after the other, from so many seats. */
-export const requests = (projects: number, seats: number): ReadonlyArray<string> =>
+export const requests = (
+  transport: Transport,
+  projects: number,
+  seats: number,
+): ReadonlyArray<string> =>
   followed(projects)
     .flatMap(({ projectId, tokens }) =>
       tokens.flatMap((token) =>
-        Array.from({ length: perKey }, () =>
-          [
-            `GET /v2/projects/${projectId}/events HTTP/1.1`,
-            "Host: 127.0.0.1",
-            "Accept: text/event-stream",
-            `Authorization: Bearer ${token}`,
-            "\r\n",
-          ].join("\r\n"),
-        ),
+        Array.from({ length: perKey }, () => requestOf(transport, projectId, token)),
       ),
     )
     .slice(0, seats)
