@@ -24,7 +24,8 @@ export const toReadable = (texts: TextStream): Readable => {
       clearTimeout(patience)
       iterator.next().then(
         ({ done, value }) => {
-          patience = setTimeout(() => readable.destroy(), patienceMillis)
+          if (readable.destroyed) return
+          if (done !== true) patience = setTimeout(() => readable.destroy(), patienceMillis)
           readable.push(done === true ? null : value, "utf8")
         },
         (fault: Error) => readable.destroy(fault),

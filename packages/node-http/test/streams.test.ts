@@ -193,6 +193,20 @@ describe("a stream that nobody reads", () => {
     expect(stream.seen.isReturned).toBe(true)
   })
 
+  it("keeps no timer once it has ended or was destroyed", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
+    for (const leave of ["end", "destroy"] as const) {
+      const stream = endless("a", 0)
+      const readable = toReadable(stream.texts)
+      readable.once("readable", () => {})
+      await new Promise((resolve) => setImmediate(resolve))
+      if (leave === "end") stream.end()
+      else readable.destroy()
+      await steady(() => vi.getTimerCount())
+      expect(vi.getTimerCount()).toBe(0)
+    }
+  })
+
   it("goes on as long as a text is read each minute", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
     const stream = endless("a")
