@@ -138,10 +138,18 @@ describe("a connection", () => {
 })
 
 /** Sends a request for a connection, and returns the response that refuses it. */
-const refused = async (url: string, headers: Http.OutgoingHttpHeaders, path = "/v2/realtime") => {
+const refused = async (
+  url: string,
+  headers: Http.OutgoingHttpHeaders,
+  path = "/v2/realtime",
+  method = "GET",
+) => {
   const upgrade = { connection: "upgrade", upgrade: "websocket" }
   const key = { "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==", "sec-websocket-version": "13" }
-  const request = Http.request(new URL(path, url), { headers: { ...upgrade, ...key, ...headers } })
+  const request = Http.request(new URL(path, url), {
+    method,
+    headers: { ...upgrade, ...key, ...headers },
+  })
   request.end()
   const [response]: Array<Http.IncomingMessage> = await once(request, "response")
   const body: unknown = JSON.parse((await response?.toArray())?.join("") ?? "")
@@ -187,6 +195,43 @@ describe("a request for a connection", () => {
   )
 
   it(
+    "that is no handshake is answered with an envelope, and uses up no ticket",
+    serving(async (running) => {
+      const { body } = await send(running.url, {
+        method: "POST",
+        path: "/v2/realtime/tickets",
+        headers: { ...bearer(running), "content-type": "application/json" },
+        body: JSON.stringify({ projects: ["p1"] }),
+      })
+      const path = `/v2/realtime?ticket=${Object(body).data.ticket}`
+      const cases: ReadonlyArray<readonly [Http.OutgoingHttpHeaders, object, string?]> = [
+        [{ "sec-websocket-key": "" }, { status: 400 }],
+        [{ "sec-websocket-key": "AAAA" }, { status: 400 }],
+        [{ "sec-websocket-protocol": "tenure.v1, tenure.v1" }, { status: 400 }],
+        [{ "sec-websocket-protocol": "tenure.v1,, a" }, { status: 400 }],
+        [{ "sec-websocket-version": "8" }, { headers: { "sec-websocket-version": "13" } }],
+        [{ upgrade: "websocket, h2c" }, { status: 426 }],
+        [{}, { status: 405, headers: { allow: "GET" } }, "POST"],
+      ]
+      for (const [headers, expected, method] of cases) {
+        const fields = { "sec-websocket-protocol": "tenure.v1", ...headers }
+        const response = await refused(running.url, fields, path, method)
+        expect(response).toMatchObject({ body: { ok: false, code: response.status }, ...expected })
+      }
+      const client = await connect(running.url, {}, path)
+      client.webSocket.terminate()
+    }),
+  )
+
+  it(
+    "that cannot be read is answered so",
+    serving(async (running) => {
+      const long = { method: "GET", path: "/v2/realtime", headers: { a: "a".repeat(20_000) } }
+      expect(await send(running.url, long)).toMatchObject({ status: 431 })
+    }),
+  )
+
+  it(
     "leaves no seat taken if the handshake fails",
     serving(async (running) => {
       const headers = { ...bearer(running), "sec-websocket-protocol": "tenure.v1" }
@@ -196,7 +241,7 @@ describe("a request for a connection", () => {
         })
         request.end()
         const [response]: Array<Http.IncomingMessage> = await once(request, "response")
-        expect(response?.statusCode).toBe(400)
+        expect(response?.statusCode).toBe(426)
         response?.resume()
       }
       const client = await connect(running.url, bearer(running))

@@ -216,8 +216,8 @@ export const table = {
   UpgradeRequired: {
     status: 426,
     code: "UPGRADE_REQUIRED",
-    messages: ["This path takes WebSocket connections only."],
-    headers: { Upgrade: "websocket", Connection: "Upgrade" },
+    messages: ["This path takes WebSocket connections only, of version 13."],
+    headers: { Upgrade: "websocket", Connection: "Upgrade", "Sec-WebSocket-Version": "13" },
   },
   RateLimited: {
     status: 429,

@@ -238,7 +238,8 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     principal: Outcome<Principal>,
   ): Outcome<Routed> => {
     const found = routes.match(request.path, basePath)
-    return found === undefined && routes.isRealtime(request.path, basePath)
+    const isRead = request.body._tag !== "Unreadable"
+    return isRead && found === undefined && routes.isRealtime(request.path, basePath)
       ? Result.fail({ _tag: "UpgradeRequired" })
       : route(request, requestId, principal, found)
   }
@@ -283,7 +284,12 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
           return { address, keyId: undefined, report, outcome: Result.fail(refusal) }
         }
         let keyId: ApiKeyId | undefined
-        const admitted = Effect.flatMap(authentication.identify(request), (principal) => {
+        // A handshake that fails uses up no ticket.
+        const identified = Effect.andThen(
+          Realtime.checkHandshake(request),
+          authentication.identify(request),
+        )
+        const admitted = Effect.flatMap(identified, (principal) => {
           ;({ keyId } = principal)
           return realtime.admit({ request, requestId, principal })
         })

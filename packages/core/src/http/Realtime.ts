@@ -74,22 +74,38 @@ const twice = Frames.farewellOf({
 
 const noSeat: ApiError = { _tag: "RateLimited", retryAfter: 20 }
 
-const listOf = (header: string): ReadonlyArray<string> =>
-  header.split(",").map((item) => item.trim())
+const malformed = (message: string): Effect.Effect<never, ApiError> =>
+  Effect.fail({ _tag: "MalformedRequest", message })
 
-/** Fails unless a request asks for the subprotocol by WebSocket. */
-const checkHandshake = ({ headers }: ApiRequest): Effect.Effect<void, ApiError> => {
-  const upgrade = single(headers, "upgrade")
+// A nonce of 16 bytes in Base64.
+const keyPattern = /^[A-Za-z0-9+/]{22}==$/
+
+/** Whether a header is a list of different tokens with that of the subprotocol (RFC 6455, 4.1). */
+const offersProtocol = (header: string): boolean => {
+  const offered = header.split(",").map((item) => item.trim())
+  return (
+    offered.includes(Frames.protocol) &&
+    offered.every((item) => /^[\w!#$%&'*+\-.^`|~]+$/.test(item)) &&
+    new Set(offered).size === offered.length
+  )
+}
+
+/** Fails unless a request asks for the subprotocol by WebSocket: then no adapter has to refuse it. */
+export const checkHandshake = ({ headers, method }: ApiRequest): Effect.Effect<void, ApiError> => {
+  const valueOf = (name: string): string => {
+    const field = single(headers, name)
+    return field._tag === "Value" ? field.value : ""
+  }
+  if (method !== "GET") return Effect.fail({ _tag: "MethodNotAllowed", allow: ["GET"] })
   const isWebSocket =
-    upgrade._tag === "Value" && listOf(upgrade.value.toLowerCase()).includes("websocket")
+    valueOf("upgrade").toLowerCase() === "websocket" && valueOf("sec-websocket-version") === "13"
   if (!isWebSocket) return Effect.fail({ _tag: "UpgradeRequired" })
-  const offered = single(headers, "sec-websocket-protocol")
-  return offered._tag === "Value" && listOf(offered.value).includes(Frames.protocol)
+  if (!keyPattern.test(valueOf("sec-websocket-key"))) {
+    return malformed("The header Sec-WebSocket-Key must be 16 bytes in Base64.")
+  }
+  return offersProtocol(valueOf("sec-websocket-protocol"))
     ? Effect.void
-    : Effect.fail({
-        _tag: "MalformedRequest",
-        message: `The header Sec-WebSocket-Protocol must offer ${Frames.protocol}.`,
-      })
+    : malformed(`The header Sec-WebSocket-Protocol must offer ${Frames.protocol}.`)
 }
 
 const framesOf = (message: Message): ReadonlyArray<string> =>
@@ -233,27 +249,24 @@ export const make = Effect.fnUntraced(function* (identifyAgain: Authentication["
      * error that the request is answered.
      */
     admit: (connection: Connection): Effect.Effect<Session, ApiError> =>
-      Effect.andThen(
-        checkHandshake(connection.request),
-        Effect.suspend(() => {
-          const { keyId } = connection.principal
-          const signal = connection.request.signal?.()
-          if (signal === undefined || !seats.take(keyId, "")) return Effect.fail(noSeat)
-          const giveBack = (): void => seats.giveBack(keyId, "")
-          if (signal.aborted) giveBack()
-          signal.addEventListener("abort", giveBack, { once: true })
-          return Effect.succeed<Session>({
-            start: (socket) => {
-              const inbox = makeInbox(() => leave())
-              const fiber = run(serve(connection, socket, inbox))
-              const leave = (): void => fiber.interruptUnsafe()
-              if (signal.aborted) leave()
-              signal.addEventListener("abort", leave, { once: true })
-              return inbox.receive
-            },
-          })
-        }),
-      ),
+      Effect.suspend(() => {
+        const { keyId } = connection.principal
+        const signal = connection.request.signal?.()
+        if (signal === undefined || !seats.take(keyId, "")) return Effect.fail(noSeat)
+        const giveBack = (): void => seats.giveBack(keyId, "")
+        if (signal.aborted) giveBack()
+        signal.addEventListener("abort", giveBack, { once: true })
+        return Effect.succeed<Session>({
+          start: (socket) => {
+            const inbox = makeInbox(() => leave())
+            const fiber = run(serve(connection, socket, inbox))
+            const leave = (): void => fiber.interruptUnsafe()
+            if (signal.aborted) leave()
+            signal.addEventListener("abort", leave, { once: true })
+            return inbox.receive
+          },
+        })
+      }),
   }
 })
 

@@ -27,6 +27,8 @@ const opened = Effect.fnUntraced(function* (send: (text: string) => Promise<void
       authorization: `Bearer ${token}`,
       connection: "Upgrade",
       upgrade: "websocket",
+      "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
+      "sec-websocket-version": "13",
       "sec-websocket-protocol": "other, tenure.v1",
     },
     body: { _tag: "Bytes", bytes: new Uint8Array(0) },
