@@ -10,7 +10,9 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
+import { Faults } from "../base/Faults.ts"
 import * as Moment from "../base/Moment.ts"
+import * as Outage from "../base/Outage.ts"
 import { ProjectDeletions } from "../base/ProjectDeletions.ts"
 import { type Failure, Feed, type Query } from "./Feed.ts"
 import type { Cursor, FeedEvent, FeedPage } from "./FeedStore.ts"
@@ -129,18 +131,32 @@ const eventsOf = ({ cursor, events }: FeedPage): Message => ({ _tag: "Events", e
 
 const endFor = (reason: EndReason): Message => ({ _tag: "End", reason })
 
-/** Reads the next events, or the end, if they are there. While the store does not answer, asks it again. */
-const read = (follower: Follower): Effect.Effect<Message | undefined> =>
-  Effect.matchEffect(follower.ready(), {
-    onSuccess: (page) => Effect.succeed(page && eventsOf(page)),
-    onFailure: (failure) =>
-      failure._tag === "StoreUnavailable"
-        ? Effect.andThen(Effect.sleep(retryPause), read(follower))
-        : Effect.succeed(endFor(reasonOf(failure))),
-  })
+/**
+ * Reads the next events, or the end, if they are there. While the store does not answer, or its reads end
+ * in defects, asks it again.
+ */
+const read = (follower: Follower, reading: Outage.Outage): Effect.Effect<Message | undefined> => {
+  const again = Effect.andThen(
+    Effect.sleep(retryPause),
+    Effect.suspend(() => read(follower, reading)),
+  )
+  return follower.ready().pipe(
+    Effect.matchEffect({
+      onSuccess: (page) => {
+        reading.succeeded()
+        return Effect.succeed(page && eventsOf(page))
+      },
+      onFailure: (failure) =>
+        failure._tag === "StoreUnavailable" ? again : Effect.succeed(endFor(reasonOf(failure))),
+    }),
+    Effect.catchCause((cause) => Effect.andThen(reading.failed(cause), again)),
+  )
+}
 
 /** What all listeners share. */
 interface Shared {
+  /** Reports reads that end in defects. */
+  readonly reading: Outage.Outage
   /** Runs an effect in a fiber. */
   readonly run: (effect: Effect.Effect<void>) => Fiber.Fiber<void>
   /** Forgets a listener that is closed, and gives back its seat. */
@@ -215,7 +231,7 @@ class Open implements Listener {
   }
 
   private read(): void {
-    const reading = Effect.map(read(this.follower), (message) => {
+    const reading = Effect.map(read(this.follower, this.shared.reading), (message) => {
       this.reading = undefined
       if (message === undefined) this.follower.whenReady(() => this.read())
       else this.put(message)
@@ -240,6 +256,8 @@ const checkClient = (listener: Open): Effect.Effect<void> =>
 
 const make = Effect.gen(function* () {
   const feed = yield* Feed
+  const faults = yield* Faults
+  const checking = Outage.make(faults, "Listeners cannot be checked")
   const seats = Seats.make(Seats.most)
   const open = new Set<Open>()
   const someOpen = yield* Latch.make()
@@ -262,16 +280,28 @@ const make = Effect.gen(function* () {
       Effect.ignore,
     )
 
+  /** Runs a check, whose defect keeps no other one from running. Returns whether it had none. */
+  const apart = (check: Effect.Effect<void>): Effect.Effect<boolean> =>
+    Effect.matchCauseEffect(check, {
+      onSuccess: () => Effect.succeed(true),
+      onFailure: (cause) => Effect.as(checking.failed(cause), false),
+    })
+
   const check = Effect.gen(function* () {
     const listeners = [...open]
     const { tick } = yield* Moment.now
     for (const listener of listeners) listener.checkTime(tick)
     const left = listeners.filter(({ until }) => tick >= until + farewellMillis)
     const projects = new Set(listeners.map(({ opening }) => opening.projectId))
-    const options = { concurrency, discard: true } as const
-    yield* Effect.forEach(left, (listener) => listener.close, options)
-    yield* Effect.forEach(projects, (id) => checkProject(id, listeners), options)
-    yield* Effect.forEach(listeners, checkClient, options)
+    const options = { concurrency }
+    yield* Effect.forEach(left, (listener) => listener.close, { concurrency, discard: true })
+    const ofProjects = yield* Effect.forEach(
+      projects,
+      (id) => apart(checkProject(id, listeners)),
+      options,
+    )
+    const ofClients = yield* Effect.forEach(listeners, (one) => apart(checkClient(one)), options)
+    if (![...ofProjects, ...ofClients].includes(false)) checking.succeeded()
   })
 
   const checkNext = Effect.gen(function* () {
@@ -292,6 +322,7 @@ const make = Effect.gen(function* () {
   )
 
   const shared: Shared = {
+    reading: Outage.make(faults, "Events cannot be read for listeners"),
     run: yield* FiberSet.makeRuntime<never, void, never>(),
     forget: (listener) => {
       if (!open.delete(listener)) return

@@ -3,6 +3,8 @@
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
+import { Faults } from "../base/Faults.ts"
+import * as Outage from "../base/Outage.ts"
 import type { ProjectId } from "../base/Project.ts"
 import type { FeedEvent, FeedPage, FeedStore, From, PageSize } from "./FeedStore.ts"
 import { type Batch, Watch } from "./Watch.ts"
@@ -21,6 +23,9 @@ const maxBatchBytes = 65_536
 // How long to wait for the next read if nothing in this process tells of an event.
 const shortestPauseMillis = 25
 const longestPauseMillis = 250
+
+// How long to wait after a read that ended in a defect.
+const retryPause = "1 second"
 
 /** Makes batches of the new events of a project. */
 const batchesOf = (
@@ -65,10 +70,12 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Tail, never, Scope.Scope> {
   const watches = new Set<Watch>()
   const joined = yield* Latch.make()
+  const reading = Outage.make(yield* Faults, "New events cannot be read")
   let from: From = "now"
   let pauseMillis = shortestPauseMillis
 
   const hand = ({ cursor, events }: FeedPage): void => {
+    reading.succeeded()
     from = cursor
     pauseMillis = events.length > 0 ? shortestPauseMillis : pauseMillis * 2
     const batches = batchesByProject(events, cursor)
@@ -110,7 +117,12 @@ export const make = Effect.fnUntraced(function* (
     if (isAll) yield* Effect.raceAllFirst([pause, published, joined.await])
   })
 
-  yield* Effect.forkScoped(Effect.forever(step))
+  // The place stays, so those who watch miss nothing when the store works again.
+  const next = Effect.catchCause(step, (cause) =>
+    Effect.andThen(reading.failed(cause), Effect.sleep(retryPause)),
+  )
+
+  yield* Effect.forkScoped(Effect.forever(next))
 
   return {
     watch: (projectId) => {

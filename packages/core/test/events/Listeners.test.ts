@@ -17,8 +17,8 @@ import { TestClock } from "effect/testing"
 type Store = FeedStore["Service"]
 
 /** Services on stores in memory, of which the feed may be another one. */
-const services = (change: (right: Store) => Store = (right) => right) =>
-  Tenure.layer().pipe(
+const services = (change: (right: Store) => Store = (right) => right, options?: Tenure.Options) =>
+  Tenure.layer(options).pipe(
     Layer.provide(
       Layer.effectContext(
         Effect.map(Effect.context<Tenure.Stores>(), (context) =>
@@ -247,5 +247,51 @@ describe("a listener", () => {
             : read(projects, from, size),
         ),
     })),
+  )
+
+  let isDead = false
+  let isRevoked = false
+  const faults: Array<string> = []
+  test(
+    "goes on without a gap after defects of the store, which are reported once",
+    (listeners) =>
+      Effect.gen(function* () {
+        const advance = Effect.replicateEffect(TestClock.adjust(1000), 20)
+        const watching = yield* listeners.open(opening)
+        const reading = yield* listeners.open(opening)
+        const revoked = yield* listeners.open({
+          ...opening,
+          isAllowed: Effect.sync(() => !isRevoked),
+        })
+        for (const one of [watching, reading, revoked]) expect(yield* next(one)).toEqual([])
+        const fibers = [yield* waiting(watching), yield* waiting(revoked)]
+        isDead = true
+        // This one has no watch yet.
+        fibers.push(yield* waiting(reading))
+        yield* publish("a")
+        isRevoked = true
+        yield* advance
+        expect(yield* Effect.forEach(fibers.splice(1, 1), Fiber.join)).toEqual(["refused"])
+        expect(yield* Effect.forEach(fibers, Fiber.join)).toEqual(["heartbeat", "heartbeat"])
+        const later = [watching, reading].map((one) => Effect.forkChild(nextOther(one)))
+        const others = yield* Effect.all(later)
+        yield* advance
+        isDead = false
+        yield* publish("b")
+        for (let step = 0; step < 2; step++) yield* TestClock.adjust(1000)
+        for (const fiber of others) expect(yield* Fiber.join(fiber)).toEqual(["a", "b"])
+        expect(faults.toSorted()).toEqual([
+          "Events cannot be read for listeners",
+          "Listeners cannot be checked",
+          "New events cannot be read",
+        ])
+      }),
+    services(
+      ({ read }) => ({
+        read: (projects, from, size) =>
+          Effect.suspend(() => (isDead ? Effect.die("dead") : read(projects, from, size))),
+      }),
+      { onError: ({ message }) => void faults.push(message) },
+    ),
   )
 })
