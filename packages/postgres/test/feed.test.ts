@@ -6,7 +6,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
 import * as Event from "@tenure/core/Event"
-import { type Cursor, FeedStore } from "@tenure/core/FeedStore"
+import { Cursor, FeedStore } from "@tenure/core/FeedStore"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
 import type { Stores } from "@tenure/core/Tenure"
@@ -318,6 +318,40 @@ describe("the feed", () => {
       const page = yield* feed.read([p1], cursor, size)
       expect(page.events.map(({ id }) => id)).toEqual([next.id])
       expect((yield* feed.read([p1], page.cursor, size)).events).toEqual([])
+    }),
+  )
+
+  onStores(
+    "answers any text of a cursor's characters, or refuses it",
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const feed = yield* FeedStore
+      for (let count = 0; count < 3; count++) yield* outbox.publish(event(p1))
+      const size = { events: 2, bytes: 1_000_000 }
+      const page = yield* feed.read([p1], "start", size)
+      const rest = yield* feed.read([p1], page.cursor, size)
+      const edit = fc.record({
+        cursor: fc.constantFrom(page.cursor, rest.cursor),
+        at: fc.nat(200),
+        removed: fc.nat(4),
+        added: fc.constantFrom("", "0", "1", "z", "-", ".", "-0", "-1", ".0", "zzzzzzzzzzzzz"),
+      })
+      const edited = fc.sample(edit, 300).map(({ added, at, cursor, removed }) => {
+        const index = at % cursor.length
+        return Cursor(cursor.slice(0, index) + added + cursor.slice(index + removed) || "-")
+      })
+      const parts = page.cursor.split(".")
+      const zero = Cursor([...parts.slice(0, 3), "0", ...parts.slice(4)].join("."))
+      expect(yield* Effect.flip(feed.read([p1], zero, size))).toMatchObject({
+        _tag: "CursorExpired",
+      })
+      for (const cursor of edited) {
+        const failure = yield* Effect.match(feed.read([p1], cursor, size), {
+          onSuccess: () => "CursorExpired",
+          onFailure: ({ _tag }) => _tag,
+        })
+        expect(failure, cursor).toBe("CursorExpired")
+      }
     }),
   )
 })

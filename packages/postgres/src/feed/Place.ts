@@ -34,11 +34,20 @@ export const start = (epoch: string, at: number): Place => ({
 
 const digits = (value: bigint | number): string => value.toString(36)
 
-// Running transactions are few and close to xmin, so their distances from it are short.
+// Running transactions are close to each other, so the gaps between them are short.
 const seenText = ({ at, snapshot: { running, xmax, xmin } }: Seen): string =>
-  [digits(at), digits(xmin), digits(xmax - xmin), ...running.map((xid) => digits(xid - xmin))].join(
-    "-",
-  )
+  [
+    digits(at),
+    digits(xmin),
+    digits(xmax - xmin),
+    ...running.map((xid, index) => digits(xid - (running[index - 1] ?? xmin))),
+  ].join("-")
+
+// A cursor has 8,192 characters at most, of which those after the prefix take fewer than 92.
+const maxPrefixLength = 8100
+
+/** Whether cursors can have a prefix. That of two snapshots with 1,900 close running transactions fits. */
+export const fits = (prefix: string): boolean => prefix.length <= maxPrefixLength
 
 /** The beginning of the cursors of all events of a page. */
 export const prefixOf = (epoch: string, base: Seen, until: Seen): string =>
@@ -73,17 +82,14 @@ const isAscending = (values: ReadonlyArray<bigint>): boolean =>
 const parseSeen = (text: string | undefined): Seen | undefined => {
   const numbers = (text ?? "").split("-").map(parseNumber)
   if (!isNumbers(numbers)) return undefined
-  const [at, xmin, length, ...distances] = numbers
+  const [at, xmin, length, ...gaps] = numbers
   if (at === undefined || at > 8_640_000_000_000_000n) return undefined
   if (xmin === undefined || xmin === 0n || length === undefined) return undefined
   const xmax = xmin + length
-  const isSnapshot = xmax <= most && isAscending([...distances, length])
-  return isSnapshot
-    ? {
-        at: Number(at),
-        snapshot: { xmin, xmax, running: distances.map((distance) => xmin + distance) },
-      }
-    : undefined
+  let last = xmin
+  const running = gaps.map((gap) => (last += gap))
+  const isSnapshot = xmax <= most && isAscending([...running, xmax])
+  return isSnapshot ? { at: Number(at), snapshot: { xmin, xmax, running } } : undefined
 }
 
 /** The place after an event of what became visible between two moments. */
@@ -94,7 +100,9 @@ const placeWithin = (
   xid: bigint | undefined,
   id: string,
 ): Place | undefined => {
-  if (until === undefined || xid === undefined || !EventId.is(id)) return undefined
+  if (until === undefined || !EventId.is(id)) return undefined
+  // PostgreSQL has no snapshot with the number 0, which is no transaction.
+  if (xid === undefined || xid === 0n) return undefined
   if (!Snapshot.sees(until.snapshot, xid)) return undefined
   const snapshot = Snapshot.without(Snapshot.advance(base.snapshot, until.snapshot, xid), xid)
   return { epoch, base: { snapshot, at: base.at }, within: { xid, id } }

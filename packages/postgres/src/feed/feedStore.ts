@@ -2,6 +2,7 @@
 
 import { CursorExpired, type FeedPage, type FeedStore, type From } from "@tenure/core/FeedStore"
 import { ProjectNotFound } from "@tenure/core/Project"
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "../connection/Executor.ts"
 import * as Place from "./Place.ts"
@@ -44,17 +45,19 @@ const seenAfter = (
 
 /**
  * Makes the page of what was read after a place. Within a transaction, it leaves out events of earlier
- * transactions that have become visible meanwhile: the next page that begins without one has them.
+ * transactions that have become visible meanwhile: the next page that begins without one has them. Returns
+ * `undefined` while so many transactions are running that no cursor can hold them.
  */
 const pageOf = (
   { base, epoch, within }: Place.Place,
   { most, now, rows, used }: Read,
-): FeedPage => {
+): FeedPage | undefined => {
   const until =
     within === undefined
       ? now
       : { at: now.at, snapshot: Snapshot.later(base.snapshot, now.snapshot, within.xid) }
   const prefix = Place.prefixOf(epoch, base, until)
+  if (!Place.fits(prefix)) return undefined
   const shown = rows.flatMap((row) => (row.xid === null ? [] : [{ row, xid: BigInt(row.xid) }]))
   const events = shown.map(({ row, xid }) => ({
     ...toEvent(row),
@@ -110,12 +113,13 @@ export const make = (executor: Executor, retention: number): FeedStore["Service"
       if (!isBeginning && (place.epoch !== epoch || now.at - place.base.at > retention)) {
         return yield* new CursorExpired()
       }
-      return pageOf(isBeginning ? Place.start(epoch, now.at) : place, {
+      const page = pageOf(isBeginning ? Place.start(epoch, now.at) : place, {
         now,
         rows,
         most: size.events,
         used: yield* findUsed(row, now.snapshot),
       })
+      return page ?? (yield* new StoreUnavailable({ cause: "Too many transactions are running" }))
     }),
   }
 }
