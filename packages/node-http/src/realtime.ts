@@ -34,6 +34,9 @@ export interface Attached {
 // How long a client may take to close, too, in milliseconds.
 const closeTimeout = 2000
 
+// How many frames of a client are read after a connection was closed: some may be under way.
+const mostLate = 1000
+
 // No frame of the protocol is longer.
 const maxPayload = 16_384
 
@@ -69,17 +72,32 @@ const end = (webSocket: WebSocket, code: number, reason: string): void => {
 
 /** Connects a socket of the library with a session. */
 const join = (webSocket: WebSocket, session: Session): void => {
-  const receive = session.start({
+  let late = 0
+  /** Tells whether the connection is open. Cuts it if a client goes on sending when it is not. */
+  const isOpen = (): boolean => {
+    if (webSocket.readyState === webSocket.OPEN) return true
+    late++
+    if (late > mostLate) webSocket.terminate()
+    return false
+  }
+  const { count, receive } = session.start({
     send: (text) =>
       new Promise((resolve, reject) => {
         webSocket.send(text, (error) => (error ? reject(error) : resolve()))
       }),
     close: (code, reason) => end(webSocket, code, reason),
   })
-  webSocket.on("message", (data, isBinary) => receive(isBinary ? undefined : String(data)))
-  // A client that sends pings and reads nothing gets no further pongs.
+  webSocket.on("message", (data, isBinary) => {
+    if (isOpen()) receive(isBinary ? undefined : String(data))
+  })
   webSocket.on("ping", (data) => {
+    if (!isOpen()) return
+    count()
+    // A client that sends pings and reads nothing gets no further pongs.
     if (webSocket.bufferedAmount === 0) webSocket.pong(data)
+  })
+  webSocket.on("pong", () => {
+    if (isOpen()) count()
   })
 }
 

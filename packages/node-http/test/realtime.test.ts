@@ -5,7 +5,7 @@ import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { attachRealtime, serve, toNodeHandler } from "@tenure/node-http"
 import { send } from "@tenure/testing"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import { WebSocket } from "ws"
 import { serving as servingStandalone, type Running } from "./support.ts"
 import { connect } from "./webSocketClient.ts"
@@ -133,6 +133,25 @@ describe("a connection", () => {
       const many = await connect(running.url, bearer(running))
       for (let count = 0; count < 100; count++) many.send({ type: "pong" })
       expect(await many.closed).toBe(4429)
+    }),
+  )
+
+  it(
+    "is closed after too many pings or pongs, and cut if they go on",
+    serving(async (running) => {
+      for (const kind of ["ping", "pong"] as const) {
+        const some = await connect(running.url, bearer(running))
+        for (let count = 0; count < 20; count++) some.webSocket[kind]()
+        some.send(subscribe)
+        expect(await some.closed).toBe(4429)
+      }
+      const flood = await openRaw(running)
+      const ping = Buffer.concat([Buffer.from([0x89, 0x80 | 125, 0, 0, 0, 0]), Buffer.alloc(125)])
+      // Nothing else ends the connection: the time in which a client has to close, too, does not pass.
+      vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
+      flood.on("error", () => {}).write(Buffer.alloc(1_000_000, ping))
+      await new Promise((resolve) => flood.resume().on("close", resolve))
+      vi.useRealTimers()
     }),
   )
 })

@@ -31,9 +31,17 @@ export interface Session {
   /**
    * Starts to follow the feed. Call it once, after the handshake.
    *
-   * @returns what to call with each message of the client: its text, or `undefined` for a binary one
+   * @returns what to call with the frames of the client
    */
-  readonly start: (socket: Socket) => (text: string | undefined) => void
+  readonly start: (socket: Socket) => Receiver
+}
+
+/** Takes what a client sends. The connection ends if that is too much. */
+export interface Receiver {
+  /** Takes a message: its text, or `undefined` for a binary one. */
+  readonly receive: (text: string | undefined) => void
+  /** Counts a ping or a pong of WebSocket itself. */
+  readonly count: () => void
 }
 
 /** The answer to a request for a connection. */
@@ -263,7 +271,7 @@ export const make = Effect.fnUntraced(function* (identifyAgain: Authentication["
             const leave = (): void => fiber.interruptUnsafe()
             if (signal.aborted) leave()
             signal.addEventListener("abort", leave, { once: true })
-            return inbox.receive
+            return inbox
           },
         })
       }),
@@ -271,8 +279,7 @@ export const make = Effect.fnUntraced(function* (identifyAgain: Authentication["
 })
 
 /** What a client has sent. */
-interface Inbox {
-  readonly receive: (text: string | undefined) => void
+interface Inbox extends Receiver {
   /** Waits for a subscription. */
   readonly next: Effect.Effect<Frames.Subscription>
   /** Tells that the subscription has ended, so that another one may come. */
@@ -291,14 +298,20 @@ const makeInbox = (onFailure: () => void): Inbox => {
   let owesPong = false
   let frames = 0
   const fail = (farewell: Frames.Farewell): void => {
-    failure ??= farewell
+    if (failure !== undefined) return
+    failure = farewell
     onFailure()
+  }
+  const count = (): void => {
+    frames++
+    if (frames > mostFrames) fail(tooManyFrames)
   }
 
   return {
+    count,
     receive: (text) => {
-      frames++
-      if (frames > mostFrames) return fail(tooManyFrames)
+      count()
+      if (failure !== undefined) return
       if (text === undefined) return fail(Frames.textOnly)
       const parsed = Frames.parse(text)
       if (Result.isFailure(parsed)) return fail(Frames.farewellOf(parsed.failure))

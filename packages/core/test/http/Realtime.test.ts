@@ -36,7 +36,7 @@ const opened = Effect.fnUntraced(function* (send: (text: string) => Promise<void
     signal: () => departure.signal,
   })
   const codes: Array<number> = []
-  const receive = (session ?? expect.fail("the connection was refused")).start({
+  const { receive } = (session ?? expect.fail("the connection was refused")).start({
     send,
     close: (code) => void codes.push(code),
   })
