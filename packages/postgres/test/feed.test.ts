@@ -255,10 +255,11 @@ const blocksOfPoll = PgClient.PgClient.use((client) =>
     const poll = `
       EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
       SELECT * FROM feed.read_feed('{p1}', pg_current_snapshot(), NULL, NULL, 100, 1000)`
-    // The first one plans the statements of the function for the connection.
-    yield* sql(poll)
-    const [row] = yield* sql<Explained>(poll)
-    return row?.["QUERY PLAN"][0]?.Plan["Shared Hit Blocks"]
+    const polls = yield* Effect.all(Array.from({ length: 10 }, () => sql<Explained>(poll)))
+    // The first one, and any after other sessions have changed tables, also plans the statements.
+    return Math.min(
+      ...polls.map(([row]) => row?.["QUERY PLAN"][0]?.Plan["Shared Hit Blocks"] ?? NaN),
+    )
   }).pipe(client.withTransaction),
 )
 
