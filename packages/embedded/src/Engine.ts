@@ -12,7 +12,7 @@ export interface Engine extends Database {
   readonly close: () => Promise<void>
 }
 
-/** Gives the files of PGlite the operation that they lack: to wait until they are on the disk. */
+/** Adds `fsync`, which PGlite lacks, to its file operations. */
 const addSync = ({ NODEFS }: Pick<PGlite["Module"], "NODEFS">, onSync: () => void): void => {
   // Not a part of what PGlite promises, so its version is pinned, and `checkSync` asks whether it works.
   if (!Predicate.hasProperty(NODEFS, "stream_ops") || !Predicate.isObject(NODEFS.stream_ops)) return

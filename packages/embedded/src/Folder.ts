@@ -40,7 +40,7 @@ const holderOf = (path: string): string => {
 }
 
 /**
- * Locks a folder, and creates it if there is none. The system releases the lock when the process ends,
+ * Locks a folder, and creates it if it is missing. The system releases the lock when the process ends,
  * in whatever way. Rejects with `FolderUnusable` if another one has it, and what the system says otherwise.
  */
 export const acquire = async (given: string): Promise<Folder> => {

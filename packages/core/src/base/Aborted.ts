@@ -2,7 +2,7 @@
 
 import * as Effect from "effect/Effect"
 
-/** Waits until a signal aborts: for ever, if there is none. */
+/** Waits until a signal aborts. Without a signal, waits forever. */
 export const aborted = (signal: AbortSignal | undefined): Effect.Effect<void> =>
   signal === undefined
     ? Effect.never

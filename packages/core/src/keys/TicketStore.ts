@@ -31,7 +31,7 @@ export class TicketStore extends Context.Service<
     ) => Effect.Effect<void, TicketLimitReached | StoreUnavailable>
 
     /**
-     * Removes a ticket and returns it; `undefined` if there is none, or if it has expired. Of several
+     * Removes a ticket and returns it; returns `undefined` if it is unknown or has expired. Of several
      * calls for one ticket, at the same time or in several processes, only one gets it.
      */
     readonly take: (digest: TokenDigest) => Effect.Effect<Ticket | undefined, StoreUnavailable>

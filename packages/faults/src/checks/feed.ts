@@ -29,7 +29,10 @@ const findForeign: Judge = ({ got, name, projectId }, { state }) => {
   )
   return got
     .filter(({ eventId }) => !own.has(eventId))
-    .map(({ at, eventId }) => ({ text: `${name} has got ${eventId}, which is none of its`, at }))
+    .map(({ at, eventId }) => ({
+      text: `${name} has got ${eventId}, which is of another project`,
+      at,
+    }))
 }
 
 const findRepeated: Judge = ({ got, name }) => {

@@ -33,7 +33,7 @@ export interface Ended {
 
 /** A connection. Its promises never reject. */
 interface Following {
-  /** The status of the answer, as soon as it begins; 0 if there is none. */
+  /** The status of the response, as soon as it begins; 0 if the connection fails before. */
   readonly answered: Promise<number>
   readonly ended: Promise<Ended>
 }
