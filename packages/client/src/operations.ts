@@ -34,6 +34,43 @@ export interface Attempt {
   readonly error: string | null
 }
 
+export interface AuditRow {
+  /** A time in UTC, with milliseconds. */
+  readonly at: string
+  /** What was done; `bulk_lengthened` has left memberships that ended later. */
+  readonly action:
+    | "granted"
+    | "imported"
+    | "extended"
+    | "bulk_extended"
+    | "bulk_lengthened"
+    | "ended"
+    | "person_erased"
+    | "webhook_created"
+    | "webhook_deleted"
+    | "webhook_enabled"
+    | "webhook_disabled"
+    | "secret_rotated"
+    | "signing_key_added"
+    | "project_created"
+    | "project_deleted"
+    | "key_issued"
+    | "key_opened"
+    | "key_revoked"
+  readonly from: string | null
+  readonly to: string | null
+  /** The id of the API key, or of whom else the host named. */
+  readonly key_id: string | null
+  /** The name of the API key. */
+  readonly key_name: string | null
+  readonly request_id: string | null
+  readonly reason: string | null
+  /** Whose membership was changed; null if all were, or something else, or if the user was erased. */
+  readonly user_id: string | null
+  /** The id of the webhook, the API key or the project that was changed; null for memberships. */
+  readonly subject: string | null
+}
+
 export interface BulkExtended {
   /** A time in UTC, with milliseconds. */
   readonly new_end_date: string
@@ -606,6 +643,19 @@ export interface Client {
       },
       options?: CallOptions,
     ) => Promise<Success<null>>
+
+    /** Returns who changed memberships and webhooks of a project, newest first, for as long as the server keeps it. Needs the role `operator`. `GET /v2/projects/{project_id}/audit` */
+    readonly audit: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+        /** The most items to return. */
+        readonly limit?: number | undefined
+        /** The cursor that the page before has as `next`; without it, the first page. */
+        readonly after?: string | undefined
+      },
+      options?: CallOptions,
+    ) => List<AuditRow>
   }
 
   readonly webhooks: {
@@ -832,6 +882,19 @@ export interface Client {
     ) => Promise<Success<null>>
   }
 
+  readonly audit: {
+    /** Returns who created and deleted projects, and who issued and revoked API keys, newest first. Needs a key that opens all projects. Needs the role `admin`. `GET /v2/audit` */
+    readonly list: (
+      input?: {
+        /** The most items to return. */
+        readonly limit?: number | undefined
+        /** The cursor that the page before has as `next`; without it, the first page. */
+        readonly after?: string | undefined
+      },
+      options?: CallOptions,
+    ) => List<AuditRow>
+  }
+
   readonly identity: {
     /** Returns who sends the request, and what they may do. `GET /v2/identity` */
     readonly get: (input?: {}, options?: CallOptions) => Promise<Success<Identity>>
@@ -867,6 +930,7 @@ export const operations = ({ call, callWithLines, list }: Calls): Client => ({
     create: (input, options) => call("PUT", "/v2/projects/{project_id}", input, options),
     get: (input, options) => call("GET", "/v2/projects/{project_id}", input, options),
     delete: (input, options) => call("DELETE", "/v2/projects/{project_id}", input, options),
+    audit: (input, options) => list("GET", "/v2/projects/{project_id}/audit", input, options),
   },
   webhooks: {
     create: (input, options) =>
@@ -931,6 +995,9 @@ export const operations = ({ call, callWithLines, list }: Calls): Client => ({
     list: (input = {}, options) => list("GET", "/v2/api-keys", input, options),
     issue: (input, options) => call("POST", "/v2/api-keys", input, options),
     revoke: (input, options) => call("DELETE", "/v2/api-keys/{key_id}", input, options),
+  },
+  audit: {
+    list: (input = {}, options) => list("GET", "/v2/audit", input, options),
   },
   identity: {
     get: (input = {}, options) => call("GET", "/v2/identity", input, options),

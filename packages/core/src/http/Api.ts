@@ -7,6 +7,7 @@
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as OpenApi from "effect/http-api/OpenApi"
 import { ApiKeys } from "./api/ApiKeys.ts"
+import { Audit } from "./api/Audit.ts"
 import { Docs } from "./api/Docs.ts"
 import { complete } from "./api/Document.ts"
 import { notifications } from "./api/Events.ts"
@@ -46,7 +47,7 @@ export { Authorization } from "./api/Authorization.ts"
  * ```
  */
 export class Api extends HttpApi.make("tenure")
-  .add(Memberships, Projects, Webhooks, Events, Realtime, ApiKeys, Identity, Status, Docs)
+  .add(Memberships, Projects, Webhooks, Events, Realtime, ApiKeys, Audit, Identity, Status, Docs)
   .annotate(
     HttpApi.AdditionalSchemas,
     notifications.map(({ schema }) => schema),

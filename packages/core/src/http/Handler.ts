@@ -28,6 +28,7 @@ import type { Webhooks } from "../webhooks/Webhooks.ts"
 import type { ApiError } from "./ApiError.ts"
 import * as ApiKeyOperations from "./ApiKeyOperations.ts"
 import * as ApiRequest from "./ApiRequest.ts"
+import * as AuditOperations from "./AuditOperations.ts"
 import * as Authentication from "./Authentication.ts"
 import * as BodyLimit from "./BodyLimit.ts"
 import * as ClientAddress from "./ClientAddress.ts"
@@ -204,6 +205,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     ...(yield* ApiKeyOperations.make(maxBodyBytes)),
     ...(yield* RealtimeOperations.make(maxBodyBytes)),
     ...IdentityOperations.make(),
+    ...(yield* AuditOperations.make),
     ...(yield* StatusOperations.make),
     ...(yield* DocsOperations.make(settings)),
   }

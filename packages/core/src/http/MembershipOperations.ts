@@ -8,7 +8,6 @@ import * as Step from "../base/Step.ts"
 import * as Role from "../keys/Role.ts"
 import * as EndDate from "../memberships/EndDate.ts"
 import {
-  type AuditRow,
   type CurrentMembership,
   membershipStates,
   stateAt,
@@ -17,6 +16,7 @@ import {
 import { Memberships } from "../memberships/Memberships.ts"
 import * as UserIds from "../memberships/UserIds.ts"
 import type { ApiError } from "./ApiError.ts"
+import * as AuditData from "./AuditData.ts"
 import * as ChangeBody from "./ChangeBody.ts"
 import * as ImportBody from "./ImportBody.ts"
 import {
@@ -27,7 +27,6 @@ import {
   originOf,
   projectOf,
   readBody,
-  timeOf,
 } from "./Operation.ts"
 import * as Page from "./Page.ts"
 import * as Query from "./Query.ts"
@@ -48,17 +47,6 @@ const dataOf = ({ endDate, state, userId }: CurrentMembership) => ({
   user_id: userId,
   end_date: EndDate.format(endDate),
   state,
-})
-
-const changeOf = (row: AuditRow) => ({
-  at: timeOf(row.at),
-  action: row.action,
-  from: timeOf(row.from),
-  to: timeOf(row.to),
-  key_id: row.origin.keyId ?? null,
-  key_name: row.keyName ?? null,
-  request_id: row.origin.requestId ?? null,
-  reason: row.reason ?? null,
 })
 
 const { maxBodyBytes: maxImportBytes } = Route.table["memberships.import"]
@@ -225,7 +213,7 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       const found = yield* memberships.history({ projectId, userId, after, limit: limit + 1 })
       return {
         message: "The changes of the membership, newest first.",
-        ...Page.of(found, limit, ({ cursor }) => cursor, changeOf),
+        ...Page.of(found, limit, ({ cursor }) => cursor, AuditData.changeOf),
       }
     }),
   } satisfies OperationsOn<"memberships">

@@ -38,6 +38,12 @@ const malformedPath: Effect.Effect<never, ApiError> = Effect.fail({
 
 const projectNotFound: Effect.Effect<never, ApiError> = Effect.fail({ _tag: "ProjectNotFound" })
 
+const forbidden: Effect.Effect<never, ApiError> = Effect.fail({ _tag: "Forbidden" })
+
+/** Fails unless the sender may use all projects, for what tells of all of them. */
+export const permitAll = ({ principal }: Call<never>): Effect.Effect<void, ApiError> =>
+  principal.projects === "all" ? Effect.void : forbidden
+
 const decode = (param: string): string | undefined => {
   try {
     return decodeURIComponent(param)

@@ -89,6 +89,11 @@ export const table = {
     pattern: "/v2/projects/:project_id",
     role: "admin",
   },
+  "projects.audit": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/audit",
+    role: "operator",
+  },
   "webhooks.list": {
     method: "GET",
     pattern: "/v2/projects/:project_id/integrations/webhooks",
@@ -171,6 +176,7 @@ export const table = {
     pattern: "/v2/api-keys/:key_id",
     role: "admin",
   },
+  "audit.list": { method: "GET", pattern: "/v2/audit", role: "admin" },
   "identity.get": { method: "GET", pattern: "/v2/identity", role: "client" },
   "status.get": { method: "GET", pattern: "/v2/status", role: "admin" },
   "docs.document": { method: "GET", pattern: "/v2/openapi.json", role: "none" },

@@ -2,11 +2,8 @@
 
 import * as Effect from "effect/Effect"
 import { type Report, Status } from "../health/Status.ts"
-import type { ApiError } from "./ApiError.ts"
-import type { OperationsOn } from "./Operation.ts"
+import { type OperationsOn, permitAll } from "./Operation.ts"
 import * as Query from "./Query.ts"
-
-const forbidden: Effect.Effect<never, ApiError> = Effect.fail({ _tag: "Forbidden" })
 
 const dataOf = ({ backlog, stores, suspendedKeys, version }: Report) => ({
   versions: { tenure: version, api: "v2" },
@@ -31,8 +28,7 @@ export const make = Effect.gen(function* () {
 
   return {
     "status.get": Effect.fnUntraced(function* (call) {
-      // It is that of all projects.
-      if (call.principal.projects !== "all") return yield* forbidden
+      yield* permitAll(call)
       yield* Query.read(call.request, {})
       return { message: "The status of this server.", data: dataOf(yield* report) }
     }),

@@ -88,16 +88,20 @@ export const conflictOf = (
     ? undefined
     : new EndDateConflict({ projectId, userId, currentEndDate: endDate })
 
+/** What happens to memberships, as the audit trail keeps it. */
+export const membershipActions = [
+  "granted",
+  "imported",
+  "extended",
+  // All memberships of the project.
+  "bulk_extended",
+  // All memberships of the project; those that ended later were left as they were.
+  "bulk_lengthened",
+  "ended",
+] as const
+
 /** What happened to memberships, as the audit trail keeps it. */
-export type MembershipAction =
-  | "granted"
-  | "imported"
-  | "extended"
-  /** All memberships of the project. */
-  | "bulk_extended"
-  /** All memberships of the project; those that ended later were left as they were. */
-  | "bulk_lengthened"
-  | "ended"
+export type MembershipAction = (typeof membershipActions)[number]
 
 /** The action of a bulk extension of each mode. */
 export const bulkActions = {
@@ -113,24 +117,32 @@ export const AuditCursor = refined<string, AuditCursor>("cursor", "a cursor of t
   /^\d{1,18}\.\d{1,18}$/u.test(text),
 )
 
-/** What happened to other things, as the audit trail keeps it. */
-export type OtherAction =
-  /** Without the user id, which no row has any more. */
-  | "person_erased"
-  | "project_created"
-  /** With all that belonged to it, its audit trail included. */
-  | "project_deleted"
-  | "webhook_created"
-  | "webhook_deleted"
-  | "webhook_enabled"
-  /** By the dispatcher, because all attempts had failed for too long. */
-  | "webhook_disabled"
-  | "secret_rotated"
-  | "signing_key_added"
-  | "key_issued"
-  /** A key that existed opens more projects. */
-  | "key_opened"
-  | "key_revoked"
+/** What happens to other things in a project, as the audit trail keeps it. */
+export const projectActions = [
+  // Without the user id, which no row has any more.
+  "person_erased",
+  "webhook_created",
+  "webhook_deleted",
+  "webhook_enabled",
+  // By the dispatcher, because all attempts had failed for too long.
+  "webhook_disabled",
+  "secret_rotated",
+  "signing_key_added",
+] as const
+
+/** What happens to what belongs to no project, as the audit trail keeps it. */
+export const globalActions = [
+  "project_created",
+  // With all that belonged to it, its audit trail included.
+  "project_deleted",
+  "key_issued",
+  // A key that existed opens more projects.
+  "key_opened",
+  "key_revoked",
+] as const
+
+/** What happened to other things than memberships, as the audit trail keeps it. */
+export type OtherAction = (typeof projectActions | typeof globalActions)[number]
 
 /** What happened, as the audit trail keeps it. */
 export type Action = MembershipAction | OtherAction

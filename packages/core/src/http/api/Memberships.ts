@@ -6,10 +6,11 @@ import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import * as Bulk from "../../memberships/Bulk.ts"
-import { membershipStates } from "../../memberships/Membership.ts"
+import { membershipActions, membershipStates } from "../../memberships/Membership.ts"
 import * as UserIds from "../../memberships/UserIds.ts"
 import * as RequestBody from "../RequestBody.ts"
 import { table } from "../Route.ts"
+import * as AuditRows from "./AuditRows.ts"
 import { Authorization } from "./Authorization.ts"
 import * as Failures from "./Failures.ts"
 import * as Fields from "./Fields.ts"
@@ -82,27 +83,9 @@ const granting = Schema.Struct({
   reason: Schema.optionalKey(Fields.reason),
 }).annotate({ identifier: "Grant" })
 
-const change = Schema.Struct({
-  at: Fields.instant,
-  action: Schema.Literals([
-    "granted",
-    "imported",
-    "extended",
-    "bulk_extended",
-    "bulk_lengthened",
-    "ended",
-  ]).annotate({
-    description: "What was done; `bulk_lengthened` has left memberships that ended later.",
-  }),
-  from: Schema.NullOr(Fields.instant),
-  to: Schema.NullOr(Fields.instant),
-  key_id: Schema.NullOr(Schema.String).annotate({
-    description: "The id of the API key, or of whom else the host named.",
-  }),
-  key_name: Schema.NullOr(Schema.String).annotate({ description: "The name of the API key." }),
-  request_id: Schema.NullOr(Schema.String),
-  reason: Schema.NullOr(Schema.String),
-}).annotate({ identifier: "MembershipChange" })
+const change = Schema.Struct(AuditRows.fieldsOf(membershipActions)).annotate({
+  identifier: "MembershipChange",
+})
 
 const importLines = Schema.String.annotate({
   identifier: "Import",

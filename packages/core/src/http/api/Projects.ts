@@ -5,12 +5,14 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { table } from "../Route.ts"
+import * as AuditRows from "./AuditRows.ts"
 import { Authorization } from "./Authorization.ts"
 import * as Failures from "./Failures.ts"
 import * as Fields from "./Fields.ts"
 import { paged, success } from "./Successes.ts"
 
 const {
+  "projects.audit": audit,
   "projects.create": create,
   "projects.delete": deletion,
   "projects.get": get,
@@ -78,6 +80,18 @@ export class Projects extends HttpApiGroup.make("projects")
         summary: "Delete a project",
         description:
           "Deletes a project with its memberships, webhooks, events and deliveries. API keys do not open it any more, even if it is created again.",
+      }),
+    ),
+    HttpApiEndpoint.make(audit.method)("audit", audit.pattern, {
+      params: { project_id: Fields.projectId },
+      query: Fields.page,
+      success: paged(Schema.Array(AuditRows.row), "The audit trail of the project, newest first."),
+      error: [...Failures.inProject, Failures.failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "List the changes of a project",
+        description:
+          "Returns who changed memberships and webhooks of a project, newest first, for as long as the server keeps it.",
       }),
     ),
   )

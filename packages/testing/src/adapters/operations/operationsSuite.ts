@@ -2,6 +2,7 @@
 
 import type { Serving } from "../AdapterHarness.ts"
 import { apiKeyTests } from "./apiKeys.ts"
+import { auditTests } from "./audit.ts"
 import { conditionTests } from "./conditions.ts"
 import { eventTests } from "./events.ts"
 import { extendAllTests } from "./extendAll.ts"
@@ -24,6 +25,7 @@ export const operationsSuite = (serving: Serving): void => {
   grantingTests(serving)
   importingTests(serving)
   projectTestsOn(serving)
+  auditTests(serving)
   webhookTests(serving)
   webhookRepairTests(serving)
   eventTests(serving)
