@@ -8,6 +8,7 @@ import { Outages, Problem, useLoad } from "./parts/load.tsx"
 import { SchemeChoice } from "./parts/scheme.tsx"
 import { Screen } from "./parts/screen.tsx"
 import { type Place, to, usePlace } from "./router.ts"
+import { AuditScreen, ProjectAuditScreen } from "./screens/audit.tsx"
 import { EventScreen } from "./screens/event.tsx"
 import { EventsScreen } from "./screens/events.tsx"
 import { KeysScreen } from "./screens/keys.tsx"
@@ -18,7 +19,7 @@ import { ProjectsScreen } from "./screens/projects.tsx"
 import { SignInScreen } from "./screens/signIn.tsx"
 import { WebhookScreen } from "./screens/webhook.tsx"
 import { WebhooksScreen } from "./screens/webhooks.tsx"
-import { covers, seesStatus, Who } from "./who.ts"
+import { covers, seesAll, Who } from "./who.ts"
 
 // How often a server that does not answer is asked again, in milliseconds.
 const probeInterval = 2000
@@ -63,6 +64,8 @@ const ProjectPart = ({ place: [project = "", tab, id] }: { readonly place: Place
       ) : (
         <EventScreen project={project} id={id} />
       )
+    case "audit":
+      return <ProjectAuditScreen project={project} />
     default:
       return id === undefined ? (
         <MembersScreen project={project} />
@@ -74,15 +77,17 @@ const ProjectPart = ({ place: [project = "", tab, id] }: { readonly place: Place
 
 const Content = ({ place, who }: { readonly place: Place; readonly who: Identity }) => {
   const [first, ...rest] = place
-  if (first === undefined && seesStatus(who)) return <OverviewScreen />
+  if (first === undefined && seesAll(who)) return <OverviewScreen />
   if (first === "keys" && covers(who, "admin")) return <KeysScreen />
+  if (first === "audit" && seesAll(who)) return <AuditScreen />
   return rest.length === 0 ? <ProjectsScreen /> : <ProjectPart place={rest} />
 }
 
 const links = (who: Identity) => [
-  ...(seesStatus(who) ? [["Overview", to()] as const] : []),
+  ...(seesAll(who) ? [["Overview", to()] as const] : []),
   ["Projects", to("projects")] as const,
   ...(covers(who, "admin") ? [["API keys", to("keys")] as const] : []),
+  ...(seesAll(who) ? [["Audit", to("audit")] as const] : []),
 ]
 
 const Header = ({ place, who }: { readonly place: Place; readonly who: Identity | undefined }) => (

@@ -27,5 +27,5 @@ export const useMay = (needed: Identity["role"]): boolean => {
   return covers(who, needed) && !who.read_only
 }
 
-/** Tells whether the user may see the status of the server. */
-export const seesStatus = (who: Identity): boolean => covers(who, "admin") && who.projects === "all"
+/** Tells whether the user may see what belongs to no project: the status of the server, and its audit trail. */
+export const seesAll = (who: Identity): boolean => covers(who, "admin") && who.projects === "all"

@@ -80,11 +80,20 @@ export function Loaded<A>(props: {
   )
 }
 
+/** A page of a list, and how to turn it. */
+interface Pages<Item> {
+  readonly page: Loading<Page<Item>>
+  /** Goes to the page before; `undefined` on the first one. */
+  readonly back: (() => void) | undefined
+  /** Goes to the next page; `undefined` on the last one. */
+  readonly forth: (() => void) | undefined
+}
+
 /** Loads a list page by page. The user goes forth by the cursors of the API, and back by those before. */
 export const usePages = <Item,>(
   load: (after: string | undefined, signal: AbortSignal) => Promise<Page<Item>>,
   key = "",
-) => {
+): Pages<Item> => {
   const [position, setPosition] = useState<{
     readonly key: string
     readonly cursors: ReadonlyArray<string>
@@ -101,18 +110,25 @@ export const usePages = <Item,>(
   }
 }
 
-/** The buttons that turn the pages of a list; nothing if there is only one. */
-export const Turn = (props: {
-  readonly back: (() => void) | undefined
-  readonly forth: (() => void) | undefined
-}) =>
-  props.back === undefined && props.forth === undefined ? null : (
-    <nav class="turn" aria-label="Pages">
-      <button type="button" disabled={props.back === undefined} onClick={props.back}>
-        Previous
-      </button>
-      <button type="button" disabled={props.forth === undefined} onClick={props.forth}>
-        Next
-      </button>
-    </nav>
+/** Shows a page of a list, and the buttons that turn it if there is more than one. */
+export function Paged<Item>(props: {
+  readonly of: Pages<Item>
+  readonly children: (items: ReadonlyArray<Item>) => ComponentChildren
+}) {
+  const { back, forth, page } = props.of
+  return (
+    <>
+      <Loaded from={page}>{({ data }) => props.children(data)}</Loaded>
+      {(back !== undefined || forth !== undefined) && (
+        <nav class="turn" aria-label="Pages">
+          <button type="button" disabled={back === undefined} onClick={back}>
+            Previous
+          </button>
+          <button type="button" disabled={forth === undefined} onClick={forth}>
+            Next
+          </button>
+        </nav>
+      )}
+    </>
   )
+}

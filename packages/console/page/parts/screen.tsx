@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef } from "preact/hooks"
 import { to } from "../router.ts"
+import { useSees } from "../who.ts"
 
 /** A link to a screen above, and its name. */
 type Crumb = readonly [name: string, href: string]
@@ -46,39 +47,42 @@ export const Screen = (props: {
   )
 }
 
-const tabs = ["members", "webhooks", "events"] as const
+const tabs = ["members", "webhooks", "events", "audit"] as const
+
+type Tab = (typeof tabs)[number]
+
+const titleOf = (tab: Tab): string => tab.replace(/^./, (first) => first.toUpperCase())
 
 /** A screen of a project. */
 export const ProjectScreen = (props: {
   readonly project: string
-  readonly tab: (typeof tabs)[number]
+  readonly tab: Tab
   /** What is shown of it, if not all. */
   readonly title?: string
   readonly actions?: ComponentChildren
   readonly children: ComponentChildren
 }) => {
   const { actions, children, project, tab, title } = props
+  const maySeeAudit = useSees("operator")
   const above: ReadonlyArray<Crumb> = [
     ["Projects", to("projects")],
     [project, to("projects", project, "members")],
     ...(title === undefined ? [] : ([[tab, to("projects", project, tab)]] as const)),
   ]
   return (
-    <Screen
-      title={title ?? tab.replace(/^./, (first) => first.toUpperCase())}
-      above={above}
-      actions={actions}
-    >
+    <Screen title={title ?? titleOf(tab)} above={above} actions={actions}>
       <nav class="tabs" aria-label="Project">
-        {tabs.map((one) => (
-          <a
-            key={one}
-            href={to("projects", project, one)}
-            aria-current={one === tab ? "page" : undefined}
-          >
-            {one.replace(/^./, (first) => first.toUpperCase())}
-          </a>
-        ))}
+        {tabs
+          .filter((one) => one !== "audit" || maySeeAudit)
+          .map((one) => (
+            <a
+              key={one}
+              href={to("projects", project, one)}
+              aria-current={one === tab ? "page" : undefined}
+            >
+              {titleOf(one)}
+            </a>
+          ))}
       </nav>
       {children}
     </Screen>

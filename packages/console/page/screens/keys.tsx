@@ -5,7 +5,7 @@ import { useContext } from "preact/hooks"
 import { api } from "../api.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
 import { DateField, dateOf, Field, TextField } from "../parts/fields.tsx"
-import { Loaded, Turn, usePages } from "../parts/load.tsx"
+import { Paged, usePages } from "../parts/load.tsx"
 import { Screen, Table } from "../parts/screen.tsx"
 import { State, Time } from "../parts/text.tsx"
 import { useMay, Who } from "../who.ts"
@@ -125,12 +125,12 @@ const Row = ({ of, onDone }: { readonly of: ApiKey; readonly onDone: () => void 
 
 /** The list of keys. */
 export const KeysScreen = () => {
-  const { back, forth, page } = usePages((after, signal) => api.apiKeys.list({ after }, { signal }))
+  const keys = usePages((after, signal) => api.apiKeys.list({ after }, { signal }))
   const mayIssue = useMay("admin")
   return (
-    <Screen title="API keys" actions={mayIssue && <Issue onDone={page.reload} />}>
-      <Loaded from={page}>
-        {({ data }) => (
+    <Screen title="API keys" actions={mayIssue && <Issue onDone={keys.page.reload} />}>
+      <Paged of={keys}>
+        {(data) => (
           <Table
             label="API keys"
             columns={[
@@ -147,12 +147,11 @@ export const KeysScreen = () => {
             empty="There are no keys."
           >
             {data.map((key) => (
-              <Row key={key.id} of={key} onDone={page.reload} />
+              <Row key={key.id} of={key} onDone={keys.page.reload} />
             ))}
           </Table>
         )}
-      </Loaded>
-      <Turn back={back} forth={forth} />
+      </Paged>
     </Screen>
   )
 }

@@ -4,8 +4,9 @@ import { isTenureError, type Membership, type MembershipChange } from "@tenure/c
 import { useState } from "preact/hooks"
 import { api } from "../api.ts"
 import { Action, givenOf } from "../parts/action.tsx"
+import { Author, Dates, deeds } from "../parts/audit.tsx"
 import { DateField, ReasonField, requiredDateOf } from "../parts/fields.tsx"
-import { Loaded, Turn, useLoad, usePages } from "../parts/load.tsx"
+import { Loaded, Paged, useLoad, usePages } from "../parts/load.tsx"
 import { ProjectScreen } from "../parts/screen.tsx"
 import { Ago, Facts, State, Time } from "../parts/text.tsx"
 import { useMay, useSees } from "../who.ts"
@@ -90,17 +91,8 @@ const End = ({ member, onDone }: Props) => (
   </Action>
 )
 
-const deeds: Readonly<Record<MembershipChange["action"], string>> = {
-  granted: "Granted",
-  imported: "Imported",
-  extended: "Extended",
-  bulk_extended: "Extended with all others",
-  bulk_lengthened: "Lengthened with all others",
-  ended: "Ended",
-}
-
 const Change = ({ change }: { readonly change: MembershipChange }) => {
-  const { action, at, from, key_id, key_name, reason, request_id, to } = change
+  const { action, at, reason, request_id } = change
   return (
     <li>
       <p>
@@ -110,20 +102,11 @@ const Change = ({ change }: { readonly change: MembershipChange }) => {
         </span>
       </p>
       <p>
-        {from !== null && (
-          <>
-            from <Time iso={from} />{" "}
-          </>
-        )}
-        {to !== null && (
-          <>
-            to <Time iso={to} />
-          </>
-        )}
+        <Dates of={change} />
       </p>
       {reason !== null && <blockquote>{reason}</blockquote>}
       <p class="dim">
-        by <span title={key_id ?? undefined}>{key_name ?? key_id ?? "the host"}</span>
+        by <Author of={change} />
         {request_id !== null && (
           <>
             , request <code>{request_id}</code>
@@ -135,15 +118,15 @@ const Change = ({ change }: { readonly change: MembershipChange }) => {
 }
 
 const History = ({ member, turn }: { readonly member: Member; readonly turn: string }) => {
-  const { back, forth, page } = usePages(
+  const history = usePages(
     (after, signal) => api.memberships.history({ ...member, after, limit: 50 }, { signal }),
     turn,
   )
   return (
     <>
       <h2>History</h2>
-      <Loaded from={page}>
-        {({ data }) =>
+      <Paged of={history}>
+        {(data) =>
           data.length === 0 ? (
             <p class="dim">No change of this membership is kept.</p>
           ) : (
@@ -154,8 +137,7 @@ const History = ({ member, turn }: { readonly member: Member; readonly turn: str
             </ol>
           )
         }
-      </Loaded>
-      <Turn back={back} forth={forth} />
+      </Paged>
     </>
   )
 }

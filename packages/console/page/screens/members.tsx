@@ -5,7 +5,7 @@ import { useState } from "preact/hooks"
 import { api } from "../api.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
 import { DateField, ReasonField, requiredDateOf, TextField } from "../parts/fields.tsx"
-import { Loaded, Turn, useLoad, usePages } from "../parts/load.tsx"
+import { Paged, useLoad, usePages } from "../parts/load.tsx"
 import { ProjectScreen, Table } from "../parts/screen.tsx"
 import { Ago, amountOf, Facts, State, Time } from "../parts/text.tsx"
 import { go, to } from "../router.ts"
@@ -101,14 +101,14 @@ export const MembersScreen = ({ project }: Props) => {
   const facts = useLoad(
     async (signal) => (await api.projects.get({ project_id: project }, { signal })).data,
   )
-  const { back, forth, page } = usePages(
+  const members = usePages(
     (after, signal) => api.memberships.list({ project_id: project, after, state }, { signal }),
     state,
   )
   const mayExtendAll = useMay("client")
   const mayGrant = useMay("operator")
   const reload = () => {
-    page.reload()
+    members.page.reload()
     facts.reload()
   }
   return (
@@ -147,8 +147,8 @@ export const MembersScreen = ({ project }: Props) => {
           </select>
         </label>
       </div>
-      <Loaded from={page}>
-        {({ data }) => (
+      <Paged of={members}>
+        {(data) => (
           <Table
             label="Members"
             columns={["User", "State", "End (UTC)", ""]}
@@ -173,8 +173,7 @@ export const MembersScreen = ({ project }: Props) => {
             ))}
           </Table>
         )}
-      </Loaded>
-      <Turn back={back} forth={forth} />
+      </Paged>
     </ProjectScreen>
   )
 }

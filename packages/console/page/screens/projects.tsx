@@ -4,7 +4,7 @@ import type { ListedProject } from "@tenure/client"
 import { api } from "../api.ts"
 import { Action, textOf } from "../parts/action.tsx"
 import { TextField } from "../parts/fields.tsx"
-import { Loaded, Turn, usePages } from "../parts/load.tsx"
+import { Paged, usePages } from "../parts/load.tsx"
 import { Screen, Table } from "../parts/screen.tsx"
 import { amountOf } from "../parts/text.tsx"
 import { to } from "../router.ts"
@@ -39,9 +39,7 @@ const Deletion = ({
 
 /** The list of projects. */
 export const ProjectsScreen = () => {
-  const { back, forth, page } = usePages((after, signal) =>
-    api.projects.list({ after }, { signal }),
-  )
+  const projects = usePages((after, signal) => api.projects.list({ after }, { signal }))
   const mayChange = useMay("admin")
   return (
     <Screen
@@ -56,15 +54,15 @@ export const ProjectsScreen = () => {
               const { data } = await api.projects.create({ project_id: textOf(fields, "id") })
               return { message: `The project ${data.id} is there.` }
             }}
-            onDone={page.reload}
+            onDone={projects.page.reload}
           >
             <TextField label="Id" name="id" required maxLength={255} />
           </Action>
         )
       }
     >
-      <Loaded from={page}>
-        {({ data }) => (
+      <Paged of={projects}>
+        {(data) => (
           <Table
             label="Projects"
             columns={["Project", "Memberships", "Webhooks", ""]}
@@ -83,14 +81,13 @@ export const ProjectsScreen = () => {
                   </a>
                 </td>
                 <td class="actions">
-                  {mayChange && <Deletion project={project} onDone={page.reload} />}
+                  {mayChange && <Deletion project={project} onDone={projects.page.reload} />}
                 </td>
               </tr>
             ))}
           </Table>
         )}
-      </Loaded>
-      <Turn back={back} forth={forth} />
+      </Paged>
     </Screen>
   )
 }

@@ -6,7 +6,7 @@ import { api } from "../api.ts"
 import { Action } from "../parts/action.tsx"
 import { DeliveryRow } from "../parts/deliveries.tsx"
 import { DateField, requiredDateOf } from "../parts/fields.tsx"
-import { Loaded, Turn, useLoad, usePages } from "../parts/load.tsx"
+import { Loaded, Paged, useLoad, usePages } from "../parts/load.tsx"
 import { ProjectScreen } from "../parts/screen.tsx"
 import { Ago, amountOf, Facts, Hidden, State, Time } from "../parts/text.tsx"
 import { go, to } from "../router.ts"
@@ -153,7 +153,7 @@ const isState = (given: string): given is Delivery["state"] =>
 
 const Deliveries = ({ turn, webhook }: { readonly webhook: Of; readonly turn: number }) => {
   const [state, setState] = useState<Delivery["state"] | undefined>()
-  const { back, forth, page } = usePages(
+  const deliveries = usePages(
     (after, signal) => api.webhooks.deliveries({ ...webhook, after, state, limit: 50 }, { signal }),
     `${state} ${turn}`,
   )
@@ -177,13 +177,13 @@ const Deliveries = ({ turn, webhook }: { readonly webhook: Of; readonly turn: nu
               ))}
             </select>
           </label>
-          <button type="button" onClick={page.reload}>
+          <button type="button" onClick={deliveries.page.reload}>
             Refresh
           </button>
         </div>
       </div>
-      <Loaded from={page}>
-        {({ data }) =>
+      <Paged of={deliveries}>
+        {(data) =>
           data.length === 0 ? (
             <p class="dim">Nothing was sent.</p>
           ) : (
@@ -195,7 +195,11 @@ const Deliveries = ({ turn, webhook }: { readonly webhook: Of; readonly turn: nu
                       The event
                     </a>
                     {mayReplay && delivery.state !== "cancelled" && (
-                      <SendAgain webhook={webhook} event={delivery.event_id} onDone={page.reload} />
+                      <SendAgain
+                        webhook={webhook}
+                        event={delivery.event_id}
+                        onDone={deliveries.page.reload}
+                      />
                     )}
                   </div>
                 </DeliveryRow>
@@ -203,8 +207,7 @@ const Deliveries = ({ turn, webhook }: { readonly webhook: Of; readonly turn: nu
             </ul>
           )
         }
-      </Loaded>
-      <Turn back={back} forth={forth} />
+      </Paged>
     </>
   )
 }

@@ -177,6 +177,8 @@ describe.skipIf(path === undefined)(
         },
       ],
       ["keys", () => "#/keys", (page) => says(page, "checkout")],
+      ["audit", () => "#/audit", (page) => says(page, "Key revoked")],
+      ["project-audit", () => `${shop}/audit`, (page) => says(page, "Invoice 2026-1107 paid")],
     ]
 
     it.each(screens)("nothing is wrong with it: %s", async (name, place, ready) => {
@@ -468,6 +470,23 @@ describe.skipIf(path === undefined)(
     )
 
     it(
+      "says who changed what, and leads there",
+      at("#/projects/shop/audit", async (page) => {
+        const row = page.locator("tr", { hasText: "Invoice 2026-1107 paid" })
+        await row.getByText("Extended", { exact: true }).waitFor()
+        await row.getByRole("link", { name: "1055" }).click()
+        await heading(page, "1055").waitFor()
+        await page.getByRole("link", { name: "Audit", exact: true }).first().click()
+        await page
+          .getByRole("row", { name: /Project created/ })
+          .first()
+          .waitFor()
+        await page.getByRole("link", { name: "shop" }).click()
+        await heading(page, "Members").waitFor()
+      }),
+    )
+
+    it(
       "sends an event again from its page",
       at(`${shop}/events`, async (page) => {
         await button(page, "Show them").click()
@@ -584,6 +603,8 @@ describe.skipIf(path === undefined)(
           `${project}/webhooks/${hook.id}`,
           `${project}/events`,
           `${project}/events/${event.id}`,
+          `${project}/audit`,
+          "#/audit",
         ]
         for (const place of places) {
           await goTo(place)

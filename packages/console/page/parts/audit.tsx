@@ -1,0 +1,49 @@
+/** Rows of the audit trail. */
+
+import type { AuditRow, MembershipChange } from "@tenure/client"
+import { Time } from "./text.tsx"
+
+/** What was done, in words. */
+export const deeds: Readonly<Record<AuditRow["action"], string>> = {
+  granted: "Granted",
+  imported: "Imported",
+  extended: "Extended",
+  bulk_extended: "All memberships extended",
+  bulk_lengthened: "All memberships lengthened",
+  ended: "Ended",
+  person_erased: "Person erased",
+  webhook_created: "Webhook created",
+  webhook_deleted: "Webhook deleted",
+  webhook_enabled: "Webhook enabled",
+  webhook_disabled: "Webhook disabled",
+  secret_rotated: "Secret rotated",
+  signing_key_added: "Signing key added",
+  project_created: "Project created",
+  project_deleted: "Project deleted",
+  key_issued: "Key issued",
+  key_opened: "Key opened for a project",
+  key_revoked: "Key revoked",
+}
+
+/** From and to which date. */
+export const Dates = ({ of: { from, to } }: { readonly of: MembershipChange | AuditRow }) => (
+  <>
+    {from !== null && (
+      <>
+        from <Time iso={from} />{" "}
+      </>
+    )}
+    {to !== null && (
+      <>
+        to <Time iso={to} />
+      </>
+    )}
+  </>
+)
+
+/** Who did it. */
+export const Author = ({
+  of: { key_id, key_name },
+}: {
+  readonly of: MembershipChange | AuditRow
+}) => <span title={key_id ?? undefined}>{key_name ?? key_id ?? "the host"}</span>

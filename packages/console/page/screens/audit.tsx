@@ -1,0 +1,104 @@
+/** Who changed what: in a project, or projects and keys themselves. */
+
+import type { AuditRow } from "@tenure/client"
+import { api } from "../api.ts"
+import { Author, Dates, deeds } from "../parts/audit.tsx"
+import { Paged, usePages } from "../parts/load.tsx"
+import { ProjectScreen, Screen, Table } from "../parts/screen.tsx"
+import { Time } from "../parts/text.tsx"
+import { to } from "../router.ts"
+
+/** What was changed, with a link if there is a screen of it. */
+const Subject = ({ of, project }: { readonly of: AuditRow; readonly project?: string }) => {
+  const { action, subject, user_id } = of
+  if (project !== undefined && user_id !== null) {
+    return <a href={to("projects", project, "members", user_id)}>{user_id}</a>
+  }
+  if (subject === null) return <span class="dim">–</span>
+  if (project !== undefined && action !== "webhook_deleted") {
+    return <a href={to("projects", project, "webhooks", subject)}>{subject}</a>
+  }
+  return action === "project_created" ? (
+    <a href={to("projects", subject, "members")}>{subject}</a>
+  ) : (
+    <code>{subject}</code>
+  )
+}
+
+const Rows = (props: {
+  readonly of: ReturnType<typeof usePages<AuditRow>>
+  readonly project?: string
+}) => {
+  const { of, project } = props
+  const isOfProject = project !== undefined
+  return (
+    <Paged of={of}>
+      {(rows) => (
+        <Table
+          label="Audit trail"
+          columns={[
+            "Time (UTC)",
+            "What",
+            "Of",
+            ...(isOfProject ? ["Change"] : []),
+            "Who, in which request",
+          ]}
+          isEmpty={rows.length === 0}
+          empty="No change is kept."
+        >
+          {rows.map((row, index) => (
+            <tr key={`${row.at} ${index}`}>
+              <td>
+                <Time iso={row.at} />
+              </td>
+              <td>{deeds[row.action]}</td>
+              <td class="long id">
+                <Subject of={row} {...(isOfProject && { project })} />
+              </td>
+              {isOfProject && (
+                <td class="long id">
+                  <Dates of={row} />
+                  {row.reason !== null && <blockquote>{row.reason}</blockquote>}
+                </td>
+              )}
+              <td class="long wide">
+                <Author of={row} />
+                <br />
+                <code class="dim">{row.request_id}</code>
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </Paged>
+  )
+}
+
+const Refresh = ({ onClick }: { readonly onClick: () => void }) => (
+  <button type="button" onClick={onClick}>
+    Refresh
+  </button>
+)
+
+/** The changes of a project. */
+export const ProjectAuditScreen = ({ project }: { readonly project: string }) => {
+  const rows = usePages((after, signal) =>
+    api.projects.audit({ project_id: project, after }, { signal }),
+  )
+  return (
+    <ProjectScreen project={project} tab="audit" actions={<Refresh onClick={rows.page.reload} />}>
+      <Rows of={rows} project={project} />
+    </ProjectScreen>
+  )
+}
+
+/** The changes of projects and keys. */
+export const AuditScreen = () => {
+  const rows = usePages((after, signal) => api.audit.list({ after }, { signal }))
+  return (
+    <Screen title="Audit" actions={<Refresh onClick={rows.page.reload} />}>
+      <p class="dim">Projects and API keys. What was changed in a project is on its own page.</p>
+      <Rows of={rows} />
+    </Screen>
+  )
+}
