@@ -10,12 +10,12 @@
 
 import { parseArgs } from "node:util"
 import { PgClient } from "@effect/sql-pg"
-import * as Keyring from "@tenure/core/Keyring"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { migrate, rewriteSecrets } from "../index.ts"
+import { migrate } from "../index.ts"
 import * as ProgressBar from "./ProgressBar.ts"
+import { type Direction, rewrite } from "./secrets.ts"
 import { type Load, messageOf, move, open } from "./upkeep.ts"
 
 class UsageError extends Error {
@@ -28,21 +28,6 @@ const variable = (name: string, expected: string): string => {
   return value
 }
 
-type Direction = "encrypt" | "decrypt"
-
-/** Reads the keys. The servers, which have the same ones, must not write secrets the other way. */
-const keysTo = (direction: Direction): Keyring.Given => {
-  const keys = Keyring.fromText(variable("TENURE_ENCRYPTION_KEY", Keyring.expectedText))
-  if (keys === undefined) {
-    throw new UsageError(`TENURE_ENCRYPTION_KEY must be ${Keyring.expectedText}`)
-  }
-  if ((keys.current === undefined) === (direction === "encrypt")) {
-    const beginning = direction === "encrypt" ? "the key that encrypts" : '"plain"'
-    throw new UsageError(`TENURE_ENCRYPTION_KEY must begin with ${beginning}`)
-  }
-  return keys
-}
-
 /** Applies the pending migrations, and tells their numbers. */
 const applied = (schema: string | undefined) =>
   Effect.map(migrate({ schema }), (numbers) =>
@@ -51,19 +36,10 @@ const applied = (schema: string | undefined) =>
 
 /** Encrypts or decrypts the secrets, and tells how many. */
 const rewritten = (schema: string | undefined, direction: Direction) =>
-  Effect.flatMap(
-    rewriteSecrets({ schema, encryption: keysTo(direction) }),
-    ({ changed, problems }) => {
-      const done = direction === "encrypt" ? "Encrypted" : "Decrypted"
-      return problems.length === 0
-        ? Effect.succeed(`${done}: the secrets of ${changed} webhooks.`)
-        : Effect.fail(
-            new UsageError(
-              [...problems, `${done}: ${changed}. Failed: ${problems.length}.`].join("\n"),
-            ),
-          )
-    },
-  )
+  Effect.map(rewrite(schema, direction), (changed) => {
+    const done = direction === "encrypt" ? "Encrypted" : "Decrypted"
+    return `${done}: the secrets of ${changed} ${changed === 1 ? "webhook" : "webhooks"}.`
+  })
 
 const directionOf = (options: Readonly<Record<string, boolean>>): Direction | undefined => {
   const { "decrypt-secrets": decrypts, "encrypt-secrets": encrypts } = options
