@@ -7,6 +7,7 @@ import * as Stream from "effect/Stream"
 import { Api, call, listed } from "./connection/Api.ts"
 import * as Place from "./connection/Place.ts"
 import { exitCodes, failed, type Failure } from "./Failure.ts"
+import { counted } from "./output/counted.ts"
 import * as Output from "./output/Output.ts"
 
 /** What was looked at, and what to do about it if something is wrong. */
@@ -23,7 +24,7 @@ const wrong = (check: string, found: string, advice: string): Finding => ({ chec
 // Receivers refuse notifications whose time is five minutes off.
 const mostSkew = 30_000
 
-/** Judges the time of a server. @param skew - how much later it is there, in milliseconds */
+/** Judges the clock of a server or a database. @param skew - how much later it is there, in milliseconds */
 export const judgeClock = (skew: number): Finding => {
   const found = `${Math.round(skew / 1000)} s apart from here`
   return Math.abs(skew) <= mostSkew
@@ -153,22 +154,26 @@ const checkApi = Effect.gen(function* () {
   Effect.catchTag("Failure", (failure) => Effect.succeed([ofFailure("API", failure)])),
 )
 
-/** Checks the tables of a database. */
-const checkTables = Effect.fnUntraced(
+/** Checks a database. */
+const checkDatabase = Effect.fnUntraced(
   function* ({ schema, url }: Place.Database) {
     const upkeep = yield* Effect.promise(() => import("./database/upkeep.ts"))
-    const options = { dryRun: true, encrypt: false, decrypt: false }
-    const { migrations } = yield* upkeep.migrate(url, schema, options)
-    return judgeMigrations(migrations)
+    const { pending, skew } = yield* upkeep.inspect(url, schema)
+    return {
+      isUsable: pending.length === 0,
+      findings: [judgeClock(skew), judgeMigrations(pending)],
+    }
   },
-  Effect.catchTag("Failure", (failure) => Effect.succeed(ofFailure("database", failure))),
+  Effect.catchTag("Failure", (failure) =>
+    Effect.succeed({ isUsable: false, findings: [ofFailure("database", failure)] }),
+  ),
 )
 
 const checkAll = Effect.gen(function* () {
   const place = yield* Place.find
   if (place._tag === "Server") return yield* checkApi
-  const tables = yield* checkTables(place)
-  return tables.advice === null ? [tables, ...(yield* checkApi)] : [tables]
+  const { findings, isUsable } = yield* checkDatabase(place)
+  return isUsable ? [...findings, ...(yield* checkApi)] : findings
 })
 
 /** The command. */
@@ -179,7 +184,8 @@ export const doctor = Command.make(
     const findings = yield* checkAll
     yield* Output.items(Stream.fromIterable(findings), (finding) => ({ ...finding }))
     const problems = findings.filter(({ advice }) => advice !== null).length
-    if (problems > 0) return yield* failed(`${problems} of ${findings.length} checks failed.`)
+    if (problems > 0)
+      return yield* failed(`${problems} of ${counted(findings.length, "check")} failed.`)
   }),
 ).pipe(
   Command.withDescription(

@@ -31,7 +31,8 @@ it("migrates, says before what it would do, and is then well", async () => {
   const done = JSON.parse((await tenure("migrate", "--json")).stdout)
   expect(done).toEqual({ applied: true, migrations: planned.migrations })
   expect(JSON.parse((await tenure("migrate", "--json")).stdout).migrations).toEqual([])
-  expect(await tenure("doctor")).toMatchObject({ code: 0 })
+  const well = await tenure("doctor")
+  expect(well).toMatchObject({ code: 0, stdout: expect.stringMatching(/clock +0 s apart/) })
 })
 
 it("encrypts and decrypts secrets with the keys of the environment", async () => {
@@ -92,6 +93,7 @@ it("the doctor names what is wrong at a server, and what to do", async () => {
   const { id } = JSON.parse((await admin("webhooks", "create", url, "-p", "p", "--json")).stdout)
   await admin("webhooks", "ping", id, "-p", "p")
   await expect.poll(async () => (await admin("doctor")).stdout).toContain(`1 disabled: ${id} of p`)
+  expect((await admin("webhooks", "list", "-p", "p")).stdout).toMatch(/disabled +\d{4}-\S+ +1$/m)
   const issued = JSON.parse((await admin("keys", "issue", "-p", "p", "--json")).stdout)
   const client = await tenureWith({ ...environment, TENURE_TOKEN: issued.token })("doctor")
   expect(client).toMatchObject({ code: 1, stdout: expect.stringContaining("admin") })

@@ -2,14 +2,12 @@
 
 import { existsSync } from "node:fs"
 import { userInfo } from "node:os"
-import * as Keyring from "@tenure/core/Keyring"
 import * as Tenure from "@tenure/core/Tenure"
 import { fetchHandler } from "@tenure/fetch"
 import { nodeTransport } from "@tenure/node-http"
 import { postgres } from "@tenure/postgres"
-import * as Config from "effect/Config"
+import * as Secrets from "@tenure/postgres/bin/secrets"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import { failed, Failure, usage } from "../Failure.ts"
 import type { Database } from "./Place.ts"
 
@@ -23,15 +21,6 @@ const storesOf = Effect.fnUntraced(function* ({ schema, url }: Database) {
   const { embedded } = yield* Effect.promise(() => import("@tenure/embedded"))
   return embedded({ path, schema })
 })
-
-const encryption = Effect.gen(function* () {
-  const text = yield* Config.option(Config.NonEmptyString("TENURE_ENCRYPTION_KEY"))
-  if (Option.isNone(text)) return undefined
-  return (
-    Keyring.fromText(text.value) ??
-    (yield* usage(`TENURE_ENCRYPTION_KEY must be ${Keyring.expectedText}.`))
-  )
-}).pipe(Effect.catchTag("ConfigError", ({ message }) => Effect.fail(usage(message))))
 
 const isTagged = (fault: unknown): fault is { readonly _tag: string; readonly message: string } =>
   fault instanceof Error && "_tag" in fault
@@ -55,6 +44,9 @@ export const explain = (fault: unknown): Failure => {
 // The audit trail names whoever ran the command.
 const identity = { keyId: `tenure:${userInfo().username}`, projects: "all", role: "admin" } as const
 
+// Those who send to it check its address.
+const everywhere = ["0.0.0.0/0", "::/0"]
+
 // The owner of the database is not limited.
 const unlimited = {
   perKey: { limit: 1_000_000, window: "1 second" },
@@ -71,7 +63,7 @@ const ignore = () => undefined
  */
 export const open = Effect.fnUntraced(function* (place: Database) {
   const stores = yield* storesOf(place)
-  const keys = yield* encryption
+  const encryption = yield* Effect.mapError(Secrets.keys, explain)
   const tenure = yield* Effect.acquireRelease(
     Effect.tryPromise({
       try: () =>
@@ -80,7 +72,7 @@ export const open = Effect.fnUntraced(function* (place: Database) {
           transport: nodeTransport,
           authenticate: () => identity,
           rateLimits: unlimited,
-          webhooks: { dispatch: false, encryption: keys },
+          webhooks: { dispatch: false, encryption, allowedNetworks: everywhere },
           logger: { info: ignore, warn: ignore, error: ignore },
         }),
       catch: explain,

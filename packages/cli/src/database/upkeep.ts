@@ -1,13 +1,11 @@
 /** What `tenure migrate`, `export` and `import` do. */
 
 import { PgClient } from "@effect/sql-pg/PgClient"
-import * as Keyring from "@tenure/core/Keyring"
-import { migrate as migrateAll, rewriteSecrets } from "@tenure/postgres"
+import { migrate as migrateAll } from "@tenure/postgres"
+import * as Secrets from "@tenure/postgres/bin/secrets"
 import * as Upkeep from "@tenure/postgres/bin/upkeep"
 import * as Clock from "effect/Clock"
-import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
-import { failed, usage } from "../Failure.ts"
 import * as Progress from "../output/Progress.ts"
 import { connect, explain } from "./database.ts"
 
@@ -17,31 +15,6 @@ interface Given {
   readonly encrypt: boolean
   readonly decrypt: boolean
 }
-
-/** Reads the keys. The servers, which have the same ones, must not write secrets the other way. */
-const readKeys = Effect.fnUntraced(function* (isEncrypting: boolean) {
-  const text = yield* Effect.mapError(Config.NonEmptyString("TENURE_ENCRYPTION_KEY"), () =>
-    usage(`TENURE_ENCRYPTION_KEY must be ${Keyring.expectedText}.`),
-  )
-  const keys = Keyring.fromText(text)
-  if (keys === undefined)
-    return yield* usage(`TENURE_ENCRYPTION_KEY must be ${Keyring.expectedText}.`)
-  if ((keys.current === undefined) === isEncrypting)
-    return yield* usage(
-      `TENURE_ENCRYPTION_KEY must begin with ${isEncrypting ? "the key that encrypts" : "plain"}.`,
-    )
-  return keys
-})
-
-const rewrite = Effect.fnUntraced(function* (schema: string | undefined, isEncrypting: boolean) {
-  const encryption = yield* readKeys(isEncrypting)
-  const { changed, problems } = yield* rewriteSecrets({ schema, encryption })
-  if (problems.length > 0)
-    return yield* failed(
-      `${problems.join("; ")}. Rewritten: ${changed}. Failed: ${problems.length}.`,
-    )
-  return changed
-})
 
 /** Applies migrations, or tells which ones would be applied, and rewrites secrets. */
 export const migrate = Effect.fnUntraced(function* (
@@ -54,7 +27,22 @@ export const migrate = Effect.fnUntraced(function* (
     if (dryRun) return { applied: false, migrations: yield* Upkeep.pending(schema) }
     const migrations = yield* migrateAll({ schema })
     if (!encrypt && !decrypt) return { applied: true, migrations }
-    return { applied: true, migrations, rewritten_secrets: yield* rewrite(schema, encrypt) }
+    const rewritten_secrets = yield* Secrets.rewrite(schema, encrypt ? "encrypt" : "decrypt")
+    return { applied: true, migrations, rewritten_secrets }
+  }).pipe(Effect.provideService(PgClient, client), Effect.mapError(explain))
+}, Effect.scoped)
+
+/**
+ * Looks at a database.
+ *
+ * @returns the migrations that are not applied, and how much later it is there, in milliseconds
+ */
+export const inspect = Effect.fnUntraced(function* (url: string, schema: string | undefined) {
+  const client = yield* connect(url)
+  return yield* Effect.gen(function* () {
+    const pending = yield* Upkeep.pending(schema)
+    const skew = (yield* Upkeep.now) - (yield* Clock.currentTimeMillis)
+    return { pending, skew }
   }).pipe(Effect.provideService(PgClient, client), Effect.mapError(explain))
 }, Effect.scoped)
 

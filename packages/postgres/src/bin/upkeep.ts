@@ -76,6 +76,15 @@ export const pending = Effect.fnUntraced(function* (schema: string | undefined) 
   return yield* Migrations.pending(yield* PgClient.PgClient, yield* quotedSchema(schema))
 })
 
+/** The time of the database, in milliseconds since the epoch. */
+export const now = Effect.gen(function* () {
+  const client = yield* PgClient.PgClient
+  const [row] = yield* client<{
+    readonly now: number
+  }>`SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now`
+  return row?.now ?? Number.NaN
+})
+
 /**
  * Copies everything from one database to another one, whose tables must be empty, as a whole or not at
  * all. Nothing may write to either of them in the meantime.
