@@ -3,6 +3,7 @@
 import { isTenureError, type TenureError } from "@tenure/client"
 import * as Data from "effect/Data"
 import * as Runtime from "effect/Runtime"
+import * as networkFault from "./connection/networkFault.ts"
 
 /**
  * The exit codes: it failed or was refused; the command line or a setting is wrong; what it is about
@@ -49,22 +50,17 @@ const kindOf = ({ code, status }: TenureError): Kind => {
 }
 
 /** What helps, where the message of the API does not say it. */
-const adviceOf = ({ code, retryAfter }: TenureError): string => {
+const adviceOf = ({ cause, code, retryAfter }: TenureError): string => {
   switch (code) {
     case "UNAUTHORIZED":
       return " Check the token: TENURE_TOKEN, or that of the profile."
     case "FORBIDDEN":
       return " A key with a larger role is needed."
     case "NETWORK_ERROR":
-      return " Check the URL, and that the server runs."
+      return ` ${networkFault.adviceOf(cause)}`
     default:
       return retryAfter === undefined ? "" : ` Try again in ${Math.ceil(retryAfter)} s.`
   }
-}
-
-const reasonOf = (cause: unknown): string => {
-  if (!(cause instanceof Error)) return ""
-  return ` (${cause.cause instanceof Error ? cause.cause.message : cause.message})`
 }
 
 const linesOf = ({ problems }: TenureError) =>
@@ -78,7 +74,8 @@ const linesOf = ({ problems }: TenureError) =>
 export const ofCall = (error: unknown): Failure => {
   if (isTenureError(error)) {
     const { cause, code, message, requestId, retryAfter } = error
-    const text = `${message.replace(/\.$/, "")}${reasonOf(cause)}.${adviceOf(error)}`
+    const reason = cause === undefined ? "" : ` (${networkFault.reasonOf(cause)})`
+    const text = `${message.replace(/\.$/, "")}${reason}.${adviceOf(error)}`
     const lines = linesOf(error)
     return new Failure({ kind: kindOf(error), message: text, code, requestId, retryAfter, lines })
   }

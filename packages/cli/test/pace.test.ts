@@ -1,7 +1,7 @@
 /** Keeping to the limits of a server. */
 
 import { expect, it } from "vitest"
-import { pauseAfter } from "../src/connection/pace.ts"
+import { paced, pauseAfter } from "../src/connection/pace.ts"
 
 const now = 1_000_000_000_000
 
@@ -26,4 +26,17 @@ it("does not wait for limits that are not there, or make no sense", () => {
   expect(pauseAfter(headersOf(0, 0, 60), now)).toBe(0)
   expect(pauseAfter(headersOf(100, 0, -60), now)).toBe(0)
   expect(pauseAfter(new Headers({ "x-ratelimit-limit": "many" }), now)).toBe(0)
+})
+
+it("does not wait for a request that is aborted", async () => {
+  const spent = new Headers({
+    "x-ratelimit-limit": "100",
+    "x-ratelimit-remaining": "0",
+    "x-ratelimit-reset": String(Date.now() / 1000 + 3600 * 100),
+  })
+  const fetch = paced(() => Promise.resolve(new Response(null, { headers: spent })))
+  await fetch("http://tenure.invalid")
+  await expect(fetch("http://tenure.invalid", { signal: AbortSignal.abort() })).rejects.toThrow(
+    "aborted",
+  )
 })

@@ -1,5 +1,7 @@
 /** Keeps to the limits of a server instead of running into them, so that it never suspends the key. */
 
+import { setTimeout } from "node:timers/promises"
+
 type Fetch = typeof globalThis.fetch
 
 // Left for whoever else uses the key.
@@ -21,25 +23,12 @@ export const pauseAfter = (headers: Pick<Headers, "get">, now: number): number =
   return Math.max(0, (reset * 1000 - now) / (limit - remaining))
 }
 
-const sleep = (millis: number, signal: AbortSignal | null | undefined): Promise<void> =>
-  new Promise((resolve, reject) => {
-    const abort = () => {
-      clearTimeout(timer)
-      reject(signal?.reason)
-    }
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", abort)
-      resolve()
-    }, millis)
-    signal?.addEventListener("abort", abort)
-  })
-
 /** Delays requests as the responses before them ask for. */
 export const paced = (fetch: Fetch): Fetch => {
   let next = 0
   return async (input, init) => {
     const wait = next - Date.now()
-    if (wait > 0) await sleep(wait, init?.signal)
+    if (wait > 0) await setTimeout(wait, undefined, { signal: init?.signal ?? undefined })
     const response = await fetch(input, init)
     const now = Date.now()
     next = now + pauseAfter(response.headers, now)

@@ -5,6 +5,7 @@ import { type Secret, sign } from "@tenure/core/WebhookSignature"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
+import { reasonOf } from "../connection/networkFault.ts"
 import { failed, type Failure } from "../Failure.ts"
 
 /** Where events go, and what signs them. */
@@ -54,6 +55,6 @@ export const forward = (
         await body?.cancel()
         return status
       },
-      catch: (fault) => failed(fault instanceof Error ? fault.message : String(fault)),
+      catch: (fault) => failed(reasonOf(fault)),
     }),
   ).pipe(Effect.retry(again))
