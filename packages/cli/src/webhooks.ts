@@ -1,6 +1,6 @@
 /** `tenure webhooks`. */
 
-import type { Delivery } from "@tenure/client"
+import type { Delivery, WebhookDetails } from "@tenure/client"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -12,6 +12,7 @@ import { connected } from "./connection/connected.ts"
 import { usage } from "./Failure.ts"
 import { date, project, webhookId } from "./input/flags.ts"
 import { toggle } from "./input/toggle.ts"
+import { counted } from "./output/counted.ts"
 import * as Output from "./output/Output.ts"
 
 const webhook = { webhook: webhookId, project }
@@ -32,19 +33,40 @@ interface WithSecret {
 const masked = <A extends WithSecret>(found: A, isShown: boolean): A =>
   isShown ? found : { ...found, secret: "whsec_…" }
 
+/** A webhook in a line, with how its latest attempts went. */
+const lineOf = ({ disabled_at, failing_since, failures, id, url }: WebhookDetails) => {
+  const state = failing_since === null ? "enabled" : "failing"
+  return {
+    id,
+    url,
+    state: disabled_at === null ? state : "disabled",
+    since: disabled_at ?? failing_since,
+    failures,
+  }
+}
+
+// The list of the API does not tell how attempts went.
+const atOnce = 5
+
 const list = Command.make(
   "list",
   { project, showSecret },
-  Effect.fnUntraced(function* (given) {
-    const { data } = yield* call(({ webhooks: { list: listAll } }, options) =>
-      listAll({ project_id: given.project }, options),
+  Effect.fnUntraced(function* ({ project: project_id, showSecret: isShown }) {
+    const { data } = yield* call((client, options) => client.webhooks.list({ project_id }, options))
+    const details = Stream.fromIterable(data).pipe(
+      Stream.mapEffect(
+        ({ id }) =>
+          call((client, options) => client.webhooks.get({ project_id, webhook_id: id }, options)),
+        { concurrency: atOnce },
+      ),
+      Stream.map(({ data: found }) => masked(found, isShown)),
     )
-    yield* Output.items(
-      Stream.fromIterable(data).pipe(Stream.map((found) => masked(found, given.showSecret))),
-      ({ id, secret, url }) => ({ id, url, ...(given.showSecret && { secret }) }),
-    )
+    yield* Output.items(details, (found) => ({
+      ...lineOf(found),
+      ...(isShown && { secret: found.secret }),
+    }))
   }),
-).pipe(Command.withDescription("Lists the webhooks of a project"))
+).pipe(Command.withDescription("Lists the webhooks of a project, and which of them fail"))
 
 const get = Command.make("get", { ...webhook, showSecret }, (given) =>
   Effect.flatMap(
@@ -163,7 +185,7 @@ const replay = Command.make(
           },
           options,
         ),
-      ({ replayed }) => `${replayed} deliveries start again.`,
+      ({ replayed }) => `${counted(replayed, "delivery starts", "deliveries start")} again.`,
     )
   }),
 ).pipe(Command.withDescription("Sends events again"))
