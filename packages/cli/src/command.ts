@@ -13,7 +13,7 @@ import { profiles } from "./profiles.ts"
 import { projects } from "./projects.ts"
 import { sign, verify } from "./signing.ts"
 import { status } from "./status.ts"
-import { trigger } from "./trigger.ts"
+import { trigger } from "./trigger/command.ts"
 import { webhooks } from "./webhooks.ts"
 
 /** The command. */

@@ -155,8 +155,22 @@ describe.each([
     await succeed("members", "grant", "0", "2098-01-01", "-p", "own")
     expect(await tenure("trigger", "memberships.extended", "-p", "own")).toMatchObject({ code: 1 })
     expect(await tenure("trigger", "membership.ended", "-p", "own")).toMatchObject({ code: 1 })
-    expect(await tenure("trigger", "webhook.disabled", "-p", "own")).toMatchObject({ code: 2 })
   })
+})
+
+it("triggers the disabling of a webhook without leaving one", async () => {
+  await atServer("projects", "create", "disabling")
+  const { close, received, until, url } = await startReceiver()
+  onTestFinished(close)
+  await atServer("webhooks", "create", url, "-p", "disabling", "--type", "webhook.disabled")
+  expect(await atServer("trigger", "webhook.disabled", "-p", "disabling")).toMatchObject({
+    code: 0,
+  })
+  await until(1)
+  expect(received[0]?.body).toContain("webhook.disabled")
+  expect(lines((await atServer("webhooks", "list", "-p", "disabling", "--json")).stdout)).toEqual([
+    expect.objectContaining({ url, disabled_at: null }),
+  ])
 })
 
 describe("webhooks", () => {
@@ -210,6 +224,7 @@ describe("webhooks", () => {
     await expect
       .poll(async () => (await atServer("webhooks", "deliveries", ...about)).stdout)
       .toMatch(/webhook\.ping +delivered +1/)
+    expect((await atServer("webhooks", "list", "-p", "hooks")).stdout).toMatch(/ enabled +– +0$/m)
     expect((await atServer("webhooks", "replay", ...about)).code).toBe(2)
     const replayed = await atServer("webhooks", "replay", ...about, "--since", "2001-01-01")
     expect(replayed.stdout).toBe("0 deliveries start again.\n")

@@ -1,10 +1,10 @@
 /** A receiver of webhooks on the loopback interface, which prints what it verifies. */
 
-import { createServer, type IncomingMessage } from "node:http"
+import type { IncomingMessage } from "node:http"
 import { text } from "node:stream/consumers"
 import { verifyWebhook, type WebhookEvent } from "@tenure/client"
 import * as Effect from "effect/Effect"
-import { failed } from "../Failure.ts"
+import { listen } from "../connection/loopback.ts"
 
 /** The path by which receivers of earlier runs are known. */
 export const path = "/tenure-dev"
@@ -32,24 +32,8 @@ export const start = Effect.fnUntraced(function* (
       return 400
     }
   }
-  const server = createServer(async (request, response) => {
-    response.writeHead(await receive(request)).end()
-  })
-  yield* Effect.acquireRelease(
-    Effect.callback<void>((resume) => {
-      server.listen(0, "127.0.0.1", () => resume(Effect.void))
-    }),
-    () =>
-      Effect.sync(() => {
-        server.close()
-        server.closeAllConnections()
-      }),
-  )
-  const address = server.address()
-  if (address === null || typeof address === "string")
-    return yield* failed("The receiver has no port.")
   return {
-    url: `http://127.0.0.1:${address.port}${path}`,
+    url: `${yield* listen(receive)}${path}`,
     trust: (secret) => void secrets.push(secret),
   } satisfies Receiver
 })

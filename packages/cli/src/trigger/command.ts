@@ -7,11 +7,12 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { call } from "./connection/Api.ts"
-import { connected } from "./connection/connected.ts"
-import { failed, usage } from "./Failure.ts"
-import { project } from "./input/flags.ts"
-import * as Output from "./output/Output.ts"
+import { call } from "../connection/Api.ts"
+import { connected } from "../connection/connected.ts"
+import { failed } from "../Failure.ts"
+import { project } from "../input/flags.ts"
+import * as Output from "../output/Output.ts"
+import { disable } from "./disable.ts"
 
 const type = Argument.String("type").pipe(
   Argument.withDescription(
@@ -114,7 +115,7 @@ const happen = (of: string, given: Given, content: Option.Option<unknown>) => {
     case "webhook.ping":
       return pingAll(given.project)
     case "webhook.disabled":
-      return Effect.fail(usage("To see it, let the receiver of another webhook answer 410."))
+      return disable(given.project)
     default: {
       const example = Option.getOrElse(content, () => ({ example: true }))
       return call(({ events }, options) =>
