@@ -1,4 +1,8 @@
 #!/usr/bin/env node
-import { main } from "@tenure/cli"
+import { enableCompileCache } from "node:module"
 
+// Most of the time that a short command takes, Node compiles modules.
+enableCompileCache()
+
+const { main } = await import("@tenure/cli")
 main()
