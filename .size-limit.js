@@ -12,35 +12,35 @@ const options = {
   }),
 }
 
-/** What a bundler that splits code loads when the documentation of the API is first asked for. */
-const documentation = ["*/docs/document.ts", "*/docs/Html.ts", "*/docs/AsyncApi.ts"]
+/** What a bundler that splits code loads when the documentation of the API, or the metrics, are first asked for. */
+const later = ["*/docs/document.ts", "*/docs/Html.ts", "*/docs/AsyncApi.ts", "*/Metering.ts"]
 
-const atStart = { ...options, ignore: [...options.ignore, ...documentation] }
+const atStart = { ...options, ignore: [...options.ignore, ...later] }
 
 export default [
   {
     ...atStart,
     name: "core, memory, express",
     path: "packages/benchmark/src/weight/express.ts",
-    limit: "82 kB",
+    limit: "83 kB",
   },
   {
     ...atStart,
     name: "the same, imported from tenure",
     path: "packages/benchmark/src/weight/tenure.ts",
-    limit: "82 kB",
+    limit: "83 kB",
   },
   {
     ...atStart,
     name: "core, memory, fetch",
     path: "packages/benchmark/src/weight/worker.ts",
-    limit: "81 kB",
+    limit: "82 kB",
   },
   {
     ...options,
-    name: "core, memory, fetch, with the documentation of the API",
+    name: "core, memory, fetch, with the documentation of the API and metrics",
     path: "packages/benchmark/src/weight/worker.ts",
-    limit: "100 kB",
+    limit: "109 kB",
   },
   {
     ...options,

@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as Faults from "./base/Faults.ts"
@@ -23,6 +24,8 @@ import * as FeedPromises from "./events/FeedPromises.ts"
 import type { FeedStore } from "./events/FeedStore.ts"
 import * as Hooks from "./events/Hooks.ts"
 import * as Listeners from "./events/Listeners.ts"
+import * as Metrics from "./health/Metrics.ts"
+import * as ObservedStores from "./health/ObservedStores.ts"
 import { Readiness } from "./health/Readiness.ts"
 import { type Report, Status } from "./health/Status.ts"
 import type { ApiResponse } from "./http/Envelope.ts"
@@ -70,6 +73,7 @@ export type Services =
   | Handler.Handler
   | Readiness
   | Status
+  | Metrics.Metrics
 
 /** The options of webhooks and their deliveries. */
 export interface WebhookOptions
@@ -121,6 +125,7 @@ export interface Options
     ApiKeys.Options,
     Hooks.Options,
     Faults.Options,
+    Metrics.Options,
     Setting.Input<typeof parts> {}
 
 /** The options of Tenure. */
@@ -130,6 +135,7 @@ export const options = Setting.struct({
   ...ApiKeys.options.fields,
   ...Hooks.options.fields,
   ...Faults.options.fields,
+  ...Metrics.options.fields,
   ...parts.fields,
 })
 
@@ -166,6 +172,7 @@ const compose = (settings: Setting.Output<typeof options>) => {
   )
   return Handler.Handler.layer(settings).pipe(
     Layer.provideMerge(Tickets.Tickets.layer),
+    Layer.provideMerge(Metrics.Metrics.layer(settings)),
     Layer.provideMerge(Status.layer()),
     Layer.provideMerge(Listeners.Listeners.layer),
     Layer.provideMerge(Readiness.layer(settings.rateLimits)),
@@ -178,6 +185,8 @@ const compose = (settings: Setting.Output<typeof options>) => {
     Layer.provide(Hooks.layer(settings)),
     Layer.provide(ProjectDeletions.layer),
     Layer.provide(Faults.layer(settings)),
+    Layer.provide(ObservedStores.layer),
+    Layer.provide(Metrics.counting(settings)),
     Layer.provideMerge(transactions),
   )
 }
@@ -295,6 +304,28 @@ export interface Promises extends Mountable, Connectable, PromisedServices {
    * are suspended. Rejects only with `StoreUnavailable`, after Tenure is closed.
    */
   readonly status: () => Promise<Report>
+  /**
+   * Returns all metrics of this process in the text format of Prometheus. Rejects with `InvalidInput` if
+   * the option `metrics` is off, and with `StoreUnavailable` after Tenure is closed.
+   *
+   * @example
+   * ```ts
+   * import express from "express"
+   * import { Tenure } from "tenure"
+   * import { memory } from "tenure/memory"
+   * import { contentType } from "tenure/Prometheus"
+   *
+   * const tenure = await Tenure.make({ stores: memory(), metrics: true })
+   *
+   * // On a port of its own, which only the monitoring reaches.
+   * const monitoring = express()
+   * monitoring.get("/metrics", async (_request, response) => {
+   *   response.type(contentType).send(await tenure.metrics())
+   * })
+   * monitoring.listen(9464, "127.0.0.1")
+   * ```
+   */
+  readonly metrics: () => Promise<string>
 }
 
 /**
@@ -373,6 +404,7 @@ const promisesBy = Effect.fnUntraced(function* (start: Draining.Start) {
     yield* Handler.Handler
   const readiness = yield* Readiness
   const status = yield* Status
+  const metrics = yield* Metrics.Metrics
   const dispatcher = yield* Dispatcher.Dispatcher
   const memberships = yield* Memberships.Memberships
   const webhooks = yield* Webhooks.Webhooks
@@ -419,6 +451,7 @@ const promisesBy = Effect.fnUntraced(function* (start: Draining.Start) {
     isReady: () => run(start, readiness.isReady, () => Effect.succeed(false)),
     flush: (given) => run(start, dispatcher.flush(given)),
     status: () => run(start, status.report),
+    metrics: () => run(start, metrics.text),
   } satisfies Promises
 })
 
@@ -526,6 +559,8 @@ export const make = async <Provided = never>(given: MakeOptions<Provided>): Prom
   const clock = Effect.runSync(HostClock.current)
   const services = await Layer.provide(compose(settings), stores).pipe(
     Layer.provideMerge(logger === undefined ? Layer.empty : HostLogger.layer(logger)),
+    // Two of them in a process count apart.
+    Layer.provideMerge(Layer.sync(Metric.MetricRegistry, () => new Map())),
     Layer.buildWithScope(scope),
     Effect.map(Context.add(Clock.Clock, clock)),
     Effect.provideService(Clock.Clock, clock),

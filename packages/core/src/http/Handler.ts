@@ -23,6 +23,7 @@ import type { Authenticate, Principal } from "../keys/Identity.ts"
 import { Tickets } from "../keys/Tickets.ts"
 import { type Decision, RateLimiter } from "../limits/RateLimiter.ts"
 import { Memberships } from "../memberships/Memberships.ts"
+import { Observer } from "../telemetry/Observer.ts"
 import type { Events } from "../webhooks/Events.ts"
 import type { Webhooks } from "../webhooks/Webhooks.ts"
 import type { ApiError } from "./ApiError.ts"
@@ -158,18 +159,6 @@ export class Handler extends Context.Service<
   > => Layer.effect(Handler, make(settings))
 }
 
-/** Returns the error of a request that the limiter does not admit. */
-const refusalOf = (decision: Decision): ApiError | undefined => {
-  switch (decision._tag) {
-    case "Admitted":
-      return undefined
-    case "Refused":
-      return { _tag: "RateLimited", retryAfter: decision.retryAfter }
-    case "Unavailable":
-      return { _tag: "StoreUnavailable", cause: undefined }
-  }
-}
-
 /** What a request is answered. */
 interface Answer extends Pick<AccessRecord, "address" | "keyId"> {
   readonly report: Decision["report"]
@@ -190,6 +179,8 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   const { basePath, maxBodyBytes, maxRefusals, onResponse } = settings
   const routes = Route.make(settings.api, settings.docs)
   const faults = yield* Faults
+  const observer = yield* Observer
+  const isTimed = onResponse !== undefined || observer.answered !== undefined
   const crypto = yield* WebCrypto
   const limiter = yield* RateLimiter
   const authentication = Authentication.make(yield* ApiKeys, yield* Tickets, settings.authenticate)
@@ -220,6 +211,19 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     const performed = Idempotency.perform(call, operations[call.operation])
     const told = MissingProject.told(call, Step.begin(performed, clock), findProject)
     return settle(faults, requestId, told)
+  }
+
+  /** Returns the error of a request that the limiter does not admit. */
+  const refusalOf = (decision: Decision, keyId: ApiKeyId | undefined): ApiError | undefined => {
+    switch (decision._tag) {
+      case "Admitted":
+        return undefined
+      case "Refused":
+        observer.refused?.({ by: decision.by, keyId })
+        return { _tag: "RateLimited", retryAfter: decision.retryAfter }
+      case "Unavailable":
+        return { _tag: "StoreUnavailable", cause: undefined }
+    }
   }
 
   /** Finds out who sent a request: only by what is known already, if its address is refused. */
@@ -263,7 +267,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
           ? limiter.take({ address, keyId })
           : Effect.succeed(early)
       return Effect.flatMapEager(Step.begin(limited, clock), (decision) => {
-        const refusal = refusalOf(decision)
+        const refusal = refusalOf(decision, keyId)
         const performed =
           refusal === undefined
             ? perform(requestId, find(request, requestId, principal), clock)
@@ -280,8 +284,9 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     (request, requestId) =>
       Effect.gen(function* () {
         const address = addressOf(request)
-        const { report, ...decision } = yield* limiter.take({ address, keyId: undefined })
-        const refusal = refusalOf({ report, ...decision })
+        const decision = yield* limiter.take({ address, keyId: undefined })
+        const { report } = decision
+        const refusal = refusalOf(decision, undefined)
         if (refusal !== undefined) {
           return { address, keyId: undefined, report, outcome: Result.fail(refusal) }
         }
@@ -307,20 +312,29 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
         }
       })
 
+  /** Tells those who want to know how a request was answered. */
+  const tell = (
+    { method, path }: ApiRequest.ApiRequest,
+    record: AccessRecord,
+  ): Effect.Effect<void> => {
+    const { durationMillis, status } = record
+    observer.answered?.({ method, route: routes.patternOf(path, basePath), status, durationMillis })
+    return Callback.call("onResponse", onResponse, record)
+  }
+
   /** Answers a request that was read, as it is decided. */
   const answer = (request: ApiRequest.ApiRequest, decision: typeof decide) =>
     Step.make((clock) => {
-      const start = onResponse === undefined ? 0 : Moment.precise(clock)
+      const start = isTimed ? Moment.precise(clock) : 0
       const path = request.originalPath ?? request.path
       const subject = { requestId: requestIdOf(request), method: request.method, path }
       return Effect.flatMapEager(decision(request, subject.requestId, clock), (decided) => {
         const { address, keyId, outcome, report } = decided
         const response = Envelope.respond(subject, report, outcome)
-        if (onResponse === undefined) return Effect.succeed(response)
+        if (!isTimed) return Effect.succeed(response)
         const durationMillis = Moment.precise(clock) - start
         const record = { ...subject, status: response.status, durationMillis, address, keyId }
-        const told = Callback.call("onResponse", onResponse, record)
-        return Effect.mapEager(Step.begin(told, clock), () => response)
+        return Effect.mapEager(Step.begin(tell(request, record), clock), () => response)
       })
     })
 

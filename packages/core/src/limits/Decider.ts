@@ -32,7 +32,7 @@ export const make = (policies: Policies, suspensions: Suspensions): Decider => {
         ? suspensions.refuse(keyId, toMicros(now.tick))
         : undefined
     return until === undefined
-      ? Decision.refused(refusal, now)
+      ? Decision.refused(refusal.name, refusal, now)
       : Decision.suspended(policies, until, now)
   }
 
@@ -47,7 +47,7 @@ export const make = (policies: Policies, suspensions: Suspensions): Decider => {
     },
     ofAddress: (address, now) => {
       const refusal = refusals.findAddress(address, toMicros(now.tick))
-      return refusal === undefined ? undefined : Decision.refused(refusal, now)
+      return refusal === undefined ? undefined : Decision.refused(refusal.name, refusal, now)
     },
     after: (client, take, now) => {
       const refusal = refusals.record(client, take, toMicros(now.tick))

@@ -2,6 +2,7 @@
 
 import type { Moment } from "../base/Moment.ts"
 import { add, type Micros, subtract, toMicros, toSeconds } from "../base/Units.ts"
+import type { Refuser } from "../telemetry/Observer.ts"
 import type { Client, Policies, Take } from "./RateLimitStore.ts"
 import type { Refusal } from "./RefusalCache.ts"
 import * as TokenBucket from "./TokenBucket.ts"
@@ -19,7 +20,12 @@ export interface Report {
 export type Decision =
   | { readonly _tag: "Admitted"; readonly report: Report }
   /** A client that waits `retryAfter` seconds, at least 1, and sends nothing else is then admitted. */
-  | { readonly _tag: "Refused"; readonly report: Report; readonly retryAfter: number }
+  | {
+      readonly _tag: "Refused"
+      readonly by: Refuser
+      readonly report: Report
+      readonly retryAfter: number
+    }
   /** The store is down, and the host wants no request to be served without it. */
   | { readonly _tag: "Unavailable"; readonly report: Report }
 
@@ -59,12 +65,14 @@ export const admitted = (
 
 /** Refuses a request, and reports the empty bucket. */
 export const refused = (
+  by: Refuser,
   { full, policy, until }: Pick<Refusal, "full" | "policy" | "until">,
   now: Moment,
 ): Decision => {
   const tick = toMicros(now.tick)
   return {
     _tag: "Refused",
+    by,
     report: {
       limit: policy.limit,
       remaining: 0,
@@ -76,7 +84,7 @@ export const refused = (
 
 /** Refuses a request whose key is suspended until an instant. */
 export const suspended = ({ key }: Policies, until: Micros, now: Moment): Decision =>
-  refused({ policy: key, until, full: until }, now)
+  refused("suspension", { policy: key, until, full: until }, now)
 
 /** The policy to report of a client whose buckets are unknown. */
 const policyOf = (policies: Policies, { keyId }: Client): TokenBucket.Policy =>

@@ -12,6 +12,8 @@ import * as TokenBucket from "./TokenBucket.ts"
 
 /** An empty bucket of a client. */
 export interface Refusal {
+  /** Which of the buckets it is. */
+  readonly name: keyof Policies
   readonly policy: TokenBucket.Policy
   /** When it will have a token, by the monotonic clock of this process. */
   readonly until: Micros
@@ -53,6 +55,7 @@ const width = 2
 
 /** Where one of the client's buckets is cached. */
 interface Bucket {
+  readonly name: keyof Policies
   readonly table: InstantTable.InstantTable
   /** Its first column. */
   readonly offset: number
@@ -62,14 +65,14 @@ interface Bucket {
 
 /** Returns a bucket if it is known to be empty at `now`. */
 const findOne = (
-  { isByKey, offset, policy, table }: Bucket,
+  { isByKey, name, offset, policy, table }: Bucket,
   row: number | undefined,
   now: Micros,
 ): Refusal | undefined => {
   if (row === undefined) return undefined
   const end = table.get(row, offset + until)
   return now < end
-    ? { policy, until: end, full: table.get(row, offset + full), isByKey }
+    ? { name, policy, until: end, full: table.get(row, offset + full), isByKey }
     : undefined
 }
 
@@ -79,7 +82,7 @@ const findOne = (
  * @param tat - when it will be full, by the store's clock
  */
 const recordOne = (
-  { isByKey, offset, policy, table }: Bucket,
+  { isByKey, name, offset, policy, table }: Bucket,
   id: string,
   tat: Micros,
   storeNow: Micros,
@@ -88,6 +91,7 @@ const recordOne = (
   const wait = TokenBucket.wait(tat, storeNow, policy)
   if (wait === 0) return undefined
   const refusal = {
+    name,
     policy,
     until: add(now, wait),
     full: add(now, subtract(tat, storeNow)),
@@ -104,13 +108,20 @@ export const make = (policies: Policies): RefusalCache => {
   const addresses = InstantTable.make(width, maxIds)
   const keys = InstantTable.make(2 * width, maxIds)
   const ofAddress: Bucket = {
+    name: "address",
     table: addresses,
     offset: 0,
     policy: policies.address,
     isByKey: false,
   }
-  const ofKey: Bucket = { table: keys, offset: 0, policy: policies.key, isByKey: true }
-  const ofBurst: Bucket = { table: keys, offset: width, policy: policies.burst, isByKey: true }
+  const ofKey: Bucket = { name: "key", table: keys, offset: 0, policy: policies.key, isByKey: true }
+  const ofBurst: Bucket = {
+    name: "burst",
+    table: keys,
+    offset: width,
+    policy: policies.burst,
+    isByKey: true,
+  }
 
   const findAddress = (address: string, now: Micros): Refusal | undefined =>
     findOne(ofAddress, addresses.find(address), now)

@@ -10,6 +10,7 @@ import * as Schedule from "effect/Schedule"
 import { Faults } from "../base/Faults.ts"
 import * as Event from "../events/Event.ts"
 import { Hooks } from "../events/Hooks.ts"
+import { Observer } from "../telemetry/Observer.ts"
 import * as LastAttempt from "./LastAttempt.ts"
 import { type Attempt, type Claim, Outbox, type Settled, type Settlement } from "./Outbox.ts"
 import * as Queueing from "./Queueing.ts"
@@ -65,6 +66,10 @@ const resultOf = (response: Response): Attempt["result"] =>
     ? { _tag: "Answered", status: response.success.status, body: response.success.body }
     : { _tag: "Failed", reason: response.failure.reason }
 
+/** What an observer is told of a response. */
+const answerOf = (response: Response): number | string =>
+  Result.isSuccess(response) ? response.success.status : response.failure.reason
+
 const outcomeOf = (response: Response, endedAt: number): Verdict.Outcome =>
   Result.isSuccess(response)
     ? { endedAt, status: response.success.status, retryAfter: response.success.retryAfter }
@@ -97,6 +102,9 @@ const makeAttempt = Effect.fnUntraced(function* (claim: Claim, rules: Rules) {
   const endedAt = at + durationMillis
   const outcome = outcomeOf(response, endedAt)
   const verdict = Verdict.judge(rules, standingOf(claim), outcome, yield* Random.next)
+  const { attempted } = yield* Observer
+  const { projectId } = claim.webhook
+  attempted?.({ projectId, outcome: verdict._tag, answer: answerOf(response), durationMillis })
   const made: Attempt = { at, durationMillis, result: resultOf(response) }
   if (verdict._tag !== "Disabled") return { ...verdict, attempt: made }
   const announcement = yield* announce(claim, Math.round(endedAt), verdict.reason)

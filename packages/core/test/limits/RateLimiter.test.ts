@@ -153,6 +153,7 @@ describe("a request with a key", () => {
         yield* repeat(20, take())
         expect(yield* take()).toEqual({
           _tag: "Refused",
+          by: "burst",
           report: { limit: 20, remaining: 0, reset: 1_795_000_001 },
           retryAfter: 1,
         })
@@ -172,6 +173,7 @@ describe("a request with a key", () => {
         expect(decisions[99]).toMatchObject({ _tag: "Admitted", report: { remaining: 0 } })
         expect(decisions[100]).toEqual({
           _tag: "Refused",
+          by: "key",
           report: { limit: 100, remaining: 0, reset: 1_795_000_060 },
           retryAfter: 1,
         })
@@ -269,6 +271,7 @@ describe("refusals", () => {
         yield* TestClock.setTime(1_794_996_400_000)
         expect(yield* take()).toEqual({
           _tag: "Refused",
+          by: "key",
           report: { limit: 20, remaining: 0, reset: 1_794_996_400 + 1190 },
           retryAfter: 50,
         })
@@ -307,6 +310,7 @@ describe("suspension", () => {
         expect(decisions[68]).toMatchObject({ retryAfter: 1, report: { limit: 20 } })
         expect(decisions[69]).toEqual({
           _tag: "Refused",
+          by: "suspension",
           report: { limit: 100, remaining: 0, reset: 1_795_000_600 },
           retryAfter: 600,
         })

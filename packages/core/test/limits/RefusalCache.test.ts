@@ -29,6 +29,7 @@ describe("the cache of empty buckets", () => {
     const cache = RefusalCache.make(policies)
     const empty = { address: 1, key: 2, burst: 3 }
     expect(cache.record(known, takeAt(10, empty), seconds(10))).toEqual({
+      name: "burst",
       policy: policies.burst,
       until: seconds(13),
       full: seconds(13),
@@ -50,6 +51,7 @@ describe("the cache of empty buckets", () => {
   it("measures waits by the store's clock, and their ends by that of this process", () => {
     const cache = RefusalCache.make(policies)
     expect(cache.record(known, takeAt(500, { key: 2 }), seconds(10))).toEqual({
+      name: "key",
       policy: policies.key,
       until: seconds(12),
       full: seconds(12),

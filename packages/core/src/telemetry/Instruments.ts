@@ -1,0 +1,171 @@
+/**
+ * Every metric that Tenure has, by the names of OpenTelemetry. Those without the prefix `tenure` are its
+ * semantic conventions.
+ */
+
+import type * as Context from "effect/Context"
+import * as Metric from "effect/Metric"
+
+/** What a metric measures. */
+interface Instrument {
+  readonly type: "counter" | "gauge" | "histogram"
+  /** By UCUM: `s` for seconds, `By` for bytes, `1` for a ratio; for a number of things, their name. */
+  readonly unit: string
+  readonly description: string
+  /** The names of its attributes. Each has few values, whatever clients send. */
+  readonly attributes: ReadonlyArray<string>
+}
+
+/** The metrics. */
+export const instruments = {
+  "http.server.request.duration": {
+    type: "histogram",
+    unit: "s",
+    description: "Time until a request is answered. A stream goes on afterwards.",
+    attributes: ["http.request.method", "http.route", "http.response.status_code"],
+  },
+  "tenure.rate_limit.refusals": {
+    type: "counter",
+    unit: "{request}",
+    description: "Requests refused by a rate limit, by the bucket that was empty longest.",
+    attributes: ["tenure.rate_limit.bucket"],
+  },
+  "tenure.rate_limit.suspended_keys": {
+    type: "gauge",
+    unit: "{key}",
+    description: "API keys that this process has suspended.",
+    attributes: [],
+  },
+  "tenure.store.operation.duration": {
+    type: "histogram",
+    unit: "s",
+    description: "Time that a call of a store takes.",
+    attributes: ["tenure.store.name", "tenure.store.operation", "error.type"],
+  },
+  "tenure.store.up": {
+    type: "gauge",
+    unit: "{store}",
+    description: "Whether a store answers: 1, or 0.",
+    attributes: ["tenure.store.name"],
+  },
+  "tenure.webhook.attempt.duration": {
+    type: "histogram",
+    unit: "s",
+    description: "Time that an attempt to deliver an event takes.",
+    attributes: ["tenure.webhook.outcome", "error.type"],
+  },
+  "tenure.webhook.deliveries.waiting": {
+    type: "gauge",
+    unit: "{delivery}",
+    description: "Deliveries that wait, in all projects, counted up to 10,000.",
+    attributes: [],
+  },
+  "tenure.webhook.deliveries.oldest_due": {
+    type: "gauge",
+    unit: "s",
+    description: "How long the oldest delivery that is due has been due; 0 if none is.",
+    attributes: [],
+  },
+  "tenure.webhook.disabled": {
+    type: "gauge",
+    unit: "{webhook}",
+    description: "Webhooks that are disabled.",
+    attributes: [],
+  },
+} as const satisfies Readonly<Record<string, Instrument>>
+
+/** The name of a metric. */
+export type Name = keyof typeof instruments
+
+type NameOf<Type extends Instrument["type"]> = {
+  [N in Name]: (typeof instruments)[N]["type"] extends Type ? N : never
+}[Name]
+
+type ValuesOf<Attributes extends ReadonlyArray<string>> = {
+  readonly [Index in keyof Attributes]: string | undefined
+}
+
+/** The values of the attributes of a metric, in their order. Those that are `undefined` are left out. */
+type Values<N extends Name> = ValuesOf<(typeof instruments)[N]["attributes"]>
+
+const table: Readonly<Record<Name, Instrument>> = instruments
+
+/** Describes a series: a metric with values of its attributes. */
+const describe = (name: Name, values: ReadonlyArray<string | undefined>) => {
+  const { attributes, description, unit } = table[name]
+  // The exporters of Effect take the unit from an attribute, which Prometheus does not show.
+  const all: Record<string, string> = { unit }
+  attributes.forEach((attribute, index) => {
+    const value = values[index]
+    if (value !== undefined) all[attribute] = value
+  })
+  return { description, attributes: all }
+}
+
+// From a call in memory to one that has almost timed out, in seconds.
+const boundaries = [
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+]
+
+type Update<N extends Name> = (amount: number, ...values: Values<N>) => void
+
+type Series = Metric.Metric<number, unknown>
+
+type Make = (name: Name, description: ReturnType<typeof describe>) => Series
+
+// As many as the SDKs of OpenTelemetry keep. All attributes together have fewer values, but for the codes
+// of a transport that makes up its own.
+const mostSeries = 2000
+
+/** Makes a function that updates the series of a metric. A series begins with its first update. */
+const updating = <N extends Name>(
+  name: N,
+  make: Make,
+  context: Context.Context<never>,
+): Update<N> => {
+  const known = new Map<string, Series>()
+  const { attributes, description } = describe(name, [])
+  const overflow = make(name, {
+    description,
+    attributes: { ...attributes, "otel.metric.overflow": "true" },
+  })
+
+  const begin = (values: Values<N>, key: string): Series => {
+    if (known.size >= mostSeries) return overflow
+    const series = make(name, describe(name, values))
+    known.set(key, series)
+    return series
+  }
+
+  return (amount, ...values) => {
+    const key = values.join("\n")
+    const series = known.get(key) ?? begin(values, key)
+    series.updateUnsafe(amount, context)
+  }
+}
+
+/** Makes a function that adds to a counter. */
+export const counter = <N extends NameOf<"counter">>(
+  name: N,
+  context: Context.Context<never>,
+): Update<N> =>
+  updating(name, (id, of) => Metric.counter(id, { ...of, incremental: true }), context)
+
+/** Makes a function that adds a value to a histogram. */
+export const histogram = <N extends NameOf<"histogram">>(
+  name: N,
+  context: Context.Context<never>,
+): Update<N> => updating(name, (id, of) => Metric.histogram(id, { ...of, boundaries }), context)
+
+/** Makes a function that sets a gauge, or removes it if the value is unknown. */
+export const gauge = <N extends NameOf<"gauge">>(
+  name: N,
+  context: Context.Context<never>,
+  ...values: Values<N>
+): ((value: number | undefined) => void) => {
+  const metric = Metric.gauge(name, describe(name, values))
+  return (value) => {
+    if (value === undefined) Metric.removeUnsafe(metric, context)
+    else metric.updateUnsafe(value, context)
+  }
+}

@@ -1,0 +1,180 @@
+import type { ApiRequest } from "@tenure/core/ApiRequest"
+import { emptyBody } from "@tenure/core/ApiRequest"
+import { counter, instruments } from "@tenure/core/Instruments"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { nameOf, text } from "@tenure/core/Prometheus"
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
+import * as Tenure from "@tenure/core/Tenure"
+import { TransportError, WebhookTransport } from "@tenure/core/WebhookTransport"
+import { memory } from "@tenure/memory"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Metric from "effect/Metric"
+import { afterEach, describe, expect, it } from "vitest"
+import { parsed, type Series } from "./parsed.ts"
+
+const extension = "/v2/projects/:project_id/memberships/:user_id/extend"
+const member = { projectId: "p1", userId: "1001" }
+const endDate = "2099-01-01T00:00:00.000Z"
+
+const opened: Array<Tenure.Tenure> = []
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((tenure) => tenure.close()))
+})
+
+const start = async (options: Partial<Tenure.MakeOptions> = {}) => {
+  const tenure = await Tenure.make({ stores: memory(), metrics: true, ...options })
+  opened.push(tenure)
+  await tenure.memberships.createProject("p1")
+  const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
+  return {
+    tenure,
+    send: (request: Partial<ApiRequest>) =>
+      tenure.handle({
+        method: "PATCH",
+        path: "/v2/projects/p1/memberships/1001/extend",
+        headers: { authorization: `Bearer ${token}` },
+        body: emptyBody,
+        remoteAddress: "192.0.2.1",
+        ...request,
+      }),
+    metric: async (name: string): Promise<ReadonlyArray<Series>> =>
+      parsed(await tenure.metrics()).get(name) ?? [],
+  }
+}
+
+describe("metrics", () => {
+  it("are off by default", async () => {
+    const { tenure } = await start({ metrics: undefined })
+    await expect(tenure.metrics()).rejects.toMatchObject({ _tag: "InvalidInput", field: "metrics" })
+  })
+
+  it("are those that are known", async () => {
+    const { tenure } = await start()
+    const known = Object.keys(instruments).map(nameOf)
+    expect(known).toEqual(expect.arrayContaining([...parsed(await tenure.metrics()).keys()]))
+  })
+
+  it("of two in a process are apart", async () => {
+    const [one, other] = [await start(), await start()]
+    await one.send({})
+    expect(await one.metric("http_server_request_duration_seconds")).toHaveLength(1)
+    expect(await other.metric("http_server_request_duration_seconds")).toEqual([])
+  })
+
+  it("count requests by route and status, whatever clients send", async () => {
+    const { metric, send } = await start({ basePath: "/api", rateLimits: { perAddress: false } })
+    const requests = Array.from({ length: 10 }, (_, index) => [
+      { path: `/api/v2/projects/p1/memberships/${index}/extend` },
+      { path: `/api/v2/${index}` },
+      { path: "/nowhere", method: `BREW${index}` },
+      { path: "/api/v2/realtime", method: "GET" },
+    ])
+    for (const request of requests.flat()) await send({ headers: {}, ...request })
+    const series = await metric("http_server_request_duration_seconds")
+    expect(series.map(({ labels, value }) => [...Object.values(labels), value])).toEqual([
+      ["PATCH", `/api${extension}`, "401", 10],
+      ["PATCH", "404", 10],
+      ["_OTHER", "404", 10],
+      ["GET", "/api/v2/realtime", "426", 10],
+    ])
+  })
+
+  it("count refusals by what refuses", async () => {
+    const { metric, send } = await start({
+      rateLimits: {
+        perAddress: { limit: 12, window: "1 hour" },
+        perKey: { limit: 9, window: "1 hour" },
+        burst: { limit: 4, window: "2 seconds", capacity: 8 },
+        suspension: { refusals: 2 },
+      },
+    })
+    for (let n = 0; n < 12; n++) await send({})
+    await send({ headers: {} })
+    for (let n = 0; n < 5; n++) await send({ headers: {} })
+    const series = await metric("tenure_rate_limit_refusals_total")
+    const seen = series.map(({ labels, value }) => [labels["tenure_rate_limit_bucket"], value])
+    expect(Object.fromEntries(seen)).toEqual({ burst: 1, suspension: 3, address: 2 })
+    expect(await metric("tenure_rate_limit_suspended_keys")).toEqual([{ labels: {}, value: 1 }])
+  })
+
+  it("time the calls of stores, and count those that are not answered", async () => {
+    let answer: Effect.Effect<never, StoreUnavailable> | undefined
+    const store = Layer.effect(
+      MembershipStore,
+      Effect.map(MembershipStore, (right) => ({
+        ...right,
+        extend: (change) => answer ?? right.extend(change),
+      })),
+    )
+    const { metric, tenure } = await start({ stores: [memory(), store] })
+    await tenure.memberships.grant({ ...member, endDate })
+    await tenure.memberships.extend({ ...member, endDate })
+    const failing = async (userId: string) =>
+      expect(tenure.memberships.extend({ ...member, userId, endDate })).rejects.toBeDefined()
+    // The store has answered that there is no such member.
+    await failing("2")
+    answer = Effect.fail(new StoreUnavailable({ cause: "down" }))
+    await failing("1001")
+    answer = Effect.die("a defect")
+    await failing("1001")
+    const series = await metric("tenure_store_operation_duration_seconds")
+    const seen = series
+      .filter(({ labels }) => labels["tenure_store_operation"] === "extend")
+      .map(({ labels, value }) => [labels["tenure_store_name"], labels["error_type"], value])
+    expect(seen).toEqual([
+      ["memberships", undefined, 2],
+      ["memberships", "StoreUnavailable", 1],
+      ["memberships", "Defect", 1],
+    ])
+  })
+
+  it("count attempts by outcome and error", async () => {
+    const transport = Layer.succeed(WebhookTransport, {
+      sendsHttpToNames: true,
+      send: ({ url }) => {
+        if (url.endsWith("/good")) return Effect.succeed(accepted)
+        if (url.endsWith("/gone")) return Effect.succeed({ ...accepted, status: 410 })
+        return Effect.fail(new TransportError({ reason: "ECONNREFUSED" }))
+      },
+    })
+    const accepted = { status: 204, retryAfter: undefined, body: "" }
+    const { metric, tenure } = await start({
+      transport,
+      logger: { info: () => {}, warn: () => {}, error: () => {} },
+      webhooks: { dispatch: false, retrySchedule: [] },
+    })
+    for (const path of ["good", "gone", "bad"]) {
+      await tenure.webhooks.create({ projectId: "p1", url: `https://example.com/${path}` })
+    }
+    await tenure.events.publish({ projectId: "p1", type: "a.b", data: {} })
+    // The others are told that one is gone.
+    await tenure.flush()
+    const series = await metric("tenure_webhook_attempt_duration_seconds")
+    const seen = series.map(({ labels, value }) => [
+      labels["tenure_webhook_outcome"],
+      labels["error_type"],
+      value,
+    ])
+    expect(seen).toEqual(
+      expect.arrayContaining([
+        ["delivered", undefined, 2],
+        ["disabled", "410", 1],
+        ["failed", "ECONNREFUSED", 2],
+      ]),
+    )
+    expect(await metric("tenure_webhook_disabled")).toEqual([{ labels: {}, value: 1 }])
+  })
+
+  it("have no more series than a bound, and count what is beyond it as one", async () => {
+    const counted = Effect.gen(function* () {
+      const count = counter("tenure.rate_limit.refusals", yield* Effect.context())
+      for (let n = 0; n < 3000; n++) count(1, `bucket ${n}`)
+      return yield* text
+    }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
+    const series = parsed(await Effect.runPromise(counted)).get("tenure_rate_limit_refusals_total")
+    expect(series).toHaveLength(2001)
+    expect(series?.at(-1)).toEqual({ labels: { otel_metric_overflow: "true" }, value: 1000 })
+  })
+})
