@@ -19,6 +19,14 @@ import { webhooks } from "./webhooks.ts"
 /** The command. */
 export const tenure = Command.make("tenure").pipe(
   Command.withDescription("Membership end dates in your backend."),
+  Command.withExamples([
+    { command: "tenure dev", description: "Try it here; nothing else has to run" },
+    {
+      command: "tenure members extend 1001 2027-12-31 --project shop",
+      description: "With TENURE_URL and TENURE_TOKEN of a server, or TENURE_DATABASE_URL",
+    },
+    { command: "tenure doctor", description: "What is wrong, and what to do" },
+  ]),
   Command.withSubcommands([
     init,
     dev,

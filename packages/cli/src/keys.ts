@@ -52,14 +52,23 @@ const issue = Command.make(
       (issued) => ({ ...issued }),
     )
   }),
-).pipe(Command.withDescription("Issues a key, and shows its token this once"))
+).pipe(
+  Command.withDescription("Issues a key, and shows its token this once"),
+  Command.withExamples([
+    { command: "tenure keys issue --project shop --role operator --name billing" },
+    { command: "tenure keys issue --all-projects --role admin --expires 2027-12-31" },
+  ]),
+)
 
 const list = Command.make("list", {}, () =>
   Output.list(
     ({ apiKeys }) => apiKeys.list({ limit: 1000 }),
     (key) => ({ ...key }),
   ),
-).pipe(Command.withDescription("Lists keys, also revoked and expired ones"))
+).pipe(
+  Command.withDescription("Lists keys, also revoked and expired ones"),
+  Command.withExamples([{ command: "tenure keys list --json" }]),
+)
 
 const revoke = Command.make(
   "revoke",
@@ -69,15 +78,15 @@ const revoke = Command.make(
       ({ apiKeys }, options) => apiKeys.revoke({ key_id: key }, options),
       `Revoked ${key}. Servers accept it for up to ten more seconds.`,
     ),
-).pipe(Command.withDescription("Revokes a key for good"))
+).pipe(
+  Command.withDescription("Revokes a key for good"),
+  Command.withExamples([{ command: "tenure keys revoke ID" }]),
+)
 
 /** The command. */
 export const keys = Command.make("keys").pipe(
   Command.withDescription("API keys"),
   Command.withSubcommands([issue, list, revoke]),
-  Command.withExamples([
-    { command: "tenure keys issue --project shop --role operator --name billing" },
-    { command: "tenure keys list --json" },
-  ]),
+  Command.withExamples([...issue.examples, ...list.examples]),
   connected,
 )

@@ -41,7 +41,16 @@ const add = Command.make(
     yield* Profiles.write({ ...(yield* Profiles.read), [given.name]: profile })
     yield* Output.done(null, `Added ${given.name} to ${yield* Profiles.path}.`)
   }),
-).pipe(Command.withDescription("Adds a connection, or replaces the one of this name"))
+).pipe(
+  Command.withDescription("Adds a connection, or replaces the one of this name"),
+  Command.withExamples([
+    { command: "tenure profiles add default --url https://example.com/members" },
+    {
+      command:
+        "TENURE_DATABASE_URL=postgres://owner@localhost/app tenure profiles add local --database",
+    },
+  ]),
+)
 
 /** A profile without its secrets. */
 const shown = ([of, profile]: readonly [string, Profiles.Profile]) => ({
@@ -56,7 +65,10 @@ const list = Command.make(
     const found = Object.entries(yield* Profiles.read).map(shown)
     yield* Output.items(Stream.fromIterable(found), (profile) => ({ ...profile }))
   }),
-).pipe(Command.withDescription("Lists the connections, without their secrets"))
+).pipe(
+  Command.withDescription("Lists the connections, without their secrets"),
+  Command.withExamples([{ command: "tenure profiles list" }]),
+)
 
 const remove = Command.make(
   "remove",
@@ -71,15 +83,15 @@ const remove = Command.make(
     yield* Profiles.write(others)
     yield* Output.done(null, `Removed ${given.name}.`)
   }),
-).pipe(Command.withDescription("Removes a connection"))
+).pipe(
+  Command.withDescription("Removes a connection"),
+  Command.withExamples([{ command: "tenure profiles remove staging" }]),
+)
 
 /** The command. */
 export const profiles = Command.make("profiles").pipe(
   Command.withDescription("Connections with a name, in a file that only you can read"),
   Command.withSubcommands([add, list, remove]),
-  Command.withExamples([
-    { command: "tenure profiles add default --url https://example.com/members" },
-    { command: "tenure projects list --profile staging" },
-  ]),
+  Command.withExamples([...add.examples, { command: "tenure projects list --profile staging" }]),
   Command.withGlobalFlags([Output.Json]),
 )

@@ -29,10 +29,12 @@ const timestamp = Flag.Int("timestamp").pipe(
   Flag.optional,
 )
 
+const secretFile = Secret.file("a question")
+
 /** `tenure sign`. */
 export const sign = Command.make(
   "sign",
-  { file: payload, id, timestamp, secretFile: Secret.file },
+  { file: payload, id, timestamp, secretFile },
   Effect.fnUntraced(function* (given) {
     const secret = yield* Secret.ofWebhook(given.secretFile)
     if (!WebhookSecret.is(secret))
@@ -77,7 +79,7 @@ const tolerance = Flag.Int("tolerance").pipe(
 /** `tenure verify`. */
 export const verify = Command.make(
   "verify",
-  { file: payload, id, timestamp: seconds, signature, tolerance, secretFile: Secret.file },
+  { file: payload, id, timestamp: seconds, signature, tolerance, secretFile },
   Effect.fnUntraced(function* (given) {
     const secret = yield* Secret.ofWebhook(given.secretFile)
     const body = yield* readAll(given.file)

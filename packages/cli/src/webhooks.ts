@@ -66,14 +66,23 @@ const list = Command.make(
       ...(isShown && { secret: found.secret }),
     }))
   }),
-).pipe(Command.withDescription("Lists the webhooks of a project, and which of them fail"))
+).pipe(
+  Command.withDescription("Lists the webhooks of a project, and which of them fail"),
+  Command.withExamples([{ command: "tenure webhooks list --project shop" }]),
+)
 
 const get = Command.make("get", { ...webhook, showSecret }, (given) =>
   Effect.flatMap(
     call((client, options) => client.webhooks.get(inputOf(given), options)),
     ({ data }) => Output.record(masked(data, given.showSecret), (found) => ({ ...found })),
   ),
-).pipe(Command.withDescription("Shows a webhook, and how its latest attempts went"))
+).pipe(
+  Command.withDescription("Shows a webhook, and how its latest attempts went"),
+  Command.withExamples([
+    { command: "tenure webhooks get ID --project shop" },
+    { command: "tenure webhooks get ID --project shop --show-secret" },
+  ]),
+)
 
 const types = Flag.String("type").pipe(
   Flag.withMetavar("TYPE"),
@@ -97,14 +106,26 @@ const create = Command.make(
         ),
       ({ id, secret, url }) => ({ id, url, secret }),
     ),
-).pipe(Command.withDescription("Registers a URL, and shows the secret for its receiver"))
+).pipe(
+  Command.withDescription("Registers a URL, and shows the secret for its receiver"),
+  Command.withExamples([
+    { command: "tenure webhooks create https://example.com/hook --project shop" },
+    {
+      command:
+        "tenure webhooks create https://example.com/hook --project shop --type membership.extended",
+    },
+  ]),
+)
 
 const remove = Command.make("delete", webhook, (given) =>
   Output.callAndSay(
     (client, options) => client.webhooks.delete(inputOf(given), options),
     `Deleted ${given.webhook}.`,
   ),
-).pipe(Command.withDescription("Deletes a webhook: nothing further is sent to it"))
+).pipe(
+  Command.withDescription("Deletes a webhook: nothing further is sent to it"),
+  Command.withExamples([{ command: "tenure webhooks delete ID --project shop" }]),
+)
 
 const ping = Command.make("ping", webhook, (given) =>
   Output.callAndSay(
@@ -112,21 +133,30 @@ const ping = Command.make("ping", webhook, (given) =>
     ({ event_id }) =>
       `Sending event ${event_id}. See what became of it: tenure webhooks deliveries ${given.webhook}`,
   ),
-).pipe(Command.withDescription("Sends a webhook.ping to a webhook"))
+).pipe(
+  Command.withDescription("Sends a webhook.ping to a webhook"),
+  Command.withExamples([{ command: "tenure webhooks ping ID --project shop" }]),
+)
 
 const rotate = Command.make("rotate", webhook, (given) =>
   Output.callAndRecord(
     (client, options) => client.webhooks.rotate(inputOf(given), options),
     (rotated) => ({ ...rotated }),
   ),
-).pipe(Command.withDescription("Replaces the secret; the previous one also signs for a day"))
+).pipe(
+  Command.withDescription("Replaces the secret; the previous one also signs for a day"),
+  Command.withExamples([{ command: "tenure webhooks rotate ID --project shop" }]),
+)
 
 const enable = Command.make("enable", webhook, (given) =>
   Output.callAndSay(
     (client, options) => client.webhooks.enable(inputOf(given), options),
     `Enabled ${given.webhook}.`,
   ),
-).pipe(Command.withDescription("Enables a webhook that was disabled"))
+).pipe(
+  Command.withDescription("Enables a webhook that was disabled"),
+  Command.withExamples([{ command: "tenure webhooks enable ID --project shop" }]),
+)
 
 const state = Flag.Literals("state", ["waiting", "delivered", "failed", "cancelled"]).pipe(
   Flag.withDescription("Only deliveries in this state"),
@@ -157,7 +187,12 @@ const deliveries = Command.make("deliveries", { ...webhook, state }, (given) =>
       }),
     rowOf,
   ),
-).pipe(Command.withDescription("Lists what was sent to a webhook, newest first"))
+).pipe(
+  Command.withDescription("Lists what was sent to a webhook, newest first"),
+  Command.withExamples([
+    { command: "tenure webhooks deliveries ID --project shop --state failed" },
+  ]),
+)
 
 const event = Flag.String("event").pipe(
   Flag.withMetavar("ID"),
@@ -188,16 +223,21 @@ const replay = Command.make(
       ({ replayed }) => `${counted(replayed, "delivery starts", "deliveries start")} again.`,
     )
   }),
-).pipe(Command.withDescription("Sends events again"))
+).pipe(
+  Command.withDescription("Sends events again"),
+  Command.withExamples([
+    {
+      command:
+        "tenure webhooks replay ID --project shop --event 01a2043b-c2a2-70c7-8d28-19310d694169",
+    },
+    { command: "tenure webhooks replay ID --project shop --since 2027-01-31" },
+  ]),
+)
 
 /** The command. */
 export const webhooks = Command.make("webhooks").pipe(
   Command.withDescription("Webhooks, and what was sent to them"),
   Command.withSubcommands([list, get, create, remove, ping, rotate, enable, deliveries, replay]),
-  Command.withExamples([
-    { command: "tenure webhooks create https://example.com/hook --project shop" },
-    { command: "tenure webhooks deliveries ID --project shop --state failed" },
-    { command: "tenure webhooks replay ID --project shop --since 2027-01-31" },
-  ]),
+  Command.withExamples([...create.examples, ...deliveries.examples, ...replay.examples]),
   connected,
 )

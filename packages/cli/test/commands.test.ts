@@ -106,7 +106,7 @@ describe.each([
     })
     const { code, stderr } = await tenure("extend-all", "all", "2097-01-01", "--json")
     expect(code).toBe(2)
-    expect(stderr).toContain("1 end later and would be shortened. Confirm it by --yes.")
+    expect(stderr).toContain("1 ends later and would be shortened. Confirm it by --yes.")
     await succeed("extend-all", "all", "2097-01-01", "--yes")
     expect(await succeed("members", "get", "1", "--project", "all")).toContain("2097-01-01")
   })

@@ -66,6 +66,7 @@ export const init = Command.make(
   }),
 ).pipe(
   Command.withDescription(
-    "Writes a server with Tenure for the host in package.json: Express, Fastify, Hono, Next.js, Nest or node:http.",
+    "Writes a server with Tenure for the host in package.json: Express, Fastify, Hono, Next.js, Nest or node:http",
   ),
+  Command.withExamples([{ command: "tenure init" }]),
 )

@@ -16,12 +16,15 @@ export const ask = (name: string, otherwise: string) =>
     ? Effect.map(Prompt.run(Prompt.Password({ message: name })), Redacted.value)
     : Effect.fail(usage(otherwise))
 
-/** The flag for a file that has the secret of a webhook. */
-export const file = Flag.String("secret-file").pipe(
-  Flag.withMetavar("FILE"),
-  Flag.withDescription("A file with the secret; without it, TENURE_WEBHOOK_SECRET, or a question"),
-  Flag.optional,
-)
+/** Makes the flag for a file that has the secret of a webhook. @param otherwise - what takes its place */
+export const file = (otherwise: string) =>
+  Flag.String("secret-file").pipe(
+    Flag.withMetavar("FILE"),
+    Flag.withDescription(
+      `A file with the secret; without it, TENURE_WEBHOOK_SECRET, or ${otherwise}`,
+    ),
+    Flag.optional,
+  )
 
 const fromFile = Effect.fnUntraced(
   function* (path: string) {

@@ -75,7 +75,13 @@ const take = Effect.fnUntraced(function* (event: FeedEvent, target: Target | und
 /** The command. */
 export const listen = Command.make(
   "listen",
-  { project, forwardTo, types: typesFlag, after, secretFile: Secret.file },
+  {
+    project,
+    forwardTo,
+    types: typesFlag,
+    after,
+    secretFile: Secret.file("a new one, which is printed"),
+  },
   Effect.fnUntraced(function* (given) {
     const target = yield* targetOf(given.forwardTo, given.secretFile)
     let cursor = yield* begin(given.project, given.after)

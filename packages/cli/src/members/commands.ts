@@ -10,6 +10,7 @@ import { connected } from "../connection/connected.ts"
 import { confirm, yes } from "../input/Confirmation.ts"
 import * as flags from "../input/flags.ts"
 import { toggle } from "../input/toggle.ts"
+import { counted } from "../output/counted.ts"
 import * as Output from "../output/Output.ts"
 import { exportMembers } from "./export.ts"
 import { importMembers } from "./import/command.ts"
@@ -35,7 +36,10 @@ const list = Command.make("list", { project, state }, (given) =>
       }),
     (member) => ({ ...member }),
   ),
-).pipe(Command.withDescription("Lists the members of a project, in the order of their ids"))
+).pipe(
+  Command.withDescription("Lists the members of a project, in the order of their ids"),
+  Command.withExamples([{ command: "tenure members list --project shop --state expired" }]),
+)
 
 const get = Command.make("get", { user: userId, project }, (given) =>
   Output.callAndRecord(
@@ -43,7 +47,10 @@ const get = Command.make("get", { user: userId, project }, (given) =>
       memberships.get({ project_id: given.project, user_id: given.user }, options),
     (member) => ({ ...member }),
   ),
-).pipe(Command.withDescription("Shows a member"))
+).pipe(
+  Command.withDescription("Shows a member"),
+  Command.withExamples([{ command: "tenure members get 1001 --project shop" }]),
+)
 
 const grant = Command.make("grant", { user: userId, date: endDate, project, reason }, (given) =>
   Output.callAndRecord(
@@ -59,7 +66,10 @@ const grant = Command.make("grant", { user: userId, date: endDate, project, reas
       ),
     (member) => ({ ...member }),
   ),
-).pipe(Command.withDescription("Makes a user a member, or sets the end date of a member"))
+).pipe(
+  Command.withDescription("Makes a user a member, or sets the end date of a member"),
+  Command.withExamples([{ command: "tenure members grant 1001 2027-12-31 --project shop" }]),
+)
 
 const expected = flags.date(
   "expected",
@@ -85,7 +95,16 @@ const extend = Command.make(
         ),
       (extended) => ({ ...extended }),
     ),
-).pipe(Command.withDescription("Sets the end date of a member to a future one"))
+).pipe(
+  Command.withDescription("Sets the end date of a member to a future one"),
+  Command.withExamples([
+    { command: 'tenure members extend 1001 2027-12-31 --project shop --reason "invoice 117"' },
+    {
+      command:
+        "tenure members extend 1001 2027-12-31 --project shop --expected 2026-12-31 --dry-run",
+    },
+  ]),
+)
 
 const erase = toggle("erase", "Also removes the user id from the history and from events")
 
@@ -107,7 +126,13 @@ const end = Command.make(
       `${given.user} is no member any more.`,
     )
   }),
-).pipe(Command.withDescription("Ends a membership"))
+).pipe(
+  Command.withDescription("Ends a membership"),
+  Command.withExamples([
+    { command: "tenure members end 1001 --project shop" },
+    { command: "tenure members end 1001 --project shop --erase --yes" },
+  ]),
+)
 
 const history = Command.make("history", { user: userId, project }, (given) =>
   Output.list(
@@ -121,25 +146,26 @@ const history = Command.make("history", { user: userId, project }, (given) =>
       reason: why,
     }),
   ),
-).pipe(Command.withDescription("Lists the changes of a member, newest first"))
+).pipe(
+  Command.withDescription("Lists the changes of a member, newest first"),
+  Command.withExamples([{ command: "tenure members history 1001 --project shop" }]),
+)
 
 /** The command. */
 export const members = Command.make("members").pipe(
   Command.withDescription("Members of a project"),
   Command.withSubcommands([list, get, grant, extend, end, history, importMembers, exportMembers]),
-  Command.withExamples([
-    { command: "tenure members list --project shop --state expired" },
-    { command: 'tenure members extend 1001 2027-12-31 --project shop --reason "invoice 117"' },
-    { command: "tenure members history 1001 --project shop" },
-  ]),
+  Command.withExamples([...list.examples, ...extend.examples, ...importMembers.examples]),
   connected,
 )
 
 /** The question before all members are extended. */
 const questionOf = (id: string, date: string, total: number, shortened: number): string => {
   const ends =
-    shortened === 0 ? "None of them ends later." : `${shortened} end later and would be shortened.`
-  return `Set the end date of ${total} members of ${id} to ${date}? ${ends}`
+    shortened === 0
+      ? "None of them ends later."
+      : `${counted(shortened, "ends", "end")} later and would be shortened.`
+  return `Set the end date of ${counted(total, "member")} of ${id} to ${date}? ${ends}`
 }
 
 /** `tenure extend-all`. */

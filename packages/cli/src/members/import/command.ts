@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { failed } from "../../Failure.ts"
 import { project } from "../../input/flags.ts"
+import { counted } from "../../output/counted.ts"
 import * as Output from "../../output/Output.ts"
 import { format, formatOf } from "../formats.ts"
 
@@ -41,7 +42,10 @@ export const importMembers = Command.make(
       refused: path,
     })
     yield* Output.record(done, (all) => ({ ...all }))
-    if (done.refused > 0) return yield* failed(`${done.refused} lines were refused: see ${path}.`)
+    if (done.refused > 0)
+      return yield* failed(
+        `${counted(done.refused, "line was", "lines were")} refused: see ${path}.`,
+      )
   }),
 ).pipe(
   Command.withDescription(
