@@ -56,6 +56,8 @@ const adviceOf = ({ cause, code, retryAfter }: TenureError): string => {
       return " Check the token: TENURE_TOKEN, or that of the profile."
     case "FORBIDDEN":
       return " A key with a larger role is needed."
+    case "WEBHOOK_DISABLED":
+      return " tenure webhooks enable does that."
     case "NETWORK_ERROR":
       return ` ${networkFault.adviceOf(cause)}`
     default:

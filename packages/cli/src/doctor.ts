@@ -26,7 +26,7 @@ const mostSkew = 30_000
 
 /** Judges the clock of a server or a database. @param skew - how much later it is there, in milliseconds */
 export const judgeClock = (skew: number): Finding => {
-  const found = `${Math.round(skew / 1000)} s apart from here`
+  const found = `${Math.round(Math.abs(skew) / 1000)} s apart from here`
   return Math.abs(skew) <= mostSkew
     ? well("clock", found)
     : wrong("clock", found, "Set both by NTP: end dates and signatures depend on the time.")

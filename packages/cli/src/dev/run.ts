@@ -7,6 +7,7 @@ import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { nodeTransport, serve, toNodeHandler } from "@tenure/node-http"
 import * as Clock from "effect/Clock"
+import * as Config from "effect/Config"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -106,7 +107,14 @@ const subscribe = Effect.fnUntraced(function* (
   trust(data.secret)
 })
 
-const helpOf = (url: string, token: string): string =>
+/** How the command is run here: in a clone of the repository, by the script that npm names. */
+const invocation = Config.String("npm_lifecycle_event").pipe(
+  Effect.option,
+  Effect.map(Option.contains("tenure")),
+  Effect.map((isScript) => (isScript ? "npm run tenure --" : "npx tenure")),
+)
+
+const helpOf = (url: string, token: string, command: string): string =>
   [
     `The API      ${url}    ${url}/v2/docs shows it`,
     `The console  ${url}/console/    sign in with the token`,
@@ -115,8 +123,8 @@ const helpOf = (url: string, token: string): string =>
     "In another terminal:",
     "",
     `export TENURE_URL=${url} TENURE_PROJECT=${project_id} TENURE_TOKEN=${token}`,
-    "npx tenure members list",
-    `npx tenure members extend ${users[0]} 2099-01-01`,
+    `${command} members list`,
+    `${command} members extend ${users[0]} 2099-01-01`,
     `curl -X PATCH ${url}/v2/projects/${project_id}/memberships/${users[0]}/extend -H "Authorization: Bearer $TENURE_TOKEN" -H "Content-Type: application/json" -d '{"extend":"2099-01-01T00:00:00.000Z"}'`,
     "",
     "Webhooks that have arrived here, and are genuine:",
@@ -136,6 +144,6 @@ export const run = Effect.fnUntraced(function* ({ folder, port }: Given) {
   const client = createClient({ baseUrl: url, token })
   yield* seed(client)
   yield* subscribe(client, receiver)
-  yield* Console.log(helpOf(url, token))
+  yield* Console.log(helpOf(url, token, yield* invocation))
   return yield* Effect.never
 }, Effect.scoped)
