@@ -19,7 +19,10 @@ export const clients = 64
 /** Connections to the database. */
 export interface Database {
   readonly url: string
-  readonly sql: (text: string, params?: ReadonlyArray<unknown>) => Promise<unknown>
+  readonly sql: <Row extends object>(
+    text: string,
+    params?: ReadonlyArray<unknown>,
+  ) => Promise<ReadonlyArray<Row>>
   /** Runs statements as one transaction. */
   readonly transaction: (
     texts: ReadonlyArray<string>,
@@ -33,8 +36,13 @@ export const connect = async (url: string): Promise<Database> => {
   const runtime = ManagedRuntime.make(
     PgClient.layer({ url: Redacted.make(url), maxConnections: clients }),
   )
-  const sql: Database["sql"] = (text, params = []) =>
-    runtime.runPromise(Effect.flatMap(PgClient.PgClient, (client) => client.unsafe(text, params)))
+  const sql: Database["sql"] = <Row extends object>(
+    text: string,
+    params: ReadonlyArray<unknown> = [],
+  ) =>
+    runtime.runPromise(
+      Effect.flatMap(PgClient.PgClient, (client) => client.unsafe<Row>(text, params)),
+    )
   await sql(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
   return {
     url,

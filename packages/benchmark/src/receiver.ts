@@ -18,6 +18,8 @@ export interface Arrivals {
   readonly firstAt: number | undefined
   /** When the last one arrived. */
   readonly lastAt: number | undefined
+  /** Microseconds of processor time used so far. */
+  readonly cpu: number
 }
 
 const secrets = new Map<string, WebhookSignature.Secret>()
@@ -27,6 +29,11 @@ let unverified = 0
 let latencies: Array<number> = []
 let firstAt: number | undefined
 let lastAt: number | undefined
+
+const cpu = (): number => {
+  const { system, user } = process.cpuUsage()
+  return system + user
+}
 
 const delayOf = (path = ""): number => Number(path.split("/")[1])
 
@@ -73,6 +80,7 @@ process.on("message", ({ path, secret }: Message) => {
     latencies,
     firstAt,
     lastAt,
+    cpu: cpu(),
   } satisfies Arrivals)
   latencies = []
   firstAt = undefined

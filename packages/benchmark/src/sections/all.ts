@@ -18,6 +18,7 @@ import { roundTrips } from "./roundTrips.ts"
 import { signing } from "./signing.ts"
 import { soak } from "./soak.ts"
 import { start } from "./start.ts"
+import { storage } from "./storage.ts"
 
 /** All sections. */
 export const sections: ReadonlyArray<Section> = [
@@ -35,6 +36,7 @@ export const sections: ReadonlyArray<Section> = [
   deliveryRates,
   feed,
   growth,
+  storage,
   start,
   decode,
   signing,

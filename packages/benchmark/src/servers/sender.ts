@@ -6,6 +6,9 @@
 import type { Tenure } from "@tenure/core/Tenure"
 import { startTenure } from "../database.ts"
 
+/** The answer: the processor time used so far. */
+export type Toggled = NodeJS.CpuUsage
+
 const [, , url = "", schema] = process.argv
 
 let running: Tenure | undefined
@@ -18,7 +21,7 @@ const toggle = async (): Promise<Tenure | undefined> => {
 
 process.on("message", async () => {
   running = await toggle()
-  process.send?.("done")
+  process.send?.(process.cpuUsage() satisfies Toggled)
 })
 process.on("disconnect", () => process.exit())
 process.send?.("ready")

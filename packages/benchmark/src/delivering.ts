@@ -1,0 +1,138 @@
+/** Backlogs, and the processes that deliver them: how fast, and at what cost. */
+
+import { readFile } from "node:fs/promises"
+import { fillBacklog } from "./backlog.ts"
+import { type Database, startTenure } from "./database.ts"
+import { start } from "./processes.ts"
+import { startReceiver } from "./receiving.ts"
+import type { Toggled } from "./servers/sender.ts"
+
+const schema = "benchmark_rates"
+
+/** A backlog, and who delivers it. */
+export interface Case {
+  /** Of as many projects. */
+  readonly webhooks: number
+  /** How long the receiver takes to answer. */
+  readonly delayMillis: number
+  readonly processes: number
+  /** About as many as are delivered in a second. */
+  readonly rate: number
+}
+
+/** How a backlog was delivered. Costs are those of one delivery. */
+export interface Delivered {
+  /** Deliveries a second. */
+  readonly rate: number
+  /** Microseconds of processor time, of all processes that send. */
+  readonly sending: number
+  /** Microseconds of processor time, in the receiver. */
+  readonly receiving: number
+  /** Microseconds of processor time, in PostgreSQL. It is 0 where the system does not tell. */
+  readonly database: number
+  /** How many were claimed at a time. */
+  readonly atATime: number
+  /** How long a claim took, in microseconds. */
+  readonly claim: number
+  /** Bytes of the write-ahead log. */
+  readonly logBytes: number
+}
+
+// Linux counts in hundredths of a second.
+const tickMicros = 10_000
+
+/** The processor time of a process in microseconds, or 0 where the system does not tell. */
+const cpuOf = async (pid: number): Promise<number> => {
+  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "")
+  // What comes before is the name of the program, which may contain spaces.
+  const [, user = 0, system = 0] = /\) (?:\S+ ){11}(\d+) (\d+)/.exec(stat) ?? []
+  return tickMicros * (Number(user) + Number(system))
+}
+
+const cpuSoFar = ({ system, user }: Toggled): number => system + user
+
+const sum = (numbers: ReadonlyArray<number>): number =>
+  numbers.reduce((total, one) => total + one, 0)
+
+/** What PostgreSQL has used so far. */
+const usedBy = async ({ sql }: Database) => {
+  const pids = await sql<{ pid: number }>("SELECT pid FROM pg_stat_activity")
+  const [counted] = await sql<{ calls: number; micros: number; bytes: number }>(
+    `SELECT coalesce(sum(calls), 0)::float8 AS calls,
+            coalesce(sum(total_time), 0)::float8 * 1000 AS micros,
+            pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8 AS bytes
+     FROM pg_stat_user_functions WHERE schemaname = $1 AND funcname = 'claim'`,
+    [schema],
+  )
+  const { bytes = NaN, calls = NaN, micros = NaN } = counted ?? {}
+  return { bytes, calls, micros, cpu: sum(await Promise.all(pids.map(({ pid }) => cpuOf(pid)))) }
+}
+
+// It counts calls of functions and their time.
+const counting = (url: string): string => {
+  const counted = new URL(url)
+  counted.searchParams.set("options", "-c track_functions=pl")
+  return counted.href
+}
+
+/** Delivers backlogs. */
+export interface Deliveries<Name> {
+  /** Delivers one for about twice as many seconds, so that its beginning matters little. */
+  readonly deliver: (name: Name, seconds: number) => Promise<Delivered>
+  readonly stop: () => Promise<void>
+}
+
+const projectsOf = (name: string, { webhooks }: Case): ReadonlyArray<string> =>
+  Array.from({ length: webhooks }, (_, index) => `${name}-${index}`)
+
+/** Registers the webhooks of all cases, and starts the processes. */
+export const prepare = async <Name extends string>(
+  database: Database,
+  cases: Readonly<Record<Name, Case>>,
+): Promise<Deliveries<Name>> => {
+  const { sql, url } = database
+  const all: ReadonlyArray<readonly [string, Case]> = Object.entries(cases)
+  await sql(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+  const receiver = await startReceiver()
+  const tenure = await startTenure(url, schema)
+  for (const [name, one] of all) {
+    await receiver.register(tenure, projectsOf(name, one), one.delayMillis)
+  }
+  await tenure.close()
+  const most = Math.max(...all.map(([, { processes }]) => processes))
+  const senders = await Promise.all(
+    Array.from({ length: most }, () =>
+      start("./servers/sender.ts", { args: [counting(url), schema] }),
+    ),
+  )
+  return {
+    deliver: async (name, seconds) => {
+      const { processes, rate } = cases[name]
+      const count = Math.ceil(2 * rate * seconds)
+      await fillBacklog({ url, schema }, projectsOf(name, cases[name]), count)
+      const toggle = () =>
+        Promise.all(senders.slice(0, processes).map(({ ask }) => ask<Toggled>({})))
+      const before = { used: await usedBy(database), report: await receiver.report() }
+      const began = await toggle()
+      const received = await receiver.until(before.report.distinct + count)
+      // The processes that serve connections end with these.
+      const { cpu } = await usedBy(database)
+      const ended = await toggle()
+      const { bytes, calls, micros } = await usedBy(database)
+      const claims = calls - before.used.calls
+      return {
+        rate: received.rate,
+        sending: (sum(ended.map(cpuSoFar)) - sum(began.map(cpuSoFar))) / count,
+        receiving: (received.cpu - before.report.cpu) / count,
+        database: (cpu - before.used.cpu) / count,
+        atATime: count / claims,
+        claim: (micros - before.used.micros) / claims,
+        logBytes: (bytes - before.used.bytes) / count,
+      }
+    },
+    stop: async () => {
+      for (const { stop } of [receiver, ...senders]) stop()
+      await sql(`DROP SCHEMA ${schema} CASCADE`)
+    },
+  }
+}

@@ -1,0 +1,107 @@
+/** Bytes on PostgreSQL: what rows take with their indexes, and what changes write to its log. */
+
+import { data } from "../backlog.ts"
+import { type Database, onDatabase, schema } from "../database.ts"
+import type { Row, Section } from "../measurement.ts"
+
+const projectId = "storage"
+// As over HTTP, where each change says which request of which key made it.
+const keyId = crypto.randomUUID()
+const endDate = "2099-01-01T00:00:00.000Z"
+
+/** What the rows are called. */
+export const measured = {
+  membership: "a membership, with its indexes",
+  auditRow: "an audit row, with its indexes",
+  event: "an event, with its indexes",
+  delivery: "a delivery, with its indexes",
+  extension: "write-ahead log of an extension",
+  publication: "write-ahead log of an event with one delivery",
+} as const
+
+// Tables whose days or parts are tables of their own are measured with these.
+const sizeOf = (table: string): string => `
+  (SELECT coalesce(sum(pg_total_relation_size(relid)), 0)::float8
+   FROM pg_partition_tree('${schema}.${table}'))`
+
+interface Sizes {
+  readonly membership: number
+  readonly "audit row": number
+  readonly event: number
+  readonly delivery: number
+  /** How far the log is. */
+  readonly log: number
+}
+
+const sizesOf = async ({ sql }: Database): Promise<Sizes> => {
+  const [sizes] = await sql<Sizes>(
+    `SELECT pg_total_relation_size('${schema}.memberships')::float8 AS membership,
+            ${sizeOf("audit")} + pg_total_relation_size('${schema}.audit')::float8 AS "audit row",
+            ${sizeOf("events")} AS event,
+            pg_total_relation_size('${schema}.deliveries')::float8 AS delivery,
+            pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8 AS log`,
+  )
+  if (sizes === undefined) throw new Error("PostgreSQL does not tell the sizes")
+  return sizes
+}
+
+const inFlight = 256
+
+/** Does something for each user, and returns the bytes that each has added. */
+const bytesOf = async (
+  database: Database,
+  users: ReadonlyArray<string>,
+  change: (userId: string) => Promise<unknown>,
+): Promise<Sizes> => {
+  const before = await sizesOf(database)
+  const turns = users.values()
+  const loop = async () => {
+    for (const userId of turns) await change(userId)
+  }
+  await Promise.all(Array.from({ length: inFlight }, loop))
+  const after = await sizesOf(database)
+  const each = (name: keyof Sizes): number => (after[name] - before[name]) / users.length
+  return {
+    membership: each("membership"),
+    "audit row": each("audit row"),
+    event: each("event"),
+    delivery: each("delivery"),
+    log: each("log"),
+  }
+}
+
+const row = (what: keyof typeof measured, figure: number): Row => ({
+  measured: measured[what],
+  unit: "bytes",
+  figure,
+})
+
+/** Bytes of what is stored. */
+export const storage: Section = {
+  name: "storage",
+  measure: onDatabase(async (database, { events, memberships, webhooks }, { pick }) => {
+    const count = pick(50_000, 100)
+    const users = Array.from({ length: count }, (_, index) => String(index))
+    await memberships.createProject(projectId)
+    const grants = await bytesOf(database, users, (userId) =>
+      memberships.grant({ projectId, userId, endDate }),
+    )
+    const extensions = await bytesOf(database, users, (userId) =>
+      memberships.extend({ projectId, userId, endDate }, { requestId: crypto.randomUUID(), keyId }),
+    )
+    await webhooks.create({ projectId, url: "https://receiver.invalid/" })
+    const publications = await bytesOf(database, users, () =>
+      events.publish({ projectId, type: "benchmark", data: data() }),
+    )
+    return {
+      rows: [
+        row("membership", grants.membership),
+        row("auditRow", extensions["audit row"]),
+        row("event", extensions.event),
+        row("delivery", publications.delivery),
+        row("extension", extensions.log),
+        row("publication", publications.log),
+      ],
+    }
+  }),
+}

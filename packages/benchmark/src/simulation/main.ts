@@ -1,0 +1,107 @@
+/**
+ * Says what deployments do that are larger than this machine. First the model meets what was measured
+ * here: see docs/scaling.md.
+ */
+
+import { shown } from "../docs/publish.ts"
+import { foundIn, readResults } from "../results.ts"
+import { type Setup, rateOf } from "./deliveries.ts"
+import { type Load, takenBy } from "./growth.ts"
+import { costsOf, deliveryLogOf, pointsOf } from "./measured.ts"
+
+const { rows } = foundIn(await readResults(shown))
+const costs = costsOf(rows)
+
+// The machine on which everything was measured.
+const processorsHere = 2
+
+const figure = (value: number): string => Math.round(value).toLocaleString("en")
+
+const ratesHere = pointsOf(rows, processorsHere).map(({ name, rate, setup }) => {
+  const modelled = rateOf(setup, costs, 2 * rate)
+  return {
+    "deliveries to": name,
+    "measured, a second": figure(rate),
+    "the model": figure(modelled),
+    ratio: (modelled / rate).toFixed(2),
+  }
+})
+
+console.log("On one machine with two processors, receivers included")
+console.table(ratesHere)
+
+// As many as a large installation has, all with something to deliver.
+const webhooks = 1000
+const databaseProcessors = 8
+const most = 25_000
+
+const elsewhere = (processes: number, delayMillis: number): Setup => ({
+  processes,
+  webhooks,
+  delayMillis,
+  processors: { of: "database", count: databaseProcessors },
+})
+
+console.log(
+  `With ${figure(webhooks)} webhooks, a processor for each process, and ${databaseProcessors} for one database`,
+)
+console.table(
+  [1, 2, 4, 8, 16].map((processes) => ({
+    processes,
+    "receivers take 100 ms": `${figure(rateOf(elsewhere(processes, 100), costs, most))} /s`,
+    "receivers take 500 ms": `${figure(rateOf(elsewhere(processes, 500), costs, most))} /s`,
+  })),
+)
+
+const loads: Readonly<Record<string, Load>> = {
+  "10⁶ members, 10 extensions a second": {
+    members: 1e6,
+    extensionsPerSecond: 10,
+    deliveriesPerSecond: 10,
+    eventDays: 30,
+    auditDays: 400,
+  },
+  "10⁷ members, 1,000 a second": {
+    members: 1e7,
+    extensionsPerSecond: 1000,
+    deliveriesPerSecond: 1000,
+    eventDays: 30,
+    auditDays: 400,
+  },
+  "10⁸ members, 10,000 a second": {
+    members: 1e8,
+    extensionsPerSecond: 10_000,
+    deliveriesPerSecond: 10_000,
+    eventDays: 3,
+    auditDays: 30,
+  },
+  "10⁸ members, 100,000 a second, ten databases": {
+    members: 1e8,
+    extensionsPerSecond: 100_000,
+    deliveriesPerSecond: 100_000,
+    eventDays: 3,
+    auditDays: 30,
+  },
+}
+
+const gigabytes = (bytes: number): string => `${figure(bytes / 1e9)} GB`
+
+console.log("On disk, once the oldest rows are as old as they get")
+console.table(
+  Object.entries(loads).map(([load, given]) => {
+    const { audit, deliveries, events, log, memberships } = takenBy(
+      given,
+      rows,
+      deliveryLogOf(rows),
+    )
+    return {
+      load,
+      "kept, events and audit": `${given.eventDays} and ${given.auditDays} days`,
+      memberships: gigabytes(memberships),
+      audit: gigabytes(audit),
+      events: gigabytes(events),
+      deliveries: gigabytes(deliveries),
+      log: `${figure(log / 1e6)} MB/s`,
+    }
+  }),
+)

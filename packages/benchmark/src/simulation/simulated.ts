@@ -1,0 +1,110 @@
+/** Runs effects on a simulated clock, much faster than they would run, and in the same way each time. */
+
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { MixedScheduler, Scheduler } from "effect/Scheduler"
+
+interface Timer {
+  readonly at: number
+  readonly run: () => void
+}
+
+// An earlier time would be refused where times are checked.
+const startMillis = 1_800_000_000_000
+
+/** Timers, the next one first. */
+const makeTimers = () => {
+  const heap: Array<Timer> = []
+
+  const swapIfLater = (above: number, below: number): boolean => {
+    const [one, other] = [heap[above], heap[below]]
+    if (one === undefined || other === undefined || one.at <= other.at) return false
+    heap[above] = other
+    heap[below] = one
+    return true
+  }
+
+  const add = (timer: Timer): void => {
+    let at = heap.push(timer) - 1
+    while (at > 0) {
+      const parent = (at - 1) >> 1
+      if (!swapIfLater(parent, at)) return
+      at = parent
+    }
+  }
+
+  const take = (): Timer | undefined => {
+    const [first] = heap
+    const last = heap.pop()
+    if (last === undefined || heap.length === 0) return first
+    heap[0] = last
+    for (let at = 0; ;) {
+      const [left, right] = [2 * at + 1, 2 * at + 2]
+      const sooner = (heap[right]?.at ?? Infinity) < (heap[left]?.at ?? Infinity) ? right : left
+      if (!swapIfLater(at, sooner)) return first
+      at = sooner
+    }
+  }
+
+  return { add, take }
+}
+
+/** A clock that stands still until `advance` is called, which returns whether anybody waits for it. */
+const makeClock = () => {
+  const timers = makeTimers()
+  let millis = startMillis
+  const nanos = (): bigint => BigInt(Math.round(millis * 1000)) * 1000n
+  const clock: Clock.Clock = {
+    currentTimeMillisUnsafe: () => Math.floor(millis),
+    currentTimeMillis: Effect.sync(() => Math.floor(millis)),
+    currentTimeNanosUnsafe: nanos,
+    currentTimeNanos: Effect.sync(nanos),
+    monotonicTimeNanosUnsafe: nanos,
+    monotonicTimeNanos: Effect.sync(nanos),
+    sleep: (duration) =>
+      Effect.callback((resume) => {
+        let isOver = false
+        const run = () => {
+          if (!isOver) resume(Effect.void)
+        }
+        timers.add({ at: millis + Duration.toMillis(duration), run })
+        return Effect.sync(() => (isOver = true))
+      }),
+  }
+  const advance = (): boolean => {
+    const next = timers.take()
+    if (next === undefined) return false
+    millis = next.at
+    next.run()
+    return true
+  }
+  return { clock, advance }
+}
+
+/** Runs an effect that waits for nothing but the clock. */
+export const run = <A, E>(effect: Effect.Effect<A, E>): A => {
+  const tasks: Array<() => void> = []
+  const scheduler = new MixedScheduler("async", (task) => {
+    tasks.push(task)
+    return () => {
+      const at = tasks.indexOf(task)
+      if (at >= 0) tasks.splice(at, 1)
+    }
+  })
+  const { advance, clock } = makeClock()
+  const fiber = Effect.runFork(
+    effect.pipe(
+      Effect.provideService(Clock.Clock, clock),
+      Effect.provideService(Scheduler, scheduler),
+    ),
+    { scheduler },
+  )
+  do {
+    for (const task of tasks.splice(0)) task()
+  } while (fiber.pollUnsafe() === undefined && (tasks.length > 0 || advance()))
+  const exit = fiber.pollUnsafe()
+  if (exit === undefined)
+    throw new Error("what is simulated waits for something else than the clock")
+  return Effect.runSync(exit)
+}
