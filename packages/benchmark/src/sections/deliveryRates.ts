@@ -91,7 +91,7 @@ export const costOf = (name: string, cost: keyof typeof costs): string =>
 const isCost = (name: string): name is keyof typeof costs => name in costs
 
 /** The cases whose costs are shown: they have only one process, whose claims wait for nobody. */
-export const plain = ["one webhook", "20 webhooks"] as const
+const plain = ["one webhook", "20 webhooks"] as const
 
 /** How fast backlogs are delivered, from process to process. */
 export const deliveryRates: Section = {
