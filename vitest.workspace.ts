@@ -53,6 +53,7 @@ export default defineConfig({
       project("packages/node-http"),
       project("packages/openapi"),
       project("packages/postgres"),
+      project("packages/redis"),
       project("packages/tenure"),
       project("packages/testing"),
       project("examples/custom-store"),

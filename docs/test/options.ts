@@ -14,6 +14,7 @@ import { options as fetch } from "@tenure/fetch"
 import { options as memory } from "@tenure/memory"
 import { handlerOptions, orderOptions, serverOptions, verifyOptions } from "@tenure/node-http"
 import { connectionOptions, options as postgres } from "@tenure/postgres"
+import { options as redis } from "@tenure/redis"
 import * as Result from "effect/Result"
 import { root } from "./examples.ts"
 
@@ -51,6 +52,7 @@ const sections: ReadonlyArray<Section> = [
     options: embedded,
     note: "`client`, for Effect hosts, takes `path` and `durable`.",
   },
+  { title: "`redisLimits` of `tenure/redis`", sources: "redis/src/**/*.ts", options: redis },
   {
     title: "`membershipMiddleware` of `tenure/express`",
     sources: "express/src/**/*.ts",

@@ -1,0 +1,96 @@
+/**
+ * Bounds how long callers wait for Redis, and how much is asked of it. The client of the host may keep
+ * commands for as long as it is not connected.
+ */
+
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
+import * as Effect from "effect/Effect"
+
+// Each may be the script of a whole batch.
+const mostUnanswered = 1000
+
+// While Redis does not answer, it is asked again so long after it has failed to.
+const pauseMillis = 1000
+
+/** Guards callers against a Redis that does not answer. */
+export interface Guard {
+  /**
+   * Asks Redis. Fails with `StoreUnavailable` if that fails, if no answer comes in time, or at once
+   * while Redis is known not to answer.
+   */
+  readonly ask: <A>(question: () => Promise<A>) => Effect.Effect<A, StoreUnavailable>
+  /** From now on, every call fails. */
+  readonly close: () => void
+}
+
+/**
+ * Makes a guard.
+ *
+ * @param probe - a question that Redis can always answer
+ * @param timeoutMillis - the longest that a caller waits
+ */
+export const make = (probe: () => Promise<unknown>, timeoutMillis: number): Guard => {
+  const waiting = new Set<(cause: unknown) => void>()
+  let unanswered = 0
+  let unavailable: StoreUnavailable | undefined
+  let isClosed = false
+
+  /** Fails all calls, those in flight and those to come. */
+  const refuse = (cause: string): void => {
+    unavailable = new StoreUnavailable({ cause })
+    for (const fail of waiting) fail(cause)
+  }
+
+  const recover = (): void => {
+    if (!isClosed) unavailable = undefined
+  }
+
+  /** Asks again and again. An answer that comes late is none: callers would not wait for it. */
+  const untilAnswered = (): void => {
+    if (isClosed) return
+    const began = performance.now()
+    probe().then(
+      () => (performance.now() - began <= timeoutMillis ? recover() : askLater()),
+      askLater,
+    )
+  }
+
+  const askLater = (): void => void setTimeout(untilAnswered, pauseMillis).unref()
+
+  const timeout = (): void => {
+    if (unavailable !== undefined) return
+    refuse("timeout")
+    untilAnswered()
+  }
+
+  return {
+    ask: (question) =>
+      Effect.callback((resume) => {
+        if (unavailable !== undefined) return resume(Effect.fail(unavailable))
+        if (unanswered >= mostUnanswered) {
+          return resume(Effect.fail(new StoreUnavailable({ cause: "crowded" })))
+        }
+        unanswered++
+        const judge = (): void => {
+          if (waiting.has(fail)) timeout()
+        }
+        // After a long turn of the event loop, timers come before the answers that are already there.
+        const timer = setTimeout(() => setImmediate(judge), timeoutMillis)
+        const fail = (cause: unknown): void => settle(Effect.fail(new StoreUnavailable({ cause })))
+        const settle = (outcome: Parameters<typeof resume>[0]): void => {
+          clearTimeout(timer)
+          waiting.delete(fail)
+          resume(outcome)
+        }
+        waiting.add(fail)
+        question()
+          .finally(() => unanswered--)
+          .then((answer) => settle(Effect.succeed(answer)), fail)
+      }),
+
+    close: () => {
+      isClosed = true
+      refuse("closed")
+    },
+  }
+}

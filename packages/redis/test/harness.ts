@@ -1,0 +1,49 @@
+/** Stores on a Redis of the tests, emptied for each test. */
+
+import { memory } from "@tenure/memory"
+import { type Client, redisLimits } from "@tenure/redis"
+import type { StoreHarness } from "@tenure/testing"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { Redis } from "ioredis"
+
+/** Moves all instants into the past, which has the same effect as time passing. */
+const shift = `
+local cursor = '0'
+repeat
+  local found = redis.call('SCAN', cursor)
+  cursor = found[1]
+  for _, key in ipairs(found[2]) do
+    local tat = redis.call('GET', key) - ARGV[1] * 1000
+    redis.call('SET', key, string.format('%.0f', tat), 'PXAT', math.max(1, math.ceil(tat / 1000)))
+  end
+until cursor == '0'
+`
+
+const onServers = <A>(ports: ReadonlyArray<number>, work: (redis: Redis) => Promise<A>) =>
+  Effect.promise(async () => {
+    await Promise.all(
+      ports.map(async (port) => {
+        const redis = new Redis(port, "127.0.0.1")
+        await work(redis)
+        redis.disconnect()
+      }),
+    )
+  })
+
+/** Limits in Redis, and everything else in memory. */
+export const harnessOn = (
+  client: () => Client,
+  ports: () => ReadonlyArray<number>,
+): StoreHarness => {
+  const limits = Layer.suspend(() => redisLimits({ client: client() }))
+  const empty = Effect.suspend(() => onServers(ports(), (redis) => redis.flushall()))
+  return {
+    ports: ["RateLimitStore"],
+    layer: Layer.effectDiscard(empty).pipe(
+      Layer.provideMerge(limits),
+      Layer.provideMerge(memory()),
+    ),
+    advance: (millis) => onServers(ports(), (redis) => redis.eval(shift, 0, millis)),
+  }
+}

@@ -1,0 +1,126 @@
+/** Redis, if it is installed or can be had from the packages of Debian or Ubuntu. */
+
+import { execFile, spawn } from "node:child_process"
+import { once } from "node:events"
+import { existsSync } from "node:fs"
+import { mkdtemp, readdir, rename, rm } from "node:fs/promises"
+import { connect } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { freePort } from "@tenure/testing"
+
+const run = promisify(execFile)
+
+/** The program, and its environment. */
+interface Program {
+  readonly path: string
+  readonly env: NodeJS.ProcessEnv
+}
+
+// Kept for the next run.
+const unpacked = join(tmpdir(), "tenure-redis")
+
+/** Unpacks the packages that are missing, without installing them: that would start a service. */
+const unpack = async (): Promise<void> => {
+  const temporary = await mkdtemp(`${unpacked}-`)
+  try {
+    const options = ["--yes", "--quiet", "--download-only", "--no-install-recommends"]
+    // Without a lock, which only root has.
+    const into = [
+      "--option",
+      `Dir::Cache::archives=${temporary}`,
+      "--option",
+      "Debug::NoLocking=true",
+    ]
+    await run("apt-get", ["install", ...options, ...into, "redis-server"], { timeout: 60_000 })
+    const files = (await readdir(temporary)).filter((name) => name.endsWith(".deb"))
+    for (const file of files) {
+      await run("dpkg-deb", ["--extract", join(temporary, file), temporary])
+    }
+    // At once, so that an interruption leaves nothing half done. Another process may have been quicker.
+    await rename(temporary, unpacked).catch((error: unknown) => {
+      if (!existsSync(unpacked)) throw error
+    })
+  } finally {
+    await rm(temporary, { recursive: true, force: true })
+  }
+}
+
+const triplets: Readonly<Record<string, string>> = {
+  x64: "x86_64-linux-gnu",
+  arm64: "aarch64-linux-gnu",
+}
+
+/** Returns the program, or why there is none. */
+const find = async (): Promise<Program | string> => {
+  const installed = (process.env["PATH"] ?? "")
+    .split(":")
+    .flatMap((folder) => ["redis-server", "valkey-server"].map((name) => join(folder, name)))
+    .find((path) => existsSync(path))
+  if (installed !== undefined) return { path: installed, env: process.env }
+  try {
+    if (!existsSync(unpacked)) await unpack()
+    const path = join(unpacked, "usr/bin/redis-server")
+    const libraries = join(unpacked, "usr/lib", triplets[process.arch] ?? process.arch)
+    const env = { ...process.env, LD_LIBRARY_PATH: libraries }
+    await run(path, ["--version"], { env })
+    return { path, env }
+  } catch (error) {
+    return `it is not installed, and cannot be unpacked here: ${String(error).split("\n")[0]}`
+  }
+}
+
+const program = await find()
+
+/** Why there is no Redis here, if there is none. */
+export const missing = typeof program === "string" ? program : undefined
+
+/** The name of a group of tests, which says why they are skipped. */
+export const titled = (name: string): string =>
+  missing === undefined ? name : `${name}, skipped because there is no Redis: ${missing}`
+
+/** A running server. */
+export interface RedisServer {
+  readonly port: number
+  /** Kills the server. Its data is lost. */
+  readonly stop: () => Promise<void>
+}
+
+const accepts = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1")
+      .once("connect", () => resolve(true))
+      .once("error", () => resolve(false))
+    socket.once("connect", () => socket.destroy())
+  })
+
+// Outlives neither `stop` nor this process, however that ends: both close the input of the shell.
+const supervise = `"$@" >/dev/null & read -r _; kill -9 $!; rm -r "$PWD"`
+
+/** Starts a server that keeps its data in memory alone, with more settings if given. */
+export const startRedis = async (
+  settings: ReadonlyArray<string> = [],
+  given?: number,
+): Promise<RedisServer> => {
+  if (typeof program === "string") throw new Error(program)
+  const port = given ?? (await freePort())
+  const cwd = await mkdtemp(join(tmpdir(), "tenure-redis-server-"))
+  const fixed = ["--bind", "127.0.0.1", "--port", String(port), "--save", "", "--appendonly", "no"]
+  const shell = spawn("sh", ["-c", supervise, "sh", program.path, ...fixed, ...settings], {
+    cwd,
+    env: program.env,
+    stdio: ["pipe", "ignore", "inherit"],
+  })
+  const ended = once(shell, "exit")
+  while (!(await accepts(port))) {
+    if (shell.exitCode !== null) throw new Error("Redis does not start")
+  }
+  return {
+    port,
+    stop: async () => {
+      shell.stdin?.end()
+      await ended
+    },
+  }
+}

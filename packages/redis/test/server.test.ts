@@ -1,0 +1,119 @@
+/** What the store does to the server, and what it puts up with from it. */
+
+import { assert } from "@effect/vitest"
+import { ApiKeyId } from "@tenure/core/ApiKey"
+import { type Policies, RateLimitStore, type Take } from "@tenure/core/RateLimitStore"
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
+import * as TokenBucket from "@tenure/core/TokenBucket"
+import { Millis } from "@tenure/core/Units"
+import { type Client, redisLimits } from "@tenure/redis"
+import * as Effect from "effect/Effect"
+import { Redis } from "ioredis"
+import { afterAll, afterEach, beforeAll, beforeEach, describe, it } from "vitest"
+import { libraries, names, type Opened } from "./clients.ts"
+import { missing, type RedisServer, startRedis, titled } from "./redisServer.ts"
+
+const year = TokenBucket.policy({ limit: 366, window: Millis(366 * 86_400_000) })
+const hundred = TokenBucket.policy({ limit: 100, window: Millis(3_600_000) })
+const policies: Policies = { address: hundred, key: year, burst: hundred }
+
+const caller = { address: "192.0.2.1", keyId: ApiKeyId("a") }
+
+/** Runs work with the store on a client. */
+const withStore = <A>(
+  client: Client,
+  work: (take: () => Promise<Take>) => Promise<A>,
+): Promise<A> =>
+  Effect.gen(function* () {
+    const store = yield* RateLimitStore
+    return yield* Effect.promise(() => work(() => Effect.runPromise(store.take(caller, policies))))
+  }).pipe(Effect.provide(redisLimits({ client })), Effect.runPromise)
+
+const times = <A>(count: number, work: () => Promise<A>): Promise<ReadonlyArray<A>> =>
+  Promise.all(Array.from({ length: count }, work))
+
+const admitted = (takes: ReadonlyArray<Take>): number =>
+  takes.filter((take) => take.admitted).length
+
+describe.skipIf(missing !== undefined)(titled("a server"), () => {
+  let server: RedisServer
+  let redis: Redis
+  beforeAll(async () => {
+    server = await startRedis()
+    redis = new Redis(server.port, "127.0.0.1")
+  })
+  beforeEach(() => redis.flushall())
+  afterAll(async () => {
+    redis?.disconnect()
+    await server?.stop()
+  })
+
+  describe.each(names)("through %s", (library) => {
+    let opened: Opened
+    beforeEach(() => {
+      opened = libraries[library](server.port)
+    })
+    afterEach(() => opened.close())
+
+    it("keeps each bucket until it is full, to the microsecond", () =>
+      withStore(opened.client, async (take) => {
+        await take()
+        const { address, burst, key } = await take()
+        const expected = { "address:192.0.2.1": address, "{key:a}": key, "{key:a}:burst": burst }
+        assert.strictEqual(await redis.dbsize(), 3)
+        for (const [name, tat] of Object.entries(expected)) {
+          assert.strictEqual(await redis.get(`tenure:${name}`), String(tat))
+          const expiry = await redis.call("PEXPIRETIME", `tenure:${name}`)
+          assert.strictEqual(expiry, Math.ceil(tat / 1000))
+        }
+      }))
+
+    it("admits exactly as many while the server forgets its scripts", () =>
+      withStore(opened.client, async (take) => {
+        const takes: Array<Take> = []
+        for (let round = 0; round < 20; round++) {
+          const flushed = redis.script("FLUSH")
+          takes.push(...(await times(20, take)))
+          await flushed
+        }
+        assert.strictEqual(admitted(takes), 100)
+      }))
+
+    it("takes an instant from before the clock was set back for an empty bucket", () =>
+      withStore(opened.client, async (take) => {
+        const { now } = await take()
+        const span = TokenBucket.span(hundred)
+        const name = "tenure:address:192.0.2.1"
+        await redis.set(name, now + 10 * span)
+        const refused = await take()
+        assert.deepStrictEqual([refused.admitted, refused.address], [false, refused.now + span])
+        assert.strictEqual(await redis.get(name), String(refused.address))
+      }))
+
+    it("is unavailable when the server refuses changes", async () => {
+      await redis.config("SET", "min-replicas-to-write", "1")
+      try {
+        await withStore(opened.client, async (take) => {
+          const error = await take().catch((reason: unknown) => reason)
+          assert.instanceOf(error, StoreUnavailable)
+        })
+        const ping = RateLimitStore.use((store) => Effect.flip(store.ping)).pipe(
+          Effect.provide(redisLimits({ client: opened.client })),
+        )
+        assert.instanceOf(await Effect.runPromise(ping), StoreUnavailable)
+      } finally {
+        await redis.config("SET", "min-replicas-to-write", "0")
+      }
+    })
+  })
+
+  it("is shared exactly by the clients of several processes", async () => {
+    const [first, second] = [libraries.ioredis(server.port), libraries.redis(server.port)]
+    const takes = await withStore(first.client, (one) =>
+      withStore(second.client, async (other) => Promise.all([times(150, one), times(150, other)])),
+    )
+    assert.strictEqual(admitted(takes.flat()), 100)
+    first.close()
+    second.close()
+  })
+})
