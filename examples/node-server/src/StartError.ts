@@ -6,6 +6,9 @@ import * as Predicate from "effect/Predicate"
 import type * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import { variables } from "./settings.ts"
+import type * as Variables from "./Variable.ts"
+
+type Variable = Pick<Variables.Variable<unknown>, "name">
 
 /** The server cannot start. */
 export class StartError extends Data.TaggedError("StartError")<{ readonly message: string }> {}
@@ -21,10 +24,12 @@ export const fromSchema = (error: Schema.SchemaError): StartError =>
   })
 
 /** The server cannot listen on its address. */
-export const fromListening = (fault: unknown): StartError => {
-  const isPortTaken = Predicate.hasProperty(fault, "code") && fault.code === "EADDRINUSE"
-  return new StartError({ message: `${isPortTaken ? "PORT" : "HOST"}: ${String(fault)}` })
-}
+export const fromListening =
+  (port: Variable, host: Variable) =>
+  (fault: unknown): StartError => {
+    const isPortTaken = Predicate.hasProperty(fault, "code") && fault.code === "EADDRINUSE"
+    return new StartError({ message: `${(isPortTaken ? port : host).name}: ${String(fault)}` })
+  }
 
 /** The database cannot be used. */
 export const fromDatabase = (error: Error): StartError =>

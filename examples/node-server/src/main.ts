@@ -6,7 +6,7 @@ import { Feed } from "@tenure/core/Feed"
 import * as Tenure from "@tenure/core/Tenure"
 import { embedded } from "@tenure/embedded"
 import { memory } from "@tenure/memory"
-import { nodeTransport, serve, toNodeHandler } from "@tenure/node-http"
+import { nodeTransport, serve, type ServerOptions, toNodeHandler } from "@tenure/node-http"
 import { postgres } from "@tenure/postgres"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -17,14 +17,17 @@ import * as Result from "effect/Result"
 import { anotherKey, curls } from "./curls.ts"
 import * as Health from "./health.ts"
 import * as Log from "./log.ts"
+import * as Monitoring from "./monitoring.ts"
 import { printable } from "./printable.ts"
+import * as RuntimeMetrics from "./runtimeMetrics.ts"
 import * as Seed from "./seed.ts"
-import { read, type Settings } from "./settings.ts"
-import { fromDatabase, fromInvalidInput, fromListening } from "./StartError.ts"
+import { read, type Settings, variables } from "./settings.ts"
+import { fromDatabase, fromInvalidInput, fromListening, type StartError } from "./StartError.ts"
 import * as Stopping from "./stopping.ts"
 
-const tenureLayer = (settings: Settings) =>
-  Tenure.layer({
+const tenureLayer = (settings: Settings) => {
+  const hasMetrics = settings.metricsPort !== undefined || settings.otlpEndpoint !== undefined
+  return Tenure.layer({
     basePath: settings.basePath,
     trustedProxies: settings.trustedProxies,
     bulk: settings.bulk,
@@ -48,7 +51,13 @@ const tenureLayer = (settings: Settings) =>
     transport: nodeTransport,
     onResponse: Log.access,
     onError: Log.fault,
-  }).pipe(Layer.provideMerge(storesOf(settings)))
+    metrics: hasMetrics,
+  }).pipe(
+    Layer.provideMerge(storesOf(settings)),
+    Layer.provideMerge(hasMetrics ? RuntimeMetrics.layer : Layer.empty),
+    Layer.provideMerge(Monitoring.layer(settings)),
+  )
+}
 
 const storesOf = (settings: Settings) => {
   const { auditRetention, databaseUrl, eventRetention, failedRetention, schema } = settings
@@ -90,26 +99,47 @@ const listenerOf = (tenure: Tenure.Promises): RequestListener => {
   return (request, response) => console(request, response, () => api(request, response))
 }
 
-/** Listens until the scope closes, and then waits for the requests in flight. */
+/** Serves until the scope closes, and then waits for the requests in flight. */
+const serving = (
+  tenure: Tenure.Promises,
+  options: ServerOptions,
+  onFault: (fault: unknown) => StartError,
+) =>
+  Effect.acquireRelease(
+    Effect.tryPromise({ try: () => serve(tenure, options), catch: onFault }),
+    ({ close }) => Effect.promise(close),
+  )
+
+/** Serves the metrics, if they have a port. */
+const serveMetrics = Effect.fnUntraced(function* (settings: Settings) {
+  const { metricsHost: host, metricsPort: port } = settings
+  if (port === undefined) return
+  const tenure = yield* Tenure.promises
+  const { url } = yield* serving(
+    tenure,
+    { host, port, listener: Monitoring.listener(tenure), shutdownTimeout: 0 },
+    fromListening(variables.metricsPort, variables.metricsHost),
+  )
+  Log.print(`Metrics are at ${url}/metrics`)
+})
+
+/** Listens until the scope closes. */
 const listen = Effect.fnUntraced(function* ({ host, port, shutdownTimeout }: Settings) {
   const tenure = yield* Tenure.promises
   const health = yield* Health.make(
     Effect.promise(() => tenure.isReady()),
     listenerOf(tenure),
   )
-  const { drain, url } = yield* Effect.acquireRelease(
-    Effect.tryPromise({
-      try: () =>
-        serve(tenure, {
-          host,
-          port,
-          listener: health.listener,
-          // The rest is for what the requests need.
-          shutdownTimeout: shutdownTimeout / 2,
-        }),
-      catch: fromListening,
-    }),
-    ({ close }) => Effect.promise(close),
+  const { drain, url } = yield* serving(
+    tenure,
+    {
+      host,
+      port,
+      listener: health.listener,
+      // The rest is for what the requests need.
+      shutdownTimeout: shutdownTimeout / 2,
+    },
+    fromListening(variables.port, variables.host),
   )
   return {
     url: `${url}${tenure.basePath}`,
@@ -132,6 +162,7 @@ const untilStopped = Effect.fnUntraced(function* (
 const server = (settings: Settings, started: Effect.Effect<void>) =>
   Effect.gen(function* () {
     const demo = yield* seed(settings)
+    yield* serveMetrics(settings)
     const { drain, url } = yield* listen(settings)
     yield* started
     Log.print(`Tenure listens on ${url}`)

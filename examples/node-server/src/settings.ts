@@ -16,6 +16,9 @@ import * as Result from "effect/Result"
 import * as Place from "./Place.ts"
 import * as Variable from "./Variable.ts"
 
+const isHttpUrl = (given: string): boolean =>
+  URL.canParse(given) && /^https?:$/.test(new URL(given).protocol)
+
 /** The options that the server has beside those of the packages. */
 export const options = Setting.struct({
   /** The port to listen on; 0 takes a free one. Default: `3000`. */
@@ -38,6 +41,20 @@ export const options = Setting.struct({
    * `"20 seconds"`.
    */
   shutdownTimeout: Setting.withDefault(Setting.millis({ least: 0 }), "20 seconds"),
+  /**
+   * The port of the metrics, which are served at `/metrics` in the text format of Prometheus, to anyone who
+   * reaches it; 0 takes a free one. By default, they are not served.
+   */
+  metricsPort: Setting.optional(serverOptions.fields.port),
+  /** The address to serve the metrics on. Default: `"127.0.0.1"`. */
+  metricsHost: Setting.withDefault(serverOptions.fields.host, "127.0.0.1"),
+  /**
+   * The URL of a collector of OpenTelemetry, such as `http://localhost:4318`. It gets metrics and traces
+   * by OTLP over HTTP. By default, nothing is sent.
+   */
+  otlpEndpoint: Setting.optional(Setting.text("the URL of a collector", isHttpUrl)),
+  /** How they are encoded: `"http/protobuf"` or `"http/json"`. Default: `"http/protobuf"`. */
+  otlpProtocol: Setting.withDefault(Setting.oneOf(["http/protobuf", "http/json"]), "http/protobuf"),
   /** Whether a key is suspended because its requests are refused too often. Default: `true`. */
   suspension: Setting.withDefault(Setting.flag, true),
   /**
@@ -78,6 +95,10 @@ export const variables = {
   seedFile: Variable.text("SEED_FILE", own.seedFile),
   drainDelay: Variable.duration("DRAIN_DELAY", own.drainDelay),
   shutdownTimeout: Variable.duration("SHUTDOWN_TIMEOUT", own.shutdownTimeout),
+  metricsPort: Variable.number("METRICS_PORT", own.metricsPort),
+  metricsHost: Variable.text("METRICS_HOST", own.metricsHost),
+  otlpEndpoint: Variable.text("OTEL_EXPORTER_OTLP_ENDPOINT", own.otlpEndpoint),
+  otlpProtocol: Variable.text("OTEL_EXPORTER_OTLP_PROTOCOL", own.otlpProtocol),
   bulk: Variable.text("BULK_MODE", Memberships.options.fields.bulk),
   perKey: Variable.limit("RATE_LIMIT_PER_KEY", limits.perKey),
   perAddress: Variable.limitOrFalse("RATE_LIMIT_PER_IP", limits.perAddress),

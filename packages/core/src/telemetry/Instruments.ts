@@ -4,7 +4,9 @@
  */
 
 import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
+import type * as Scope from "effect/Scope"
 
 /** What a metric measures. */
 interface Instrument {
@@ -70,6 +72,54 @@ export const instruments = {
     type: "gauge",
     unit: "{webhook}",
     description: "Webhooks that are disabled.",
+    attributes: [],
+  },
+  "db.client.connection.count": {
+    type: "gauge",
+    unit: "{connection}",
+    description: "Connections to the database that are open.",
+    attributes: ["db.client.connection.state"],
+  },
+  "db.client.connection.max": {
+    type: "gauge",
+    unit: "{connection}",
+    description: "How many connections to the database there may be for statements.",
+    attributes: [],
+  },
+  "db.client.connection.pending_requests": {
+    type: "gauge",
+    unit: "{request}",
+    description: "Statements that wait for a connection.",
+    attributes: [],
+  },
+  "nodejs.eventloop.delay.mean": {
+    type: "gauge",
+    unit: "s",
+    description: "How late the event loop was on average, in the last ten seconds.",
+    attributes: [],
+  },
+  "nodejs.eventloop.delay.p99": {
+    type: "gauge",
+    unit: "s",
+    description: "How late the event loop was at most in 99 of 100 cases, in the last ten seconds.",
+    attributes: [],
+  },
+  "nodejs.eventloop.delay.max": {
+    type: "gauge",
+    unit: "s",
+    description: "How late the event loop was at most, in the last ten seconds.",
+    attributes: [],
+  },
+  "process.cpu.time": {
+    type: "counter",
+    unit: "s",
+    description: "Processor time of the process.",
+    attributes: ["cpu.mode"],
+  },
+  "process.memory.usage": {
+    type: "gauge",
+    unit: "By",
+    description: "Memory of the process.",
     attributes: [],
   },
 } as const satisfies Readonly<Record<string, Instrument>>
@@ -169,3 +219,41 @@ export const gauge = <N extends NameOf<"gauge">>(
     else metric.updateUnsafe(value, context)
   }
 }
+
+/** Shows what a function returns as the state of a metric, until the scope is closed. */
+const register = <State>(metric: Metric.Metric<number, State>, get: () => State) =>
+  Effect.asVoid(
+    Effect.acquireRelease(
+      Effect.map(Effect.context(), (context) =>
+        Metric.registerUnsafe(metric, context, { get, update: () => {}, modify: () => {} }),
+      ),
+      ({ remove }) => Effect.sync(remove),
+    ),
+  )
+
+/**
+ * Shows a gauge until the scope is closed. Whoever reads the metrics calls the function.
+ *
+ * @param read - returns the value
+ */
+export const watch = <N extends NameOf<"gauge">>(
+  name: N,
+  read: () => number,
+  ...values: Values<N>
+): Effect.Effect<void, never, Scope.Scope> =>
+  register(Metric.gauge(name, describe(name, values)), () => ({ value: read() }))
+
+/**
+ * Shows a counter until the scope is closed. Whoever reads the metrics calls the function.
+ *
+ * @param read - returns the sum of all that was counted
+ */
+export const watchTotal = <N extends NameOf<"counter">>(
+  name: N,
+  read: () => number,
+  ...values: Values<N>
+): Effect.Effect<void, never, Scope.Scope> =>
+  register(Metric.counter(name, { ...describe(name, values), incremental: true }), () => ({
+    count: read(),
+    incremental: true,
+  }))

@@ -15,6 +15,7 @@ import * as Health from "./Health.ts"
 import { InProcess } from "./InProcess.ts"
 import * as Lane from "./Lane.ts"
 import * as Patience from "./Patience.ts"
+import * as PoolMetrics from "./poolMetrics.ts"
 import { brief, patient } from "./session.sql.ts"
 import { isConflict, isFault, isLockTimeout, isLostRace } from "./sqlErrors.ts"
 
@@ -108,6 +109,7 @@ export const make = Effect.fnUntraced(function* (
   const waiting = Math.max(1, Math.floor(maxConnections / 4))
   const quickLane = yield* Lane.make(connections, brief, Math.max(1, maxConnections - waiting))
   const waitingLane = yield* Lane.make(connections, patient, waiting)
+  yield* PoolMetrics.watch([quickLane, waitingLane], maxConnections)
   const isInTransaction = Effect.map(Effect.serviceOption(client.transactionService), Option.isSome)
 
   const toUnavailable = (error: unknown): Effect.Effect<never, StoreUnavailable> => {

@@ -20,6 +20,17 @@ export interface Lane {
     sql: string,
     params: ReadonlyArray<unknown>,
   ) => Effect.Effect<ReadonlyArray<Row>, SqlError | "crowded">
+  readonly use: () => Use
+}
+
+/** How a lane is used at the moment. */
+export interface Use {
+  /** The connections without a statement. */
+  readonly idle: number
+  /** The connections with a statement, or that open for one. */
+  readonly used: number
+  /** The statements that wait for a connection. */
+  readonly waiting: number
 }
 
 interface Idle {
@@ -55,7 +66,7 @@ export const make = Effect.fnUntraced(function* (
     else if (connection.isOpen()) idle.push({ connection, since: performance.now() })
   }
 
-  const use = <A, E>(work: (connection: Connection) => Effect.Effect<A, E>) =>
+  const onConnection = <A, E>(work: (connection: Connection) => Effect.Effect<A, E>) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(restore(acquire), (connection) =>
         Effect.onExit(restore(connections.send(connection, work(connection))), (exit) =>
@@ -81,7 +92,8 @@ export const make = Effect.fnUntraced(function* (
     run: (owner, sql, params) =>
       turns.take(
         owner,
-        use((connection) => connection.run(sql, params)),
+        onConnection((connection) => connection.run(sql, params)),
       ),
+    use: () => ({ idle: idle.length, used: turns.taken(), waiting: turns.waiting() }),
   }
 })

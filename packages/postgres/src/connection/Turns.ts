@@ -15,6 +15,10 @@ export interface Turns {
     owner: string,
     effect: Effect.Effect<A, E, R>,
   ) => Effect.Effect<A, E | "crowded", R>
+  /** How many places are taken. */
+  readonly taken: () => number
+  /** How many callers wait. */
+  readonly waiting: () => number
 }
 
 interface Owner {
@@ -103,5 +107,7 @@ export const make = (places: number): Turns => {
           )
         }),
       ),
+    taken: () => places - free,
+    waiting: () => waiting,
   }
 }
