@@ -49,7 +49,7 @@ export const trackConnections = (server: Http.Server): Connections => {
     // It comes again when it is read again, without the upgrade that a request asked for.
     if (open.has(socket)) return
     open.add(socket)
-    socket.once("close", () => open.delete(socket))
+    socket.on("close", () => open.delete(socket))
     // Node removes its own listener after a CONNECT, and an unhandled error stops the process.
     socket.on("error", () => {})
   })

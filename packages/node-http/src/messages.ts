@@ -19,4 +19,6 @@ export interface NodeResponse extends Writable {
   readonly req: { readonly httpVersionMajor: number; readonly complete: boolean }
   readonly headersSent: boolean
   writeHead(status: number, headers: Record<string, string | number>): unknown
+  /** Over HTTP/1.1. */
+  flushHeaders?(): void
 }

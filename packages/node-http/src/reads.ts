@@ -55,7 +55,7 @@ export const guardReads = (server: EventEmitter, isBusy: (socket: Duplex) => boo
     if (isWary) return readInPieces(socket, isBusy)
     alarms.set(socket, alarm)
     // A connection that is read again has another parser.
-    if (!open.has(socket)) socket.once("close", () => open.delete(socket))
+    if (!open.has(socket)) socket.on("close", () => open.delete(socket))
     open.set(socket, readerOf(socket))
   }
   // The connections of a server with TLS are parsed once they are secure.

@@ -32,6 +32,8 @@ export const send = (
     response.end(body, length === body.length ? "latin1" : "utf8")
   } else {
     response.writeHead(status, allowedHeaders(response, { ...headers, ...more }))
+    // Node keeps the text of the header, in many parts unless it is sent by itself.
+    response.flushHeaders?.()
     stream(body, response)
   }
 }

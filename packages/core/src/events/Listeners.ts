@@ -1,5 +1,6 @@
 /** Connections that follow the feed until they end: who may open one, what it gets, and when it ends. */
 
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
@@ -7,13 +8,13 @@ import * as Fiber from "effect/Fiber"
 import * as FiberSet from "effect/FiberSet"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
 import { Faults } from "../base/Faults.ts"
 import * as Moment from "../base/Moment.ts"
 import * as Outage from "../base/Outage.ts"
 import { ProjectDeletions } from "../base/ProjectDeletions.ts"
+import * as Step from "../base/Step.ts"
 import { type Failure, Feed, type Query } from "./Feed.ts"
 import type { Cursor, FeedEvent, FeedPage } from "./FeedStore.ts"
 import type { Follower, StepFailure } from "./Follower.ts"
@@ -248,11 +249,30 @@ class Open implements Listener {
   }
 }
 
-/** Ends a listener whose client may not listen any more. */
-const checkClient = (listener: Open): Effect.Effect<void> =>
-  Effect.map(Effect.timeoutOption(listener.opening.isAllowed, answerTimeout), (answer) => {
-    if (Option.isSome(answer) && !answer.value) listener.end("refused")
+/** Ends a listener whose client may not listen any more: at once if that is known. */
+const checkClient = (listener: Open, clock: Clock.Clock): Effect.Effect<void> => {
+  const asked = Step.begin(listener.opening.isAllowed, clock)
+  const answer = Step.isDone(asked)
+    ? asked
+    : Effect.timeoutOrElse(asked, {
+        duration: answerTimeout,
+        orElse: () => Effect.succeed(true),
+      })
+  return Effect.mapEager(answer, (isAllowed) => {
+    if (!isAllowed) listener.end("refused")
   })
+}
+
+/** Groups listeners by their clients. */
+const byClient = (listeners: Iterable<Open>): Iterable<ReadonlyArray<Open>> => {
+  const groups = new Map<string, Array<Open>>()
+  for (const listener of listeners) {
+    const group = groups.get(listener.opening.client)
+    if (group === undefined) groups.set(listener.opening.client, [listener])
+    else group.push(listener)
+  }
+  return groups.values()
+}
 
 const make = Effect.gen(function* () {
   const feed = yield* Feed
@@ -280,28 +300,42 @@ const make = Effect.gen(function* () {
       Effect.ignore,
     )
 
-  /** Runs a check, whose defect keeps no other one from running. Returns whether it had none. */
-  const apart = (check: Effect.Effect<void>): Effect.Effect<boolean> =>
-    Effect.matchCauseEffect(check, {
-      onSuccess: () => Effect.succeed(true),
-      onFailure: (cause) => Effect.as(checking.failed(cause), false),
+  // Whether there was a defect since the last round of checks began.
+  let hasFailed = false
+
+  /** Runs a check, whose defect keeps no other one from running. */
+  const apart = (check: Effect.Effect<void>): Effect.Effect<void> =>
+    Effect.matchCauseEffectEager(check, {
+      onSuccess: () => Effect.void,
+      onFailure: (cause) => {
+        hasFailed = true
+        return checking.failed(cause)
+      },
     })
 
+  /** Asks about the listeners of a client: first about one, whose answer is then known for the others. */
+  const checkClients = ([first, ...others]: ReadonlyArray<Open>, clock: Clock.Clock) =>
+    first === undefined
+      ? Effect.void
+      : Effect.flatMapEager(apart(checkClient(first, clock)), () => {
+          const checks = others.map((listener) => apart(checkClient(listener, clock)))
+          const waiting = checks.filter((one) => !Step.isDone(one))
+          return Effect.all(waiting, { concurrency, discard: true })
+        })
+
   const check = Effect.gen(function* () {
+    hasFailed = false
     const listeners = [...open]
-    const { tick } = yield* Moment.now
+    const clock = yield* Clock.Clock
+    const tick = Moment.tick(clock)
     for (const listener of listeners) listener.checkTime(tick)
     const left = listeners.filter(({ until }) => tick >= until + farewellMillis)
     const projects = new Set(listeners.map(({ opening }) => opening.projectId))
-    const options = { concurrency }
-    yield* Effect.forEach(left, (listener) => listener.close, { concurrency, discard: true })
-    const ofProjects = yield* Effect.forEach(
-      projects,
-      (id) => apart(checkProject(id, listeners)),
-      options,
-    )
-    const ofClients = yield* Effect.forEach(listeners, (one) => apart(checkClient(one)), options)
-    if (![...ofProjects, ...ofClients].includes(false)) checking.succeeded()
+    const options = { concurrency, discard: true }
+    yield* Effect.forEach(left, (listener) => listener.close, options)
+    yield* Effect.forEach(projects, (id) => apart(checkProject(id, listeners)), options)
+    yield* Effect.forEach(byClient(listeners), (own) => checkClients(own, clock), options)
+    if (!hasFailed) checking.succeeded()
   })
 
   const checkNext = Effect.gen(function* () {

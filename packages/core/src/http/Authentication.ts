@@ -83,27 +83,26 @@ const ticketOf = ({ headers, query }: ApiRequest): string | undefined =>
 const ifHolder = (holder: Identity.Principal | undefined) =>
   holder === undefined ? Effect.fail(unauthorized) : Effect.succeed(holder)
 
+/**
+ * Finds out again who sent a request. Holds no more of the request than that takes, because connections
+ * that stay open keep it.
+ *
+ * @param mostAge - how old the store's answer may be, in milliseconds, if that is less than
+ *   `keyCacheLife`
+ */
+export type Renewal = (mostAge?: number) => Effect.Effect<Identity.Principal, ApiError>
+
 /** Finds out who sent a request. */
 export interface Authentication {
   /**
    * Redeems the ticket of the request, or else asks the adapter's authentication, or else the host's, or
    * else looks up the API key.
-   *
-   * @param mostAge - how old the store's answer may be, in milliseconds, if that is less than
-   *   `keyCacheLife`
    */
-  readonly identify: (
-    request: ApiRequest,
-    mostAge?: number,
-  ) => Effect.Effect<Identity.Principal, ApiError>
+  readonly identify: (request: ApiRequest) => Effect.Effect<Identity.Principal, ApiError>
   /** Knows only the holders of cached API keys. Asks neither a store nor the host. */
   readonly recall: (request: ApiRequest) => Effect.Effect<Identity.Principal, ApiError>
-  /** Finds out again who sent a request, as far as that can have changed. A ticket is not needed again. */
-  readonly identifyAgain: (
-    request: ApiRequest,
-    principal: Identity.Principal,
-    mostAge?: number,
-  ) => Effect.Effect<Identity.Principal, ApiError>
+  /** Returns what finds out again who sent a request, as far as that can have changed. */
+  readonly renewal: (request: ApiRequest, principal: Identity.Principal) => Renewal
 }
 
 /** Makes the authentication. */
@@ -112,19 +111,22 @@ export const make = (
   tickets: Tickets["Service"],
   hostAuthenticate: Identity.Authenticate<ApiRequest> | undefined,
 ): Authentication => {
-  const identify: Authentication["identify"] = (request, mostAge) =>
-    // What a host throws is a defect of this effect.
-    Step.make((clock) => {
-      if (request.body._tag === "Unreadable") return Effect.fail(request.body.error)
-      const ticket = ticketOf(request)
-      if (ticket !== undefined) return Effect.flatMap(tickets.redeem(ticket), ifHolder)
-      if (request.authenticate !== undefined) return askHost(request.authenticate)
-      if (hostAuthenticate !== undefined) return askHost(() => hostAuthenticate(request))
-      return byToken(request, clock, (token) => apiKeys.authenticate(token, mostAge))
-    })
+  /** Returns the authentication of the adapter, or else that of the host, if there is one. */
+  const authenticateOf = (request: ApiRequest): Identity.Authenticate<void> | undefined =>
+    request.authenticate ?? (hostAuthenticate && (() => hostAuthenticate(request)))
 
   return {
-    identify,
+    identify: (request) =>
+      // What a host throws is a defect of this effect.
+      Step.make((clock) => {
+        if (request.body._tag === "Unreadable") return Effect.fail(request.body.error)
+        const ticket = ticketOf(request)
+        if (ticket !== undefined) return Effect.flatMap(tickets.redeem(ticket), ifHolder)
+        const authenticate = authenticateOf(request)
+        return authenticate === undefined
+          ? byToken(request, clock, apiKeys.authenticate)
+          : askHost(authenticate)
+      }),
 
     recall: (request) =>
       Step.make((clock) =>
@@ -133,9 +135,19 @@ export const make = (
           : Effect.fail(unauthorized),
       ),
 
-    identifyAgain: (request, { ticket }, mostAge) =>
-      ticket === undefined
-        ? identify(request, mostAge)
-        : Effect.flatMap(tickets.renew(ticket, mostAge), ifHolder),
+    renewal: (request, { digest, ticket }) => {
+      // A ticket is not needed again.
+      if (ticket !== undefined) {
+        return (mostAge) => Effect.flatMap(tickets.renew(ticket, mostAge), ifHolder)
+      }
+      if (digest !== undefined) {
+        return (mostAge) =>
+          Step.make((clock) =>
+            Effect.flatMapEager(Step.begin(apiKeys.byDigest(digest, mostAge), clock), ofKey),
+          )
+      }
+      const authenticate = authenticateOf(request)
+      return () => Step.make(() => askHost(() => authenticate?.()))
+    },
   }
 }

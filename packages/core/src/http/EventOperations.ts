@@ -11,6 +11,7 @@ import { Cursor } from "../events/FeedStore.ts"
 import { Listeners } from "../events/Listeners.ts"
 import { Events } from "../webhooks/Events.ts"
 import * as Accept from "./Accept.ts"
+import * as Access from "./Access.ts"
 import type { ApiError } from "./ApiError.ts"
 import type { Authentication } from "./Authentication.ts"
 import * as DeliveryData from "./DeliveryData.ts"
@@ -48,9 +49,6 @@ const noSeat: Effect.Effect<never, ApiError> = Effect.fail({ _tag: "RateLimited"
 const type = Setting.text(Event.EventType.expected, Event.EventType.is)
 const data = Setting.checked<unknown>("a JSON value", () => true)
 
-// How old the store's answer may be when a listener is checked, in milliseconds.
-const mostAge = 4000
-
 const lastEventIdOf = (headers: HeaderFields): Effect.Effect<string | undefined, ApiError> => {
   const field = single(headers, "last-event-id")
   if (field._tag === "Absent" || (field._tag === "Value" && field.value === "")) {
@@ -65,35 +63,26 @@ const lastEventIdOf = (headers: HeaderFields): Effect.Effect<string | undefined,
  * Makes the operations.
  *
  * @param maxBodyBytes - the longest request body, in bytes
- * @param identifyAgain - finds out again who sent a request
+ * @param renewal - returns what finds out again who sent a request
  */
 export const make = Effect.fnUntraced(function* (
   maxBodyBytes: number,
-  identifyAgain: Authentication["identifyAgain"],
+  renewal: Authentication["renewal"],
 ) {
   const events = yield* Events
   const feed = yield* Feed
   const listeners = yield* Listeners
   const faults = yield* Faults
-  const run = Effect.runPromiseWith(yield* Effect.context())
+  const respond = EventStream.make({ faults, run: Effect.runPromiseWith(yield* Effect.context()) })
 
-  /** Fails if the sender may not use the project any more, or if it is another one with the same id. */
-  const judgeAgain = (call: Call<"project_id">, age?: number) =>
-    Effect.flatMap(identifyAgain(call.request, call.principal, age), (principal) =>
-      projectOf({ ...call, principal }),
-    )
-
-  /** Tells whether the sender may still use the project. If a store does not answer, nothing has changed. */
-  const isAllowed = (call: Call<"project_id">): Effect.Effect<boolean> =>
-    judgeAgain(call, mostAge).pipe(
-      Effect.match({
-        onSuccess: () => true,
-        onFailure: ({ _tag }) => _tag === "StoreUnavailable",
-      }),
-      Effect.catchCause((cause) =>
-        Effect.as(faults.defect("A listener could not be checked", cause, call.requestId), false),
-      ),
-    )
+  const accessOf = (
+    { principal, request, requestId }: Call<"project_id">,
+    projectId: string,
+  ): Access.Access => ({
+    projectId,
+    renew: renewal(request, principal),
+    requestId,
+  })
 
   /**
    * Reads a page of the feed. Whoever may wait for it needs a seat meanwhile, and a key that is still
@@ -108,7 +97,7 @@ export const make = Effect.fnUntraced(function* (
         ).pipe(
           Effect.scoped,
           Effect.catchTag("NoSeat", () => noSeat),
-          Effect.tap(() => judgeAgain(call)),
+          Effect.tap(() => Access.check(accessOf(call, query.projectId))),
         )
 
   const listPage = Effect.fnUntraced(function* (call: Call<"project_id">) {
@@ -139,18 +128,17 @@ export const make = Effect.fnUntraced(function* (
         projectId,
         after: lastEventId ?? query.after,
         types: query.types,
-        isAllowed: Effect.suspend(() => isAllowed(call)),
+        isAllowed: Access.isGiven(accessOf(call, projectId), faults),
       })
       .pipe(Effect.catchTag("NoSeat", () => noSeat))
-    return EventStream.respond({
+    return respond({
       listener,
       signal: call.request.signal?.(),
       retryMillis: yield* Random.nextIntBetween(
         EventStream.shortestRetryMillis,
         EventStream.longestRetryMillis,
       ),
-      run,
-      report: (cause) => faults.defect("A stream ended in a defect", cause, call.requestId),
+      requestId: call.requestId,
     })
   })
 

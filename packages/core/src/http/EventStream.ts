@@ -2,6 +2,7 @@
 
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import type { Faults } from "../base/Faults.ts"
 import type { FeedEvent } from "../events/FeedStore.ts"
 import type { Listener, Message } from "../events/Listeners.ts"
 import { eventStream } from "./Accept.ts"
@@ -42,72 +43,87 @@ const print = (message: Exclude<Message, { readonly _tag: "End" }>): string => {
   return `${events.slice(0, -1).map(printEvent).join("")}${id}${printEvent(last)}`
 }
 
-/** What a stream is made of. */
+/** What all streams share. */
+interface Shared {
+  readonly faults: Faults
+  /** Runs an effect that cannot fail as a promise. */
+  readonly run: <A>(effect: Effect.Effect<A>) => Promise<A>
+}
+
+/** A stream to make. */
 interface Source {
   readonly listener: Listener
   /** Closes the listener when it aborts. */
   readonly signal: AbortSignal | undefined
   readonly retryMillis: number
-  /** Runs an effect that cannot fail as a promise. */
-  readonly run: <A>(effect: Effect.Effect<A>) => Promise<A>
-  /** Reports a defect, which ends the stream. */
-  readonly report: (cause: Cause.Cause<unknown>) => Effect.Effect<void>
+  /** The request that it answers. */
+  readonly requestId: string
 }
 
 const done = { done: true, value: undefined } as const
 
 /** Prints what a listener gets. While it waits, it is no more than this object and a promise. */
 class Texts implements AsyncIterator<string> {
-  private readonly source: Source
-  private isFirst = true
+  private readonly shared: Shared
+  private readonly listener: Listener
+  private readonly requestId: string
+  /** What precedes the next text. */
+  private head: string
   private isOver = false
 
-  constructor(source: Source) {
-    this.source = source
+  constructor(shared: Shared, { listener, requestId, retryMillis }: Source) {
+    this.shared = shared
+    this.listener = listener
+    this.requestId = requestId
+    this.head = `retry: ${retryMillis}\n\n`
   }
 
   next(): Promise<IteratorResult<string>> {
     return this.isOver
       ? Promise.resolve(done)
       : new Promise((resolve) => {
-          this.source.listener.receive((message) => resolve(this.resultOf(message)))
+          this.listener.receive((message) => resolve(this.resultOf(message)))
         })
   }
 
   return(): Promise<IteratorResult<string>> {
-    return this.source.run(this.end)
+    return this.shared.run(this.end)
   }
 
   private get end(): Effect.Effect<IteratorResult<string>> {
     this.isOver = true
-    return Effect.as(this.source.listener.close, done)
+    return Effect.as(this.listener.close, done)
   }
 
   private resultOf(message: Message): IteratorResult<string> | Promise<IteratorResult<string>> {
-    const { report, retryMillis, run } = this.source
+    const { faults, run } = this.shared
     try {
       if (message._tag !== "End") {
-        const before = this.isFirst ? `retry: ${retryMillis}\n\n` : ""
-        this.isFirst = false
-        return { value: before + print(message) }
+        const value = this.head + print(message)
+        this.head = ""
+        return { value }
       }
       const ended = run(this.end)
       return message.reason === "reset" ? ended.then(() => ({ value: reset })) : ended
     } catch (defect) {
-      return run(Effect.andThen(report(Cause.die(defect)), this.end))
+      const cause = Cause.die(defect)
+      const reported = faults.defect("A stream ended in a defect", cause, this.requestId)
+      return run(Effect.andThen(reported, this.end))
     }
   }
 }
 
-/** Makes the response that hands on what a listener gets. */
-export const respond = (source: Source): Verbatim => {
-  const { listener, run, signal } = source
-  const close = (): void => void run(listener.close)
-  if (signal?.aborted === true) close()
-  signal?.addEventListener("abort", close, { once: true })
-  return {
-    _tag: "Verbatim",
-    headers,
-    body: { [Symbol.asyncIterator]: () => new Texts(source) },
+/** Makes the function that makes responses, each of which hands on what a listener gets. */
+export const make =
+  (shared: Shared) =>
+  (source: Source): Verbatim => {
+    const { listener, signal } = source
+    const close = (): void => void shared.run(listener.close)
+    if (signal?.aborted === true) close()
+    signal?.addEventListener("abort", close, { once: true })
+    return {
+      _tag: "Verbatim",
+      headers,
+      body: { [Symbol.asyncIterator]: () => new Texts(shared, source) },
+    }
   }
-}

@@ -187,12 +187,12 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   const addressOf = ClientAddress.make(settings.trustedProxies)
   const requestIdOf = RequestId.make(settings.requestIdHeader, () => crypto.randomUUID())
   const { findProject } = yield* Memberships
-  const realtime = yield* Realtime.make(authentication.identifyAgain)
+  const realtime = yield* Realtime.make(authentication.renewal)
   const operations: Operations = {
     ...(yield* MembershipOperations.make(maxBodyBytes)),
     ...(yield* ProjectOperations.make),
     ...(yield* WebhookOperations.make(maxBodyBytes)),
-    ...(yield* EventOperations.make(maxBodyBytes, authentication.identifyAgain)),
+    ...(yield* EventOperations.make(maxBodyBytes, authentication.renewal)),
     ...(yield* ApiKeyOperations.make(maxBodyBytes)),
     ...(yield* RealtimeOperations.make(maxBodyBytes)),
     ...IdentityOperations.make(),

@@ -13,7 +13,7 @@ export type Outcome<A> = Result.Result<A, ApiError>
 export const fail = (error: ApiError): Outcome<never> => Result.fail(error)
 
 /** Returns the error in a cause, or `undefined` if there is a defect. */
-const errorIn = (cause: Cause.Cause<ApiError>): ApiError | undefined =>
+export const errorIn = (cause: Cause.Cause<ApiError>): ApiError | undefined =>
   Cause.hasDies(cause) ? undefined : Result.getOrUndefined(Cause.findError(cause))
 
 /** Reports what is not the client's fault, and returns what the client is told. */

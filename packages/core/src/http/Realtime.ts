@@ -5,18 +5,19 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Result from "effect/Result"
+import type { ApiKeyId } from "../base/ApiKeyId.ts"
 import { Faults } from "../base/Faults.ts"
 import { single } from "../base/HeaderFields.ts"
 import * as Moment from "../base/Moment.ts"
 import { type Listener, Listeners, type Message } from "../events/Listeners.ts"
 import * as Seats from "../events/Seats.ts"
 import type { Principal } from "../keys/Identity.ts"
+import * as Access from "./Access.ts"
 import type { ApiError } from "./ApiError.ts"
 import type { ApiRequest } from "./ApiRequest.ts"
 import type { Authentication } from "./Authentication.ts"
 import type { ApiResponse, Verbatim } from "./Envelope.ts"
 import * as Frames from "./Frames.ts"
-import { opens } from "./Operation.ts"
 
 /** A socket of an adapter. */
 export interface Socket {
@@ -55,10 +56,15 @@ export interface Handshake {
 export const switching: Verbatim = { _tag: "Verbatim", status: 101, headers: {}, body: "" }
 
 /** A request for a connection, and who sent it. */
-interface Connection {
+interface Asking {
   readonly request: ApiRequest
   readonly requestId: string
   readonly principal: Principal
+}
+
+/** What a connection that was admitted keeps of its request. */
+interface Connection extends Pick<Access.Access, "renew" | "requestId"> {
+  readonly keyId: ApiKeyId
 }
 
 // How long a client may take to subscribe, and to read what was sent to it.
@@ -69,9 +75,6 @@ const pingMillis = 15_000
 
 // How many frames a client may send from one ping to the next.
 const mostFrames = 20
-
-// How old the store's answer may be when a connection is judged, in milliseconds.
-const mostAge = 5000
 
 const timedOut = Frames.farewellOf({ _tag: "RequestTimeout" })
 const tooManyFrames = Frames.farewellOf({ _tag: "RateLimited", retryAfter: pingMillis / 1000 })
@@ -124,48 +127,28 @@ const framesOf = (message: Message): ReadonlyArray<string> =>
 /**
  * Makes what admits connections, and ends them when the scope closes.
  *
- * @param identifyAgain - finds out again who sent a request
+ * @param renewal - returns what finds out again who sent a request
  */
-export const make = Effect.fnUntraced(function* (identifyAgain: Authentication["identifyAgain"]) {
+export const make = Effect.fnUntraced(function* (renewal: Authentication["renewal"]) {
   const listeners = yield* Listeners
   const faults = yield* Faults
   const run = yield* FiberSet.makeRuntime()
   const seats = Seats.make({ ...Seats.most, perProject: Infinity })
 
-  /** Fails if the client may not follow the project, or not any more. */
-  const judge = ({ principal, request }: Connection, projectId: string) =>
-    Effect.flatMap(
-      identifyAgain(request, principal, mostAge),
-      (again): Effect.Effect<void, ApiError> =>
-        opens(again, projectId) ? Effect.void : Effect.fail({ _tag: "ProjectNotFound" }),
-    )
-
-  /** Tells whether the client may still follow the project. If a store does not answer, nothing has changed. */
-  const isAllowed = (connection: Connection, projectId: string): Effect.Effect<boolean> =>
-    judge(connection, projectId).pipe(
-      Effect.match({
-        onSuccess: () => true,
-        onFailure: ({ _tag }) => _tag === "StoreUnavailable",
-      }),
-      Effect.catchCause((cause) =>
-        Effect.as(
-          faults.defect("A connection could not be checked", cause, connection.requestId),
-          false,
-        ),
-      ),
-    )
-
   const open = (connection: Connection, { after, project, types }: Frames.Subscription) =>
-    Effect.andThen(
-      judge(connection, project),
-      listeners.open({
-        client: connection.principal.keyId,
-        projectId: project,
-        after,
-        types,
-        isAllowed: isAllowed(connection, project),
-      }),
-    ).pipe(Effect.catchTag("NoSeat", () => Effect.fail(noSeat)))
+    Effect.suspend(() => {
+      const access = { ...connection, projectId: project }
+      return Effect.andThen(
+        Access.check(access),
+        listeners.open({
+          client: connection.keyId,
+          projectId: project,
+          after,
+          types,
+          isAllowed: Access.isGiven(access, faults),
+        }),
+      )
+    }).pipe(Effect.catchTag("NoSeat", () => Effect.fail(noSeat)))
 
   /** Talks with a client until the connection is to end. Fails with how it ends. */
   const converse = Effect.fnUntraced(function* (
@@ -203,7 +186,8 @@ export const make = Effect.fnUntraced(function* (identifyAgain: Authentication["
           else if (message.reason !== "refused") return yield* Effect.fail(Frames.comeAgain)
           else {
             // If the client may follow the project, it is gone.
-            yield* Effect.mapError(judge(connection, project), Frames.farewellOf)
+            const access = { ...connection, projectId: project }
+            yield* Effect.mapError(Access.check(access), Frames.farewellOf)
             return yield* Effect.fail(Frames.farewellOf({ _tag: "ProjectNotFound" }))
           }
         }
@@ -256,10 +240,11 @@ export const make = Effect.fnUntraced(function* (identifyAgain: Authentication["
      * Admits a connection, which takes a seat until the signal of its request aborts. Fails with the
      * error that the request is answered.
      */
-    admit: (connection: Connection): Effect.Effect<Session, ApiError> =>
+    admit: ({ principal, request, requestId }: Asking): Effect.Effect<Session, ApiError> =>
       Effect.suspend(() => {
-        const { keyId } = connection.principal
-        const signal = connection.request.signal?.()
+        const { keyId } = principal
+        const connection = { keyId, renew: renewal(request, principal), requestId }
+        const signal = request.signal?.()
         if (signal === undefined || !seats.take(keyId, "")) return Effect.fail(noSeat)
         const giveBack = (): void => seats.giveBack(keyId, "")
         if (signal.aborted) giveBack()

@@ -163,18 +163,17 @@ export class ApiKeys extends Context.Service<
       page?: Page,
     ) => Effect.Effect<ReadonlyArray<Listed>, InvalidInput | StoreUnavailable>
 
+    /** Returns the key of a token, or `undefined` if the token is unknown, revoked or expired. */
+    readonly authenticate: (
+      token: string,
+    ) => Effect.Effect<ApiKey.ApiKey | undefined, StoreUnavailable>
+
     /**
-     * Returns the key of a token, or `undefined` if the token is unknown, revoked or expired.
+     * Returns the key whose token has a digest, as `authenticate` does.
      *
      * @param mostAge - how old the store's answer may be, in milliseconds, if that is less than
      *   `keyCacheLife`
      */
-    readonly authenticate: (
-      token: string,
-      mostAge?: number,
-    ) => Effect.Effect<ApiKey.ApiKey | undefined, StoreUnavailable>
-
-    /** Returns the key whose token has a digest, as `authenticate` does. */
     readonly byDigest: (
       digest: ApiKey.TokenDigest,
       mostAge?: number,
@@ -315,9 +314,9 @@ const make = Effect.fnUntraced(function* ({ keyCacheLife }: Settings) {
       return keys.map(({ digest: _, ...listed }) => listed)
     }),
 
-    authenticate: (token, mostAge) =>
+    authenticate: (token) =>
       Moment.nowWith((now) =>
-        ApiKey.isToken(token) ? byDigest(ApiKey.digest(token), now, mostAge) : Effect.undefined,
+        ApiKey.isToken(token) ? byDigest(ApiKey.digest(token), now) : Effect.undefined,
       ),
 
     byDigest: (digest, mostAge) => Moment.nowWith((now) => byDigest(digest, now, mostAge)),

@@ -49,7 +49,7 @@ export class Tickets extends Context.Service<
     /**
      * Finds out again who may follow the feed by a ticket that was redeemed.
      *
-     * @param mostAge - how old the answer of the store of keys may be, as for `ApiKeys.authenticate`
+     * @param mostAge - how old the answer of the store of keys may be, as for `ApiKeys.byDigest`
      */
     readonly renew: (
       ticket: Ticket,

@@ -1,0 +1,46 @@
+/** Whether those who follow a project, or wait for its events, may still do so. */
+
+import * as Effect from "effect/Effect"
+import type { Faults } from "../base/Faults.ts"
+import * as Step from "../base/Step.ts"
+import type { ApiError } from "./ApiError.ts"
+import type { Renewal } from "./Authentication.ts"
+import { opens } from "./Operation.ts"
+import { errorIn } from "./Outcome.ts"
+
+/** The access of a client to a project. It is kept for as long as the client follows the project. */
+export interface Access {
+  readonly projectId: string
+  readonly renew: Renewal
+  /** The request by which it was given. */
+  readonly requestId: string
+}
+
+// Listeners are checked every five seconds, and a key that is revoked is to end its own within ten.
+const mostAge = 4000
+
+/**
+ * Fails if the client may not use the project any more, or if it is another one with the same id.
+ *
+ * @param age - how old the store's answer may be, in milliseconds, if that is less than `keyCacheLife`
+ */
+export const check = ({ projectId, renew }: Access, age?: number): Effect.Effect<void, ApiError> =>
+  Step.make((clock) =>
+    Effect.flatMapEager(Step.begin(renew(age), clock), (principal) =>
+      opens(principal, projectId) ? Effect.void : Effect.fail({ _tag: "ProjectNotFound" }),
+    ),
+  )
+
+/** Tells whether the client may still use the project. If a store does not answer, nothing has changed. */
+export const isGiven = (access: Access, faults: Faults): Effect.Effect<boolean> =>
+  Step.make((clock) =>
+    Effect.matchCauseEffectEager(Step.begin(check(access, mostAge), clock), {
+      onSuccess: () => Effect.succeed(true),
+      onFailure: (cause) => {
+        const error = errorIn(cause)
+        if (error !== undefined) return Effect.succeed(error._tag === "StoreUnavailable")
+        const reported = faults.defect("A listener could not be checked", cause, access.requestId)
+        return Effect.as(reported, false)
+      },
+    }),
+  )
