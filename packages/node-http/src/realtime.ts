@@ -80,7 +80,7 @@ const join = (webSocket: WebSocket, session: Session): void => {
     if (late > mostLate) webSocket.terminate()
     return false
   }
-  const { count, receive } = session.start({
+  const receiver = session.start({
     send: (text) =>
       new Promise((resolve, reject) => {
         webSocket.send(text, (error) => (error ? reject(error) : resolve()))
@@ -88,16 +88,16 @@ const join = (webSocket: WebSocket, session: Session): void => {
     close: (code, reason) => end(webSocket, code, reason),
   })
   webSocket.on("message", (data, isBinary) => {
-    if (isOpen()) receive(isBinary ? undefined : String(data))
+    if (isOpen()) receiver.receive(isBinary ? undefined : String(data))
   })
   webSocket.on("ping", (data) => {
     if (!isOpen()) return
-    count()
+    receiver.count()
     // A client that sends pings and reads nothing gets no further pongs.
     if (webSocket.bufferedAmount === 0) webSocket.pong(data)
   })
   webSocket.on("pong", () => {
-    if (isOpen()) count()
+    if (isOpen()) receiver.count()
   })
 }
 

@@ -16,6 +16,9 @@ export interface Access {
   readonly requestId: string
 }
 
+/** All seats of the client, of the project or of the process are taken: for as long as the longest poll waits. */
+export const noSeat: ApiError = { _tag: "RateLimited", retryAfter: 20 }
+
 // Listeners are checked every five seconds, and a key that is revoked is to end its own within ten.
 const mostAge = 4000
 

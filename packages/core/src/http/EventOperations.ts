@@ -33,18 +33,12 @@ const types = Setting.optional(
   ),
 )
 
-// Authentication has redeemed it.
-const ticket = Setting.optional(Setting.text("a ticket", () => true))
-
 const wait = Setting.withDefault(
   Setting.make<string, number>("a whole number of seconds from 0 to 20", (given) =>
     typeof given === "string" && /^(1?\d|20)$/.test(given) ? Number(given) : undefined,
   ),
   "0",
 )
-
-// The longest wait of a poll.
-const noSeat: Effect.Effect<never, ApiError> = Effect.fail({ _tag: "RateLimited", retryAfter: 20 })
 
 const type = Setting.text(Event.EventType.expected, Event.EventType.is)
 const data = Setting.checked<unknown>("a JSON value", () => true)
@@ -96,13 +90,18 @@ export const make = Effect.fnUntraced(function* (
           feed.read({ ...query, signal: call.request.signal?.() }),
         ).pipe(
           Effect.scoped,
-          Effect.catchTag("NoSeat", () => noSeat),
+          Effect.catchTag("NoSeat", () => Effect.fail(Access.noSeat)),
           Effect.tap(() => Access.check(accessOf(call, query.projectId))),
         )
 
   const listPage = Effect.fnUntraced(function* (call: Call<"project_id">) {
     const projectId = yield* projectOf(call)
-    const query = yield* Query.read(call.request, { ...Query.page, types, wait, ticket })
+    const query = yield* Query.read(call.request, {
+      ...Query.page,
+      types,
+      wait,
+      ticket: Query.ticket,
+    })
     const page = yield* readFeed(call, {
       projectId,
       after: query.after,
@@ -120,7 +119,11 @@ export const make = Effect.fnUntraced(function* (
 
   const stream = Effect.fnUntraced(function* (call: Call<"project_id">) {
     const projectId = yield* projectOf(call)
-    const query = yield* Query.read(call.request, { after: Query.page.after, types, ticket })
+    const query = yield* Query.read(call.request, {
+      after: Query.page.after,
+      types,
+      ticket: Query.ticket,
+    })
     const lastEventId = yield* lastEventIdOf(call.request.headers)
     const listener = yield* listeners
       .open({
@@ -130,7 +133,7 @@ export const make = Effect.fnUntraced(function* (
         types: query.types,
         isAllowed: Access.isGiven(accessOf(call, projectId), faults),
       })
-      .pipe(Effect.catchTag("NoSeat", () => noSeat))
+      .pipe(Effect.catchTag("NoSeat", () => Effect.fail(Access.noSeat)))
     return respond({
       listener,
       signal: call.request.signal?.(),

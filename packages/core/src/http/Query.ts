@@ -18,6 +18,9 @@ export const page = {
   after: Setting.optional(Setting.text("a cursor, as `next` of the page before", () => true)),
 }
 
+/** The ticket by which a client follows the feed. Authentication redeems it. */
+export const ticket = Setting.optional(Setting.text("a ticket", () => true))
+
 /**
  * Reads query parameters as their definitions say. Fails with `InvalidInput`, which names the
  * parameter, if one is invalid, unknown or repeated.

@@ -36,11 +36,11 @@ const opened = Effect.fnUntraced(function* (send: (text: string) => Promise<void
     signal: () => departure.signal,
   })
   const codes: Array<number> = []
-  const { receive } = (session ?? expect.fail("the connection was refused")).start({
+  const receiver = (session ?? expect.fail("the connection was refused")).start({
     send,
     close: (code) => void codes.push(code),
   })
-  return { codes, departure, id, receive }
+  return { codes, departure, id, receive: (text: string) => receiver.receive(text) }
 })
 
 const recording = () => {
