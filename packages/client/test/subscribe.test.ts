@@ -384,19 +384,6 @@ describe("events that are missing", () => {
       })
       expect(client).toBeDefined()
     }))
-
-  it("is not what an event of the host's own type `reset` means", () =>
-    serving({ stores: memory() }, async ({ client, tenure }) => {
-      await tenure.events.publish({ projectId: project_id, type: "reset", data: {} })
-      const types: Array<string> = []
-      const onEvent: Subscription["onEvent"] = ({ type }) => {
-        types.push(type)
-        controller.abort()
-      }
-      const subscription = { project_id, after: "start", types: ["reset"], signal, onEvent }
-      await client().events.subscribe(subscription)
-      expect(types).toEqual(["reset"])
-    }))
 })
 
 describe("a connection that fails", () => {

@@ -52,6 +52,12 @@ const reserved: ReadonlySet<EventType> = new Set(Object.values(types))
 /** Tells whether Tenure itself publishes events of a type. */
 export const isReserved = (type: EventType): boolean => reserved.has(type)
 
+// What `EventSource` dispatches of itself, and the end of a stream that cannot go on without a gap.
+const ofStreams: ReadonlySet<string> = new Set(["error", "open", "reset"])
+
+/** Tells whether clients that listen to a stream of events would take an event of a type for another. */
+export const isOfStreams = (type: EventType): boolean => ofStreams.has(type)
+
 /** An event. Its body is the text that is signed and sent, the same in every attempt. */
 export interface Event {
   readonly id: EventId

@@ -115,17 +115,20 @@ const makeEvent = (
     ),
   )
 
+/** Says why a host's event may not have a type, if it may not. */
+const refusalOf = (type: Event.EventType): string | undefined => {
+  if (Event.isReserved(type)) return "only Tenure itself publishes events of this type"
+  return Event.isOfStreams(type) ? "in a stream of events, it has another meaning" : undefined
+}
+
 /** Decodes the type of a host's event. Receivers rely on the reserved types to come from Tenure. */
 const decodeType = (text: string): Effect.Effect<Event.EventType, InvalidInput> =>
-  Effect.filterOrFail(
-    Argument.decode("type", Event.EventType, text),
-    (type) => !Event.isReserved(type),
-    (type) =>
-      new InvalidInput({
-        field: "type",
-        problem: `must not be ${type}: only Tenure itself publishes events of this type`,
-      }),
-  )
+  Effect.flatMap(Argument.decode("type", Event.EventType, text), (type) => {
+    const reason = refusalOf(type)
+    return reason === undefined
+      ? Effect.succeed(type)
+      : Effect.fail(new InvalidInput({ field: "type", problem: `must not be ${type}: ${reason}` }))
+  })
 
 /** Decodes the id of an event. Text that is not a UUID cannot be the id of any. */
 const decodeEventId = (

@@ -93,6 +93,7 @@ const publicationTests = (serving: Serving): void => {
         { type: 7, data: {} },
         { type: ["a"], data: {} },
         { type: "a".repeat(129), data: {} },
+        { type: "error", data: {} },
       ]
       for (const body of [...own, ...invalid]) {
         const response = await call("POST", events, { token, body })
