@@ -261,6 +261,8 @@ const make = Effect.gen(function* () {
 
   return MembershipStore.of({
     ping,
+    // The end dates are the host's, and so is whatever looks at them.
+    expiry: undefined,
 
     createProject: (projectId, occasion) =>
       inOneStep(

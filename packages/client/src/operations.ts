@@ -37,7 +37,7 @@ export interface Attempt {
 export interface AuditRow {
   /** A time in UTC, with milliseconds. */
   readonly at: string
-  /** What was done; `bulk_lengthened` has left memberships that ended later. */
+  /** What was done; `bulk_lengthened` has left memberships that ended later, and `expiring` and `expired` are announcements of the date. */
   readonly action:
     | "granted"
     | "imported"
@@ -45,6 +45,8 @@ export interface AuditRow {
     | "bulk_extended"
     | "bulk_lengthened"
     | "ended"
+    | "expiring"
+    | "expired"
     | "person_erased"
     | "webhook_created"
     | "webhook_deleted"
@@ -154,7 +156,7 @@ export interface Membership {
 export interface MembershipChange {
   /** A time in UTC, with milliseconds. */
   readonly at: string
-  /** What was done; `bulk_lengthened` has left memberships that ended later. */
+  /** What was done; `bulk_lengthened` has left memberships that ended later, and `expiring` and `expired` are announcements of the date. */
   readonly action:
     | "granted"
     | "imported"
@@ -162,6 +164,8 @@ export interface MembershipChange {
     | "bulk_extended"
     | "bulk_lengthened"
     | "ended"
+    | "expiring"
+    | "expired"
   readonly from: string | null
   readonly to: string | null
   /** The id of the API key, or of whom else the host named. */
@@ -185,6 +189,36 @@ export interface MembershipEndedEvent {
     readonly request_id: string | null
     /** Why, in the words of whoever asked for the change. */
     readonly reason?: string
+  }
+}
+
+export interface MembershipExpiredEvent {
+  readonly type: "membership.expired"
+  /** A time in UTC, with milliseconds. */
+  readonly timestamp: string
+  readonly data: {
+    /** The id of the project. */
+    readonly project_id: string
+    /** The id of the user. */
+    readonly user_id: string
+    /** A time in UTC, with milliseconds. */
+    readonly end_date: string
+  }
+}
+
+export interface MembershipExpiringEvent {
+  readonly type: "membership.expiring"
+  /** A time in UTC, with milliseconds. */
+  readonly timestamp: string
+  readonly data: {
+    /** The id of the project. */
+    readonly project_id: string
+    /** The id of the user. */
+    readonly user_id: string
+    /** A time in UTC, with milliseconds. */
+    readonly end_date: string
+    /** Which reminder it is: the number of seconds before the end. */
+    readonly reminder: number
   }
 }
 
@@ -477,6 +511,10 @@ export interface Events {
   readonly "memberships.extended": MembershipsExtendedEvent
   /** A membership was removed. */
   readonly "membership.ended": MembershipEndedEvent
+  /** A membership ends soon. */
+  readonly "membership.expiring": MembershipExpiringEvent
+  /** A membership has ended at its end date. */
+  readonly "membership.expired": MembershipExpiredEvent
   /** The webhook is tried out. */
   readonly "webhook.ping": WebhookPingEvent
   /** Another webhook of the project was disabled. */

@@ -37,6 +37,7 @@ import * as Tickets from "./keys/Tickets.ts"
 import type { TicketStore } from "./keys/TicketStore.ts"
 import * as RateLimiter from "./limits/RateLimiter.ts"
 import type { RateLimitStore } from "./limits/RateLimitStore.ts"
+import * as Expiries from "./memberships/Expiries.ts"
 import * as Memberships from "./memberships/Memberships.ts"
 import type { MembershipStore } from "./memberships/MembershipStore.ts"
 import * as AddressPolicy from "./webhooks/AddressPolicy.ts"
@@ -122,6 +123,7 @@ export interface Options
   extends
     Handler.Options,
     Memberships.Options,
+    Expiries.Options,
     ApiKeys.Options,
     Hooks.Options,
     Faults.Options,
@@ -132,6 +134,7 @@ export interface Options
 export const options = Setting.struct({
   ...Handler.options.fields,
   ...Memberships.options.fields,
+  ...Expiries.options.fields,
   ...ApiKeys.options.fields,
   ...Hooks.options.fields,
   ...Faults.options.fields,
@@ -179,6 +182,7 @@ const compose = (settings: Setting.Output<typeof options>) => {
     Layer.provideMerge(RateLimiter.RateLimiter.layer(settings.rateLimits)),
     Layer.provideMerge(operations),
     Layer.provideMerge(Dispatcher.Dispatcher.layer(settings.webhooks)),
+    Layer.merge(Expiries.layer(settings)),
     Layer.provide(settings.transport),
     Layer.provide(AddressPolicy.AddressPolicy.layer(settings.webhooks)),
     Layer.provide(Encryption.layer(settings.webhooks)),

@@ -15,6 +15,7 @@ import * as Answers from "./Answers.ts"
 import * as Ring from "./collections/Ring.ts"
 import * as Deliveries from "./deliveries/Deliveries.ts"
 import * as Job from "./deliveries/Job.ts"
+import * as Alarms from "./expiry/Alarms.ts"
 import * as Project from "./projects/Project.ts"
 import * as Trail from "./projects/Trail.ts"
 
@@ -37,6 +38,8 @@ export interface State {
   readonly epoch: string
   /** The answers to requests with an idempotency key. */
   readonly answers: Answers.Answers
+  /** When to look at end dates. */
+  readonly alarms: Alarms.Alarms
   /** Open when there may be deliveries to claim. */
   readonly changed: Latch.Latch
   /** How many rows of each project's audit trail are kept. */
@@ -49,17 +52,21 @@ export interface State {
  * @param history - how many rows of each project's audit trail are kept, and how many events and
  *   deliveries that have ended, over all projects
  */
-export const make = (history: number, answers: Answers.Bounds, epoch: string): State => ({
-  projects: new Map(),
-  keys: new Map(),
-  otherHistory: Trail.make(history),
-  deliveries: Deliveries.make(history),
-  events: Ring.make(history),
-  epoch,
-  answers: Answers.make(answers),
-  changed: Latch.makeUnsafe(),
-  history,
-})
+export const make = (history: number, answers: Answers.Bounds, epoch: string): State => {
+  const projects = new Map<ProjectId, Project.Project>()
+  return {
+    projects,
+    keys: new Map(),
+    otherHistory: Trail.make(history),
+    deliveries: Deliveries.make(history),
+    events: Ring.make(history),
+    epoch,
+    answers: Answers.make(answers),
+    alarms: Alarms.make((project) => projects.get(project.id) === project),
+    changed: Latch.makeUnsafe(),
+    history,
+  }
+}
 
 const unchanged = { userId: undefined, from: undefined, to: undefined, reason: undefined }
 

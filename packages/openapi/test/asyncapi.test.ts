@@ -70,6 +70,9 @@ const causeAll = async ({ events, memberships, webhooks }: Tenure.Tenure): Promi
   await memberships.extend({ ...member, endDate })
   await memberships.extendAll({ ...inProject, endDate })
   await memberships.end(member)
+  // Within the shorter of the reminders, and over.
+  await memberships.grant({ ...member, endDate: Date.now() + 60_000 })
+  await memberships.grant({ ...inProject, userId: "1003", endDate: Date.now() + 1 })
   await events.publish({ projectId, type: own, data: null })
   await webhooks.ping({ projectId, webhookId: id })
 }
@@ -118,7 +121,7 @@ const talk = async (
 }
 
 beforeAll(async () => {
-  const tenure = await Tenure.make({ stores: memory(), transport })
+  const tenure = await Tenure.make({ stores: memory(), transport, expiry: {} })
   const server = await serve(tenure)
   await tenure.memberships.createProject(projectId)
   const { token } = await tenure.apiKeys.issue({ projects: [projectId] })

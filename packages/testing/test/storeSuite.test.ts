@@ -9,6 +9,7 @@ import { declareSuite } from "../src/stores/suites.ts"
 import { apiKeys } from "./mutants/apiKeys.ts"
 import { auditing } from "./mutants/auditing.ts"
 import { erasing } from "./mutants/erasing.ts"
+import { announcedTwice, expiring } from "./mutants/expiry.ts"
 import { feed } from "./mutants/feed.ts"
 import { eventsOfMemberships, memberships } from "./mutants/memberships.ts"
 import { type Mutant, stores } from "./mutants/Mutant.ts"
@@ -43,7 +44,15 @@ const failureOf = Effect.fnUntraced(function* (
 const mutants: ReadonlyArray<readonly [Port, ReadonlyArray<Mutant>]> = [
   [
     "MembershipStore",
-    [...memberships, ...eventsOfMemberships, ...projects, ...erasing, ...auditing],
+    [
+      ...memberships,
+      ...eventsOfMemberships,
+      ...projects,
+      ...erasing,
+      ...auditing,
+      ...expiring,
+      ...announcedTwice,
+    ],
   ],
   ["WebhookStore", webhooks],
   ["ApiKeyStore", apiKeys],

@@ -6,6 +6,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import { call } from "../connection/Api.ts"
 import { connected } from "../connection/connected.ts"
@@ -53,6 +54,13 @@ interface Member {
 const grant: Act = ({ memberships }, member, options) =>
   memberships.grant({ ...member, end_date: farFuture }, options)
 
+const grantUntil =
+  (fromNow: number): Act =>
+  ({ memberships }, member, options) => {
+    const end_date = new Date(Date.now() + fromNow).toISOString()
+    return memberships.grant({ ...member, end_date }, options)
+  }
+
 const acts: Readonly<Record<string, ReadonlyArray<Act>>> = {
   "membership.granted": [grant],
   "membership.extended": [
@@ -61,6 +69,9 @@ const acts: Readonly<Record<string, ReadonlyArray<Act>>> = {
       memberships.extend({ ...member, extend: farFuture }, options),
   ],
   "membership.ended": [grant],
+  // Any reminder of a minute or more is due at once.
+  "membership.expiring": [grantUntil(60_000)],
+  "membership.expired": [grantUntil(0)],
   "memberships.imported": [
     ({ memberships }, { project_id, user_id }, options) =>
       memberships.import({ project_id, lines: [{ user_id, end_date: farFuture }] }, options),
@@ -76,16 +87,39 @@ const isMember = ({ project_id, user_id }: Member) =>
     ),
   )
 
+// Several times as long as a server needs that has nothing else to announce.
+const patience = "5 seconds"
+
+const unannounced = failed(
+  "The server has announced nothing: it needs the option expiry, and a reminder.",
+)
+
+/** Waits until the end of a membership was announced, if that is what happens. */
+const announced = (of: string, member: Member) => {
+  if (!of.startsWith("membership.exp")) return Effect.void
+  const isAnnounced = Effect.map(
+    call(({ memberships }, options) => memberships.history({ ...member, limit: 1 }, options)),
+    (page) => page.data.some(({ action }) => `membership.${action}` === of),
+  )
+  return Effect.repeat(isAnnounced, {
+    until: (is) => is,
+    schedule: Schedule.spaced("100 millis"),
+  }).pipe(
+    Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(unannounced) }),
+    Effect.asVoid,
+  )
+}
+
 /** Performs acts on a member that exists only meanwhile. */
-const perform = Effect.fnUntraced(function* (steps: ReadonlyArray<Act>, given: Given) {
+const perform = Effect.fnUntraced(function* (of: string, steps: ReadonlyArray<Act>, given: Given) {
   const member = { project_id: given.project, user_id: given.user }
   if (yield* isMember(member))
     return yield* failed(`${given.user} is a member: give the --user of nobody.`)
   const end = call(({ memberships }, options) => memberships.end(member, options))
-  yield* Effect.andThen(
-    Effect.forEach(steps, (act) => call((client, options) => act(client, member, options))),
-    end,
-  )
+  yield* Effect.forEach(steps, (act) => call((client, options) => act(client, member, options)))
+  const exit = yield* Effect.exit(announced(of, member))
+  yield* end
+  yield* exit
 })
 
 const extendAll = Effect.fnUntraced(function* (project_id: string) {
@@ -108,7 +142,7 @@ const pingAll = Effect.fnUntraced(function* (project_id: string) {
 
 const happen = (of: string, given: Given, content: Option.Option<unknown>) => {
   const steps = acts[of]
-  if (steps !== undefined) return perform(steps, given)
+  if (steps !== undefined) return perform(of, steps, given)
   switch (of) {
     case "memberships.extended":
       return extendAll(given.project)

@@ -11,6 +11,8 @@ export const deeds: Readonly<Record<AuditRow["action"], string>> = {
   bulk_extended: "All memberships extended",
   bulk_lengthened: "All memberships lengthened",
   ended: "Ended",
+  expiring: "Announced to end",
+  expired: "Expired",
   person_erased: "Person erased",
   webhook_created: "Webhook created",
   webhook_deleted: "Webhook deleted",

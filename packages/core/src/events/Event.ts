@@ -5,7 +5,8 @@ import * as Data from "effect/Data"
 import { memoizeLast } from "../base/MemoizeLast.ts"
 import type { ProjectId } from "../base/Project.ts"
 import { nominal, refined } from "../base/Refined.ts"
-import { isUuid, v7 } from "../base/Uuid.ts"
+import { sha256 } from "../base/Sha256.ts"
+import { isUuid, v7, v8 } from "../base/Uuid.ts"
 
 /** The id of an event: a UUID, which is the `webhook-id` of every attempt to deliver it. */
 export type EventId = Branded<string, "@tenure/core/EventId">
@@ -22,6 +23,16 @@ const brand = nominal<string, EventId>()
  */
 export const freshId = (crypto: { readonly randomUUID: () => string }, at: number): EventId =>
   brand(v7(crypto, at))
+
+const utf8 = new TextEncoder()
+
+/**
+ * Derives an id from text: the same time and text have the same id. It differs from others as fresh ids do.
+ *
+ * @param at - when the event happened, in milliseconds since the epoch
+ */
+export const derivedId = (text: string, at: number): EventId =>
+  brand(v7({ randomUUID: () => v8(sha256(utf8.encode(text))) }, at))
 
 /** The type of an event, for example `payment.completed`: at most 128 characters. */
 export type EventType = Branded<string, "@tenure/core/EventType">
@@ -43,6 +54,8 @@ export const types = {
   extended: EventType("membership.extended"),
   bulkExtended: EventType("memberships.extended"),
   ended: EventType("membership.ended"),
+  expiring: EventType("membership.expiring"),
+  expired: EventType("membership.expired"),
   ping: EventType("webhook.ping"),
   disabled: EventType("webhook.disabled"),
 } as const

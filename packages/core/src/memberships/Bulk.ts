@@ -44,6 +44,14 @@ export const add = ({ floors, set }: Bulk, mode: Mode, placed: Placed): Bulk => 
   }
 }
 
+/** Returns the earliest of the dates that members may have by bulk extensions, if there is one. */
+export const earliest = ({ floors, set }: Bulk): EndDate | undefined =>
+  // Each floor has an earlier date than the one before.
+  [set, floors.at(-1)].reduce<Placed | undefined>(
+    (one, other) => (one === undefined || (other && other.endDate < one.endDate) ? other : one),
+    undefined,
+  )?.endDate
+
 /** Returns the end date of a member. */
 export const dateOf = ({ floors, set }: Bulk, own: Placed): EndDate => {
   const base = set !== undefined && set.order > own.order ? set : own

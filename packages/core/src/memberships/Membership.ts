@@ -98,6 +98,10 @@ export const membershipActions = [
   // All memberships of the project; those that ended later were left as they were.
   "bulk_lengthened",
   "ended",
+  // A reminder that the membership will end was published.
+  "expiring",
+  // The membership has ended by itself, and that was published.
+  "expired",
 ] as const
 
 /** What happened to memberships, as the audit trail keeps it. */

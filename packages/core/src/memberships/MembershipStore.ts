@@ -9,6 +9,7 @@ import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import type { Event } from "../events/Event.ts"
 import type { Mode } from "./Bulk.ts"
 import type { EndDate } from "./EndDate.ts"
+import type { ExpiryStore } from "./ExpiryStore.ts"
 import type {
   AuditCursor,
   AuditRow,
@@ -90,6 +91,12 @@ export class MembershipStore extends Context.Service<
      * same value, so that it runs once for all of them.
      */
     readonly ping: Effect.Effect<void, StoreUnavailable>
+
+    /**
+     * Announces the ends of memberships. A store that cannot do that has `undefined` here: the option
+     * `expiry` is then refused.
+     */
+    readonly expiry: ExpiryStore | undefined
 
     /** Creates a project. Does nothing if it exists. */
     readonly createProject: (

@@ -15,6 +15,8 @@ export interface Project {
   readonly history: Trail.Trail
   /** The end date of the last bulk extension. */
   lastBulkEndDate: EndDate | undefined
+  /** When to look at the members again who have a date of a bulk extension; `undefined` for never. */
+  alarm: number | undefined
 }
 
 /**
@@ -28,6 +30,7 @@ export const make = (id: ProjectId, history: number): Project => ({
   webhooks: new Map(),
   history: Trail.make(history),
   lastBulkEndDate: undefined,
+  alarm: undefined,
 })
 
 /** Returns how much a project has. */

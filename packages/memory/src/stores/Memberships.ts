@@ -20,6 +20,7 @@ import * as Result from "effect/Result"
 import { membershipOf, type Project, summaryOf } from "../projects/Project.ts"
 import * as Trail from "../projects/Trail.ts"
 import * as State from "../State.ts"
+import * as Expiry from "./Expiry.ts"
 
 /** What a row of the audit trail says besides who made the change, and when. */
 interface Entry {
@@ -40,18 +41,6 @@ const audit = (project: Project, { at, origin, reason }: Change, entry: Entry): 
   })
 }
 
-/** Sets the end date of a member, who may be new. */
-const grant = (
-  project: Project,
-  changed: Change,
-  { endDate, userId }: Dated,
-  action: "granted" | "imported",
-): void => {
-  const from = project.members.get(userId)
-  project.members.set(userId, endDate)
-  audit(project, changed, { action, userId, from, to: endDate })
-}
-
 const isWithin = (projectId: ProjectId, within: ReadonlySet<string> | "all"): boolean =>
   within === "all" || within.has(projectId)
 
@@ -65,6 +54,25 @@ export const make = (state: State.State): MembershipStore["Service"] => {
   const record = (project: Project, changed: Change, entry: Entry, now: Moment.Moment): void => {
     audit(project, changed, entry)
     State.publish(state, project, changed.event, now)
+  }
+
+  /** Sets the end date of a member. */
+  const setDate = (project: Project, { endDate, userId }: Dated): void => {
+    project.members.set(userId, endDate)
+    state.alarms.arm(project, userId, endDate)
+  }
+
+  /** Sets the end date of a member, who may be new. */
+  const grant = (
+    project: Project,
+    changed: Change,
+    dated: Dated,
+    action: "granted" | "imported",
+  ): void => {
+    const { endDate, userId } = dated
+    const from = project.members.get(userId)
+    setDate(project, dated)
+    audit(project, changed, { action, userId, from, to: endDate })
   }
 
   const nameOf = (keyId: ApiKeyId | undefined): string | undefined =>
@@ -110,6 +118,7 @@ export const make = (state: State.State): MembershipStore["Service"] => {
 
   return {
     ping: Effect.void,
+    expiry: Expiry.make(state),
 
     createProject: (projectId, occasion) =>
       state.answers.change(
@@ -153,11 +162,11 @@ export const make = (state: State.State): MembershipStore["Service"] => {
       }),
 
     extend: (extension) =>
-      change(extension, ({ members }, from) => {
+      change(extension, (project, from) => {
         const { endDate, expectedEndDate, projectId, userId } = extension
         const conflict = conflictOf({ projectId, userId, endDate: from }, expectedEndDate)
         if (conflict !== undefined) return Result.fail(conflict)
-        members.set(userId, endDate)
+        setDate(project, extension)
         return Result.succeed({ action: "extended", userId, from, to: endDate })
       }),
 
@@ -167,6 +176,7 @@ export const make = (state: State.State): MembershipStore["Service"] => {
         (project, now) => {
           const { endDate: to, mode } = extension
           project.members.extendAll(mode, to)
+          state.alarms.arm(project, undefined, to)
           project.lastBulkEndDate = to
           const action = bulkActions[mode]
           record(project, extension, { action, userId: undefined, from: undefined, to }, now)

@@ -174,6 +174,7 @@ export const make = Effect.fnUntraced(function* (
 
   const store: MembershipStore["Service"] = {
     ping: executor.ping,
+    expiry: undefined,
 
     createProject: (projectId, occasion) =>
       answers.change(occasion.once, createOne(projectId, occasion)),

@@ -13,7 +13,8 @@ import * as Fields from "./Fields.ts"
 export const fieldsOf = <const Of extends ReadonlyArray<Action>>(actions: Of) => ({
   at: Fields.instant,
   action: Schema.Literals(actions).annotate({
-    description: "What was done; `bulk_lengthened` has left memberships that ended later.",
+    description:
+      "What was done; `bulk_lengthened` has left memberships that ended later, and `expiring` and `expired` are announcements of the date.",
   }),
   from: Schema.NullOr(Fields.instant),
   to: Schema.NullOr(Fields.instant),

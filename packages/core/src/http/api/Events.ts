@@ -30,6 +30,12 @@ const change = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
     }),
   })
 
+const ending = Schema.Struct({
+  project_id: Fields.projectId,
+  ...member,
+  end_date: Fields.instant,
+})
+
 const ofWebhook = { project_id: Fields.projectId, webhook_id: Fields.webhookId }
 
 /** Every kind of event that Tenure itself publishes. */
@@ -48,6 +54,17 @@ const kinds: { readonly [Name in keyof typeof Event.types]: Kind } = {
     data: change(endDate),
   },
   ended: { when: "A membership was removed.", data: change(member) },
+  expiring: {
+    when: "A membership ends soon.",
+    data: Schema.Struct({
+      ...ending.fields,
+      reminder: Schema.Int.annotate({
+        description: "Which reminder it is: the number of seconds before the end.",
+        examples: [604_800],
+      }),
+    }),
+  },
+  expired: { when: "A membership has ended at its end date.", data: ending },
   ping: { when: "The webhook is tried out.", data: Schema.Struct(ofWebhook) },
   disabled: {
     when: "Another webhook of the project was disabled.",

@@ -6198,6 +6198,157 @@ export const document: Document = {
         }
       }
     },
+    "membership.expiring": {
+      "post": {
+        "operationId": "on.membership.expiring",
+        "summary": "A membership ends soon.",
+        "description": "A membership ends soon.",
+        "tags": [
+          "Notifications"
+        ],
+        "security": [],
+        "parameters": [
+          {
+            "name": "webhook-id",
+            "in": "header",
+            "description": "The id of the event, the same in every attempt to deliver it.",
+            "required": true,
+            "schema": {
+              "$ref": "#/components/schemas/Uuid"
+            },
+            "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          },
+          {
+            "name": "webhook-timestamp",
+            "in": "header",
+            "description": "The time of the attempt, in seconds since 1970.",
+            "required": true,
+            "schema": {
+              "type": "integer",
+              "minimum": 0
+            },
+            "example": 4070908800
+          },
+          {
+            "name": "webhook-signature",
+            "in": "header",
+            "description": "The signatures of `id.timestamp.body`, separated by spaces: `v1,` and the base64 of an HMAC-SHA-256 by a secret of the webhook, `v1a,` and that of an Ed25519 signature.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "pattern": "^v1a?,[A-Za-z0-9+/=]+( v1a?,[A-Za-z0-9+/=]+)*$"
+            },
+            "example": "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="
+          }
+        ],
+        "requestBody": {
+          "required": true,
+          "content": {
+            "application/json": {
+              "schema": {
+                "$ref": "#/components/schemas/MembershipExpiringEvent"
+              },
+              "example": {
+                "type": "membership.expiring",
+                "timestamp": "2099-01-01T00:00:00.000Z",
+                "data": {
+                  "project_id": "demo",
+                  "user_id": "1001",
+                  "end_date": "2099-01-01T00:00:00.000Z",
+                  "reminder": 604800
+                }
+              }
+            }
+          }
+        },
+        "responses": {
+          "410": {
+            "description": "The webhook is disabled, and gets no further events."
+          },
+          "2XX": {
+            "description": "The event was received."
+          },
+          "default": {
+            "description": "The event is sent again later."
+          }
+        }
+      }
+    },
+    "membership.expired": {
+      "post": {
+        "operationId": "on.membership.expired",
+        "summary": "A membership has ended at its end date.",
+        "description": "A membership has ended at its end date.",
+        "tags": [
+          "Notifications"
+        ],
+        "security": [],
+        "parameters": [
+          {
+            "name": "webhook-id",
+            "in": "header",
+            "description": "The id of the event, the same in every attempt to deliver it.",
+            "required": true,
+            "schema": {
+              "$ref": "#/components/schemas/Uuid"
+            },
+            "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          },
+          {
+            "name": "webhook-timestamp",
+            "in": "header",
+            "description": "The time of the attempt, in seconds since 1970.",
+            "required": true,
+            "schema": {
+              "type": "integer",
+              "minimum": 0
+            },
+            "example": 4070908800
+          },
+          {
+            "name": "webhook-signature",
+            "in": "header",
+            "description": "The signatures of `id.timestamp.body`, separated by spaces: `v1,` and the base64 of an HMAC-SHA-256 by a secret of the webhook, `v1a,` and that of an Ed25519 signature.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "pattern": "^v1a?,[A-Za-z0-9+/=]+( v1a?,[A-Za-z0-9+/=]+)*$"
+            },
+            "example": "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="
+          }
+        ],
+        "requestBody": {
+          "required": true,
+          "content": {
+            "application/json": {
+              "schema": {
+                "$ref": "#/components/schemas/MembershipExpiredEvent"
+              },
+              "example": {
+                "type": "membership.expired",
+                "timestamp": "2099-01-01T00:00:00.000Z",
+                "data": {
+                  "project_id": "demo",
+                  "user_id": "1001",
+                  "end_date": "2099-01-01T00:00:00.000Z"
+                }
+              }
+            }
+          }
+        },
+        "responses": {
+          "410": {
+            "description": "The webhook is disabled, and gets no further events."
+          },
+          "2XX": {
+            "description": "The event was received."
+          },
+          "default": {
+            "description": "The event is sent again later."
+          }
+        }
+      }
+    },
     "webhook.ping": {
       "post": {
         "operationId": "on.webhook.ping",
@@ -8088,6 +8239,110 @@ export const document: Document = {
           "data"
         ]
       },
+      "MembershipExpiringEvent": {
+        "type": "object",
+        "properties": {
+          "type": {
+            "type": "string",
+            "enum": [
+              "membership.expiring"
+            ]
+          },
+          "timestamp": {
+            "$ref": "#/components/schemas/Instant"
+          },
+          "data": {
+            "type": "object",
+            "properties": {
+              "project_id": {
+                "type": "string",
+                "description": "The id of the project.",
+                "examples": [
+                  "demo"
+                ]
+              },
+              "user_id": {
+                "type": "string",
+                "pattern": "^[0-9]{1,64}$",
+                "description": "The id of the user.",
+                "examples": [
+                  "1001"
+                ]
+              },
+              "end_date": {
+                "$ref": "#/components/schemas/Instant"
+              },
+              "reminder": {
+                "type": "integer",
+                "minimum": -9007199254740991,
+                "maximum": 9007199254740991,
+                "description": "Which reminder it is: the number of seconds before the end.",
+                "examples": [
+                  604800
+                ]
+              }
+            },
+            "required": [
+              "project_id",
+              "user_id",
+              "end_date",
+              "reminder"
+            ]
+          }
+        },
+        "required": [
+          "type",
+          "timestamp",
+          "data"
+        ]
+      },
+      "MembershipExpiredEvent": {
+        "type": "object",
+        "properties": {
+          "type": {
+            "type": "string",
+            "enum": [
+              "membership.expired"
+            ]
+          },
+          "timestamp": {
+            "$ref": "#/components/schemas/Instant"
+          },
+          "data": {
+            "type": "object",
+            "properties": {
+              "project_id": {
+                "type": "string",
+                "description": "The id of the project.",
+                "examples": [
+                  "demo"
+                ]
+              },
+              "user_id": {
+                "type": "string",
+                "pattern": "^[0-9]{1,64}$",
+                "description": "The id of the user.",
+                "examples": [
+                  "1001"
+                ]
+              },
+              "end_date": {
+                "$ref": "#/components/schemas/Instant"
+              }
+            },
+            "required": [
+              "project_id",
+              "user_id",
+              "end_date"
+            ]
+          }
+        },
+        "required": [
+          "type",
+          "timestamp",
+          "data"
+        ]
+      },
       "WebhookPingEvent": {
         "type": "object",
         "properties": {
@@ -9071,6 +9326,8 @@ export const document: Document = {
               "bulk_extended",
               "bulk_lengthened",
               "ended",
+              "expiring",
+              "expired",
               "person_erased",
               "webhook_created",
               "webhook_deleted",
@@ -9084,7 +9341,7 @@ export const document: Document = {
               "key_opened",
               "key_revoked"
             ],
-            "description": "What was done; `bulk_lengthened` has left memberships that ended later."
+            "description": "What was done; `bulk_lengthened` has left memberships that ended later, and `expiring` and `expired` are announcements of the date."
           },
           "from": {
             "anyOf": [
@@ -10518,9 +10775,11 @@ export const document: Document = {
               "extended",
               "bulk_extended",
               "bulk_lengthened",
-              "ended"
+              "ended",
+              "expiring",
+              "expired"
             ],
-            "description": "What was done; `bulk_lengthened` has left memberships that ended later."
+            "description": "What was done; `bulk_lengthened` has left memberships that ended later, and `expiring` and `expired` are announcements of the date."
           },
           "from": {
             "anyOf": [

@@ -1,6 +1,7 @@
 /** What every `MembershipStore` must do. */
 
 import { MembershipStore } from "@tenure/core/MembershipStore"
+import { expirySuite } from "../expiry/expirySuite.ts"
 import type { StoreTests } from "../storeTests.ts"
 import { atomicityTests } from "./atomicity.ts"
 import { auditingTests } from "./auditing.ts"
@@ -34,4 +35,5 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   atomicityTests(on)
   onceTests(on)
   modelTests(on)
+  expirySuite(on)
 }

@@ -1,0 +1,147 @@
+import { describe, expect, it } from "@effect/vitest"
+import type { ExpiryStore } from "@tenure/core/ExpiryStore"
+import type { Fault } from "@tenure/core/Faults"
+import * as Memberships from "@tenure/core/Memberships"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { TestClock } from "effect/testing"
+
+/** Stores in memory whose announcements are changed. */
+const memoryWith = (change: (expiry: ExpiryStore) => ExpiryStore | undefined) =>
+  Layer.effectContext(
+    Effect.map(Effect.context<Tenure.Stores>(), (context) => {
+      const store = Context.get(context, MembershipStore)
+      const expiry = store.expiry && change(store.expiry)
+      return Context.add(context, MembershipStore, { ...store, expiry })
+    }),
+  ).pipe(Layer.provideMerge(memory()))
+
+/** Runs a test with Tenure, and with the types of the events as they come. */
+const withTenure = <E>(
+  options: Tenure.Options,
+  test: (said: ReadonlyArray<string>) => Effect.Effect<unknown, E, Memberships.Memberships>,
+  stores: ReturnType<typeof memoryWith> = memory(),
+) =>
+  Effect.suspend(() => {
+    const said: Array<string> = []
+    const onEvent: Tenure.Options["onEvent"] = ({ type }) => void said.push(type)
+    const layer = Tenure.layer({ onEvent, ...options }).pipe(Layer.provide(stores))
+    return Effect.provide(test(said), layer)
+  })
+
+const member = { projectId: "p1", userId: "1001" }
+
+const grantUntil = (endDate: number, count = 1) =>
+  Effect.gen(function* () {
+    const memberships = yield* Memberships.Memberships
+    yield* memberships.createProject("p1")
+    for (let n = 0; n < count; n++) {
+      yield* memberships.grant({ ...member, userId: String(n), endDate })
+    }
+  })
+
+const expired = (said: ReadonlyArray<string>) =>
+  said.filter((type) => type === "membership.expired").length
+
+describe("expiry", () => {
+  it.effect("announces ends within half a second, and tells the host", () =>
+    withTenure({ expiry: { reminders: ["2 seconds"] } }, (said) =>
+      Effect.gen(function* () {
+        yield* grantUntil(10_000)
+        yield* TestClock.adjust("7 seconds")
+        expect(said).toEqual(["membership.granted"])
+        yield* TestClock.adjust("1500 millis")
+        expect(said.slice(1)).toEqual(["membership.expiring"])
+        yield* TestClock.adjust("2 seconds")
+        expect(said.slice(2)).toEqual(["membership.expired"])
+        yield* TestClock.adjust("1 minute")
+        expect(said).toHaveLength(3)
+      }),
+    ),
+  )
+
+  it.effect("is off by default", () =>
+    withTenure({}, (said) =>
+      Effect.gen(function* () {
+        yield* grantUntil(1000)
+        yield* TestClock.adjust("1 day")
+        expect(said).toEqual(["membership.granted"])
+      }),
+    ),
+  )
+
+  it.effect("keeps its pace", () =>
+    withTenure({ expiry: { reminders: [], pace: 10 } }, (said) =>
+      Effect.gen(function* () {
+        yield* grantUntil(1000, 100)
+        for (let passed = 0; passed < 4; passed += 0.5) yield* TestClock.adjust("500 millis")
+        expect(expired(said)).toBeGreaterThanOrEqual(30)
+        expect(expired(said)).toBeLessThanOrEqual(50)
+        yield* TestClock.adjust("10 seconds")
+        expect(expired(said)).toBe(100)
+      }),
+    ),
+  )
+
+  it.effect("goes on after errors of the store, which are reported once", () =>
+    Effect.gen(function* () {
+      let isDown = true
+      const faults: Array<Fault> = []
+      const down = new StoreUnavailable({ cause: "down" })
+      const failing = <A>(effect: Effect.Effect<A, StoreUnavailable>) =>
+        Effect.suspend(() => (isDown ? Effect.fail(down) : effect))
+      const stores = memoryWith(({ sweep, watch }) => ({
+        watch: (longest) => failing(watch(longest)),
+        sweep: (limit, judge) => failing(sweep(limit, judge)),
+      }))
+      yield* withTenure(
+        { expiry: {}, onError: (fault) => void faults.push(fault) },
+        (said) =>
+          Effect.gen(function* () {
+            yield* TestClock.adjust("3 seconds")
+            isDown = false
+            yield* TestClock.adjust("2 seconds")
+            yield* grantUntil(20_000)
+            isDown = true
+            yield* TestClock.adjust("30 seconds")
+            expect(expired(said)).toBe(0)
+            isDown = false
+            yield* TestClock.adjust("2 seconds")
+            expect(expired(said)).toBe(1)
+          }),
+        stores,
+      )
+      const message = "Ends of memberships cannot be announced"
+      expect(faults.map((fault) => fault.message)).toEqual([message, message])
+    }),
+  )
+
+  it.effect("is refused by a store that cannot announce ends", () =>
+    Effect.gen(function* () {
+      const stores = memoryWith(() => undefined)
+      const start = Layer.build(Tenure.layer({ expiry: {} }).pipe(Layer.provide(stores)))
+      const error = yield* Effect.flip(Effect.scoped(start))
+      expect(error.message).toBe(
+        "expiry must be false: the store of memberships cannot announce ends (its expiry is undefined)",
+      )
+      yield* Effect.scoped(Layer.build(Tenure.layer().pipe(Layer.provide(stores))))
+    }),
+  )
+
+  it.effect.each<readonly [Tenure.Options["expiry"], string]>([
+    [{ reminders: ["1500 millis"] }, "expiry.reminders[0] must be whole seconds"],
+    [{ reminders: Array.from({ length: 11 }, () => 1000) }, "expiry.reminders must have at most"],
+    [{ reminders: [0] }, "expiry.reminders[0] must be a duration from 1 second"],
+    [{ pace: 0 }, "expiry.pace must be"],
+  ])("refuses %j", ([expiry, message]) =>
+    Effect.gen(function* () {
+      const start = Layer.build(Tenure.layer({ expiry }).pipe(Layer.provide(memory())))
+      expect((yield* Effect.flip(Effect.scoped(start))).message).toContain(message)
+    }),
+  )
+})

@@ -1,0 +1,101 @@
+import { EndDate } from "@tenure/core/EndDate"
+import * as Expiry from "@tenure/core/Expiry"
+import { UserId } from "@tenure/core/Membership"
+import { ProjectId } from "@tenure/core/Project"
+import { Millis } from "@tenure/core/Units"
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+
+const hour = 3_600_000
+
+const reminders = fc.array(fc.integer({ min: 1, max: 50 }).map((hours) => Millis(hours * hour)))
+const date = fc.integer({ min: 1, max: 100 }).map((hours) => EndDate(hours * hour))
+const time = fc.integer({ min: 0, max: 120 }).map((hours) => hours * hour)
+const announced = fc.option(
+  fc.record({ endDate: date, lead: fc.integer({ min: 0, max: 50 }).map((n) => Millis(n * hour)) }),
+  { nil: undefined },
+)
+
+describe("leadsOf", () => {
+  it("returns each lead once, longest first, with the end itself", () => {
+    const leads = Expiry.leadsOf([Millis(hour), Millis(7 * hour), Millis(hour)])
+    expect(leads).toEqual([7 * hour, hour, 0])
+    expect(Expiry.leadsOf([])).toEqual([0])
+  })
+})
+
+describe("decide", () => {
+  it("announces the shortest of what is due, and nothing that was announced or ended before", () => {
+    fc.assert(
+      fc.property(reminders, date, announced, time, time, (given, endDate, last, since, now) => {
+        const leads = Expiry.leadsOf(given)
+        const decision = Expiry.decide({ leads, since }, { endDate, announced: last }, now)
+        const due = leads.filter((lead) => endDate - lead <= now)
+        const lead = Math.min(...due)
+        const isOver = last?.endDate === endDate && last.lead <= lead
+        expect(decision.announced).toEqual(
+          due.length === 0 || isOver || endDate <= since ? undefined : { endDate, lead },
+        )
+      }),
+    )
+  })
+
+  it("sets the alarm to the next lead", () => {
+    fc.assert(
+      fc.property(reminders, date, announced, time, (given, endDate, last, now) => {
+        const leads = Expiry.leadsOf(given)
+        const { alarm } = Expiry.decide({ leads, since: 0 }, { endDate, announced: last }, now)
+        const later = leads.map((lead) => endDate - lead).filter((at) => at > now)
+        expect(alarm).toBe(later.length === 0 ? undefined : Math.min(...later))
+      }),
+    )
+  })
+
+  it("announces each lead in turn, and then nothing more, if asked whenever the alarm comes", () => {
+    fc.assert(
+      fc.property(reminders, date, (given, endDate) => {
+        const leads = Expiry.leadsOf(given)
+        const said: Array<Expiry.Announced> = []
+        let alarm: number | undefined = -1000 * hour
+        while (alarm !== undefined) {
+          const decided: Expiry.Decision = Expiry.decide(
+            { leads, since: -1000 * hour },
+            { endDate, announced: said.at(-1) },
+            alarm,
+          )
+          if (decided.announced !== undefined) said.push(decided.announced)
+          ;({ alarm } = decided)
+        }
+        expect(said).toEqual(leads.map((lead) => ({ endDate, lead })))
+      }),
+    )
+  })
+})
+
+describe("judgeBy", () => {
+  const judge = Expiry.judgeBy({ leads: Expiry.leadsOf([Millis(hour)]), since: 0 })
+  const candidate = {
+    projectId: ProjectId("p1"),
+    userId: UserId("1001"),
+    endDate: EndDate(10 * hour),
+    announced: undefined,
+  }
+
+  it("makes the event of an announcement, with an id by its time and what it announces", () => {
+    const { announcement } = judge(candidate, 9 * hour)
+    expect(announcement).toMatchObject({ action: "expiring", lead: hour })
+    expect(announcement?.event).toMatchObject({
+      type: "membership.expiring",
+      at: 9 * hour,
+      body: '{"type":"membership.expiring","timestamp":"1970-01-01T09:00:00.000Z","data":{"project_id":"p1","user_id":"1001","end_date":"1970-01-01T10:00:00.000Z","reminder":3600}}',
+    })
+    expect(judge(candidate, 9 * hour).announcement?.event.id).toBe(announcement?.event.id)
+    const others = [
+      judge(candidate, 10 * hour),
+      judge({ ...candidate, userId: UserId("1002") }, 9 * hour),
+      judge({ ...candidate, projectId: ProjectId("p2") }, 9 * hour),
+      judge({ ...candidate, endDate: EndDate(9.5 * hour) }, 9 * hour),
+    ].map((outcome) => outcome.announcement?.event.id)
+    expect(new Set([announcement?.event.id, ...others]).size).toBe(5)
+  })
+})

@@ -1,0 +1,66 @@
+/** The announcements of ends in memory. */
+
+import type { Event } from "@tenure/core/Event"
+import type { Announcement, Judge } from "@tenure/core/Expiry"
+import type { ExpiryStore } from "@tenure/core/ExpiryStore"
+import * as Moment from "@tenure/core/Moment"
+import * as Origin from "@tenure/core/Origin"
+import * as Effect from "effect/Effect"
+import type * as Alarms from "../expiry/Alarms.ts"
+import * as Trail from "../projects/Trail.ts"
+import * as State from "../State.ts"
+
+/** Makes that part of the store of memberships. A sweep is one synchronous step. */
+export const make = (state: State.State): ExpiryStore => {
+  const publish = (
+    { project, userId }: Alarms.Member,
+    { action, endDate, event }: Announcement,
+    now: Moment.Moment,
+  ): void => {
+    Trail.add(project.history, {
+      projectId: project.id,
+      userId,
+      action,
+      subject: undefined,
+      origin: Origin.host,
+      reason: undefined,
+      from: endDate,
+      to: endDate,
+      at: now.unix,
+    })
+    State.publish(state, project, event, now)
+  }
+
+  /** Looks at a member. Returns what was published, if anything. */
+  const look = (member: Alarms.Member, judge: Judge, now: Moment.Moment): Event | undefined => {
+    const { project, userId } = member
+    const endDate = project.members.get(userId)
+    const watched = project.members.watched(userId)
+    if (endDate === undefined || watched === undefined) return undefined
+    const candidate = { projectId: project.id, userId, endDate, announced: watched.announced }
+    const { alarm, announcement } = judge(candidate, now.unix)
+    state.alarms.set(member, alarm)
+    if (announcement === undefined) return undefined
+    watched.announced = { endDate, lead: announcement.lead }
+    publish(member, announcement, now)
+    return announcement.event
+  }
+
+  return {
+    watch: (longest) =>
+      Effect.map(Moment.unix, (now) => state.alarms.watch(longest, now, state.projects.values())),
+
+    sweep: (limit, judge) =>
+      Effect.map(Moment.now, (now) => {
+        const events: Array<Event> = []
+        let looked = 0
+        for (const member of state.alarms.due(now.unix)) {
+          const event = look(member, judge, now)
+          if (event !== undefined) events.push(event)
+          looked++
+          if (looked === limit) break
+        }
+        return { events, isMore: looked === limit }
+      }),
+  }
+}

@@ -1,0 +1,307 @@
+/** Reminders and ends, each announced once. */
+
+import { expect } from "@effect/vitest"
+import { FeedStore } from "@tenure/core/FeedStore"
+import { UserId } from "@tenure/core/Membership"
+import { Outbox } from "@tenure/core/Outbox"
+import { Millis } from "@tenure/core/Units"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Effect from "effect/Effect"
+import { change, occasion, p1, u1, u2, u3, webhook } from "../../support/fixtures.ts"
+import type { StoreTests } from "../storeTests.ts"
+import { announcing, type Announcing, dayMillis, drain, inDays } from "./steps.ts"
+
+const users = Array.from({ length: 23 }, (_, index) => UserId(String(5000 + index)))
+
+/** Declares the tests. */
+export const announcingTests = ({ advance, describe, test }: StoreTests): void => {
+  const days = (count: number) => advance(count * dayMillis)
+
+  const extendAll = (
+    { store }: Pick<Announcing, "store">,
+    count: number,
+    mode: "set" | "neverShorten",
+  ) => Effect.flatMap(inDays(count), (endDate) => store.extendAll({ ...change(p1), endDate, mode }))
+
+  describe("announcements", () => {
+    test("come at each reminder and at the end, once", () =>
+      announcing(({ grant, sweep }) =>
+        Effect.gen(function* () {
+          yield* grant(u1, 8)
+          expect(yield* sweep).toEqual([])
+          yield* days(1)
+          expect(yield* sweep).toEqual([["membership.expiring", u1, 7]])
+          expect(yield* sweep).toEqual([])
+          yield* days(5)
+          expect(yield* sweep).toEqual([])
+          yield* days(1)
+          expect(yield* sweep).toEqual([["membership.expiring", u1, 1]])
+          yield* days(1)
+          expect(yield* sweep).toEqual([["membership.expired", u1]])
+          yield* days(100)
+          expect(yield* sweep).toEqual([])
+        }),
+      ))
+
+    test("have an event for the feed and every webhook, and an audit row", () =>
+      announcing(({ expiry, judge, store }) =>
+        Effect.gen(function* () {
+          const outbox = yield* Outbox
+          const endDate = yield* inDays(0.5)
+          yield* store.grant({ ...change(p1), userId: u1, endDate })
+          yield* (yield* WebhookStore).add(webhook(p1), 50, occasion)
+          const [event, ...others] = yield* drain(expiry, judge)
+          expect(others).toEqual([])
+          const { data, timestamp, type } = JSON.parse(event?.body ?? "")
+          expect({ data, type }).toEqual({
+            type: "membership.expiring",
+            data: {
+              project_id: p1,
+              user_id: u1,
+              end_date: new Date(endDate).toISOString(),
+              reminder: 86_400,
+            },
+          })
+          expect(Date.parse(timestamp)).toBe(event?.at)
+          const feed = yield* FeedStore
+          const read = yield* feed.read([p1], "start", { events: 10, bytes: 100_000 })
+          expect(read.events.at(-1)).toMatchObject({ ...event })
+          const found = event && (yield* outbox.find(p1, event.id))
+          expect(found?.deliveries).toMatchObject([{ state: "waiting" }])
+          const [row] = yield* store.history(p1, { userId: u1, limit: 1 })
+          expect(row).toMatchObject({
+            action: "expiring",
+            userId: u1,
+            from: endDate,
+            to: endDate,
+            origin: { keyId: undefined, requestId: undefined },
+            reason: undefined,
+            at: event?.at,
+          })
+        }),
+      ))
+
+    test("are only the latest of what is due at once", () =>
+      announcing(({ grant, sweep }) =>
+        Effect.gen(function* () {
+          yield* grant(u1, 10)
+          yield* grant(u2, 20)
+          yield* days(9.5)
+          expect(yield* sweep).toEqual([["membership.expiring", u1, 1]])
+          yield* days(11)
+          expect(yield* sweep).toEqual([
+            ["membership.expired", u1],
+            ["membership.expired", u2],
+          ])
+        }),
+      ))
+
+    test("come for members who were there before, but not for ends before", () =>
+      announcing(
+        ({ sweep }) =>
+          Effect.gen(function* () {
+            expect(yield* sweep).toEqual([["membership.expiring", u2, 7]])
+            yield* days(4)
+            expect(yield* sweep).toEqual([["membership.expired", u2]])
+          }),
+        ({ grant }) => Effect.all([grant(u1, -1), grant(u2, 3), grant(u3, 30)], { discard: true }),
+      ))
+
+    test("come for ends before the change that sets them", () =>
+      announcing(({ grant, sweep }) =>
+        Effect.gen(function* () {
+          yield* days(2)
+          yield* grant(u1, -1)
+          expect(yield* sweep).toEqual([["membership.expired", u1]])
+        }),
+      ))
+
+    test("are for the date that holds: not for one that was extended, or ended", () =>
+      announcing(({ extend, grant, store, sweep }) =>
+        Effect.gen(function* () {
+          for (const user of [u1, u2, u3]) yield* grant(user, 8)
+          yield* extend(u1, 100)
+          yield* store.end({ ...change(p1), userId: u2 })
+          yield* store.erase({ ...change(p1), userId: u3 })
+          yield* days(9)
+          expect(yield* sweep).toEqual([])
+        }),
+      ))
+
+    test("come in time for a date that was brought forward", () =>
+      announcing(({ extend, grant, sweep }) =>
+        Effect.gen(function* () {
+          yield* grant(u1, 100)
+          yield* grant(u2, 100)
+          yield* extend(u1, 8)
+          yield* grant(u2, 8)
+          yield* days(1)
+          expect(yield* sweep).toEqual([
+            ["membership.expiring", u1, 7],
+            ["membership.expiring", u2, 7],
+          ])
+        }),
+      ))
+
+    test("come again for a membership that was renewed", () =>
+      announcing((on) =>
+        Effect.gen(function* () {
+          yield* on.grant(u1, 0.5)
+          expect(yield* on.sweep).toEqual([["membership.expiring", u1, 1]])
+          yield* days(1)
+          expect(yield* on.sweep).toEqual([["membership.expired", u1]])
+          yield* on.extend(u1, 20)
+          expect(yield* on.sweep).toEqual([])
+          yield* days(30)
+          expect(yield* on.sweep).toEqual([["membership.expired", u1]])
+        }),
+      ))
+
+    test("do not come again for the same date", () =>
+      announcing(({ store, sweep }) =>
+        Effect.gen(function* () {
+          const endDate = yield* inDays(0.5)
+          yield* store.grant({ ...change(p1), userId: u1, endDate })
+          yield* sweep
+          yield* store.grant({ ...change(p1), userId: u1, endDate })
+          expect(yield* sweep).toEqual([])
+        }),
+      ))
+
+    test.each([["set"], ["neverShorten"]])("come at the dates of bulk extensions: %s", ([mode]) =>
+      announcing((on) =>
+        Effect.gen(function* () {
+          const bulk = mode === "set" ? "set" : "neverShorten"
+          for (const user of users) yield* on.grant(user, 1)
+          yield* extendAll(on, 30, bulk)
+          yield* on.extend(users[0] ?? u1, 50)
+          yield* days(24)
+          const { expiry, judge } = on
+          const reminded = yield* drain(expiry, judge, 5)
+          expect(reminded).toHaveLength(users.length - 1)
+          yield* days(7)
+          expect(yield* drain(expiry, judge, 5)).toHaveLength(users.length - 1)
+          expect(yield* on.sweep).toEqual([])
+        }),
+      ),
+    )
+
+    test("come for a bulk extension that brings dates forward, while the members are gone through", () =>
+      announcing((on) =>
+        Effect.gen(function* () {
+          const { expiry, judge } = on
+          for (const user of users) yield* on.grant(user, 100)
+          yield* extendAll(on, 20, "set")
+          yield* days(14)
+          yield* expiry.sweep(5, judge)
+          yield* extendAll(on, 2, "set")
+          yield* days(3)
+          yield* drain(expiry, judge, 5)
+          expect(yield* on.sweep).toEqual([])
+          const ended = yield* on.store.history(p1, { userId: undefined, limit: 1000 })
+          expect(ended.filter(({ action }) => action === "expired")).toHaveLength(users.length)
+        }),
+      ))
+
+    test("do not come at the dates of bulk extensions that others have followed", () =>
+      announcing((on) =>
+        Effect.gen(function* () {
+          for (const user of users) yield* on.grant(user, 100)
+          yield* extendAll(on, 20, "set")
+          yield* extendAll(on, 40, "set")
+          yield* days(30)
+          expect(yield* on.sweep).toEqual([])
+          yield* days(4)
+          expect(yield* on.sweep).toHaveLength(users.length)
+        }),
+      ))
+
+    test("come for a bulk extension of memberships that have ended", () =>
+      announcing((on) =>
+        Effect.gen(function* () {
+          yield* on.grant(u1, 1)
+          yield* days(2)
+          expect(yield* on.sweep).toEqual([["membership.expired", u1]])
+          yield* extendAll(on, 20, "neverShorten")
+          expect(yield* on.sweep).toEqual([])
+          yield* days(20)
+          expect(yield* on.sweep).toEqual([["membership.expired", u1]])
+        }),
+      ))
+
+    test("come at a longer reminder as soon as somebody watches for it", () =>
+      announcing(({ expiry, grant, judge, sweep }) =>
+        Effect.gen(function* () {
+          yield* grant(u1, 20)
+          expect(yield* sweep).toEqual([])
+          yield* expiry.watch(Millis(30 * dayMillis))
+          const seen: Array<number> = []
+          yield* drain(expiry, (candidate, now) => {
+            seen.push(candidate.endDate - now)
+            return judge(candidate, now)
+          })
+          expect(seen).toHaveLength(1)
+          yield* days(13)
+          expect(yield* sweep).toEqual([["membership.expiring", u1, 7]])
+        }),
+      ))
+
+    test("do not come for projects that were deleted", () =>
+      announcing(({ grant, store, sweep }) =>
+        Effect.gen(function* () {
+          yield* grant(u1, 1)
+          yield* extendAll({ store }, 1, "set")
+          yield* store.deleteProject(p1, occasion)
+          yield* store.createProject(p1, occasion)
+          yield* days(2)
+          expect(yield* sweep).toEqual([])
+        }),
+      ))
+
+    test("are of no more members than asked for, and tell whether there are more", () =>
+      announcing(({ expiry, grant, judge }) =>
+        Effect.gen(function* () {
+          for (const user of users) yield* grant(user, 0.5)
+          const first = yield* expiry.sweep(5, judge)
+          expect(first.events).toHaveLength(5)
+          expect(first.isMore).toBe(true)
+          expect(yield* drain(expiry, judge, 5)).toHaveLength(users.length - 5)
+        }),
+      ))
+
+    test("come once if many sweep at the same time", () =>
+      announcing(({ expiry, grant, judge, sweep }) =>
+        Effect.gen(function* () {
+          for (const user of users) yield* grant(user, 0.5)
+          const sweeps = Array.from({ length: 5 }, () => drain(expiry, judge, 7))
+          const events = (yield* Effect.all(sweeps, { concurrency: "unbounded" })).flat()
+          yield* sweep
+          const feed = yield* FeedStore
+          const read = yield* feed.read([p1], "start", { events: 1000, bytes: 1_000_000 })
+          const announced = read.events.filter(({ type }) => type === "membership.expiring")
+          expect(announced).toHaveLength(users.length)
+          expect(new Set(announced.map(({ id }) => id)).size).toBe(users.length)
+          expect(events.length).toBeLessThanOrEqual(users.length)
+        }),
+      ))
+
+    test("are never of a date that was replaced before", () =>
+      announcing((on) =>
+        Effect.gen(function* () {
+          const { expiry, extend, grant, judge, store } = on
+          for (let round = 0; round < 5; round++) {
+            for (const user of users) yield* grant(user, 0.5 + round / 100)
+            const renewals = users.map((user) => extend(user, 50))
+            const sweeps = [drain(expiry, judge, 5), drain(expiry, judge, 5)]
+            yield* Effect.all([...sweeps, ...renewals], { concurrency: "unbounded" })
+          }
+          const rows = yield* store.history(p1, { userId: undefined, limit: 1000 })
+          const dates = new Map<string | undefined, number | undefined>()
+          for (const { action, from, to, userId } of rows.toReversed()) {
+            if (action === "expiring") expect([userId, from]).toEqual([userId, dates.get(userId)])
+            dates.set(userId, to)
+          }
+        }),
+      ))
+  })
+}
