@@ -45,7 +45,7 @@ export const options = Setting.struct({
    * The port of the metrics, which are served at `/metrics` in the text format of Prometheus, to anyone who
    * reaches it; 0 takes a free one. By default, they are not served.
    */
-  metricsPort: Setting.optional(serverOptions.fields.port),
+  metricsPort: Setting.optional(Setting.count({ least: 0, most: 65_535 })),
   /** The address to serve the metrics on. Default: `"127.0.0.1"`. */
   metricsHost: Setting.withDefault(serverOptions.fields.host, "127.0.0.1"),
   /**

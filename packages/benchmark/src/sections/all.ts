@@ -13,6 +13,7 @@ import { httpPostgres } from "./httpPostgres.ts"
 import { imports } from "./imports.ts"
 import { limiter } from "./limiter.ts"
 import { limiterPostgres } from "./limiterPostgres.ts"
+import { metrics } from "./metrics.ts"
 import { mounted } from "./mounted.ts"
 import { roundTrips } from "./roundTrips.ts"
 import { signing } from "./signing.ts"
@@ -23,6 +24,7 @@ import { storage } from "./storage.ts"
 /** All sections. */
 export const sections: ReadonlyArray<Section> = [
   http,
+  metrics,
   mounted,
   limiter,
   limiterPostgres,

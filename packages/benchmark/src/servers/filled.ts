@@ -15,6 +15,7 @@ export const limit = { limit: 10_000_000, window: "300 days" } as const
 /** The options that vary. */
 interface Options {
   readonly keys?: ReadonlyArray<string>
+  readonly metrics?: boolean
   readonly onResponse?: (record: AccessRecord) => void
   readonly stores?: Tenure.MakeOptions["stores"]
   readonly webhooks?: Tenure.WebhookOptions
@@ -32,6 +33,7 @@ const forEach = async <A>(all: ReadonlyArray<A>, use: (one: A) => Promise<unknow
 /** Makes it. */
 export const makeFilled = async ({
   keys = tokens,
+  metrics,
   onResponse,
   stores = memory(),
   webhooks,
@@ -40,6 +42,7 @@ export const makeFilled = async ({
     stores,
     transport: nodeTransport,
     rateLimits: { perKey: limit, perAddress: limit, burst: limit },
+    metrics,
     onResponse,
     webhooks,
   })

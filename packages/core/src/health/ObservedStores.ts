@@ -28,7 +28,7 @@ type Stores =
   | TicketStore
 
 /** Returns why a call has failed, if that is the fault of the store. */
-const faultOf = (exit: Exit.Exit<unknown, unknown>): Called["fault"] => {
+const faultOf = (exit: Exit.Exit<unknown, unknown>): Parameters<Called>[0] => {
   if (Exit.isSuccess(exit)) return undefined
   if (Cause.hasDies(exit.cause)) return "Defect"
   return Predicate.isTagged(Cause.squash(exit.cause), "StoreUnavailable")
@@ -36,20 +36,28 @@ const faultOf = (exit: Exit.Exit<unknown, unknown>): Called["fault"] => {
     : undefined
 }
 
-type Told = (exit: Exit.Exit<unknown, unknown>, durationMillis: number) => void
+/** Tells of a call that has ended; not of one that was interrupted, whose end nobody waited for. */
+const tell = (
+  called: Called,
+  exit: Exit.Exit<unknown, unknown>,
+  start: number,
+  clock: Clock.Clock,
+): void => {
+  if (Exit.isSuccess(exit) || !Exit.hasInterrupts(exit)) {
+    called(faultOf(exit), Moment.precise(clock) - start)
+  }
+}
 
-/** Times an effect. One that is interrupted is not told: nobody waited for its end. */
-const timed = <A, E, R>(effect: Effect.Effect<A, E, R>, tell: Told): Effect.Effect<A, E, R> =>
-  Step.make((clock: Clock.Clock) => {
+/** Times an effect. */
+const timed = <A, E, R>(effect: Effect.Effect<A, E, R>, called: Called): Effect.Effect<A, E, R> =>
+  Step.make((clock) => {
     const start = Moment.precise(clock)
-    const end = (exit: Exit.Exit<A, E>): void => {
-      if (Exit.hasInterrupts(exit)) return
-      tell(exit, Moment.precise(clock) - start)
-    }
     const begun = Step.begin(effect, clock)
-    if (!Step.isDone(begun)) return Effect.onExit(begun, (exit) => Effect.sync(() => end(exit)))
-    end(begun)
-    return begun
+    if (Step.isDone(begun)) {
+      tell(called, begun, start, clock)
+      return begun
+    }
+    return Effect.onExit(begun, (exit) => Effect.sync(() => tell(called, exit, start, clock)))
   })
 
 const isMethod = (value: unknown): value is (...args: ReadonlyArray<unknown>) => unknown =>
@@ -63,22 +71,15 @@ const namesOf = (store: object): ReadonlyArray<string> => {
 }
 
 /** Makes a store whose methods are timed. What is no method, such as a ping, stays as it is. */
-function observe<Store extends object>(
-  name: string,
-  store: Store,
-  called: (call: Called) => void,
-): Store
-function observe(name: string, store: object, called: (call: Called) => void): object {
+function observe<Store extends object>(store: Store, called: (method: string) => Called): Store
+function observe(store: object, called: (method: string) => Called): object {
   const observed = (method: string): unknown => {
     const original: unknown = Reflect.get(store, method)
     if (!isMethod(original)) return original
+    const ended = called(method)
     return (...args: ReadonlyArray<unknown>): unknown => {
       const result: unknown = Reflect.apply(original, store, args)
-      return Effect.isEffect(result)
-        ? timed(result, (exit, durationMillis) =>
-            called({ store: name, method, fault: faultOf(exit), durationMillis }),
-          )
-        : result
+      return Effect.isEffect(result) ? timed(result, ended) : result
     }
   }
   return Object.fromEntries(namesOf(store).map((property) => [property, observed(property)]))
@@ -89,7 +90,7 @@ export const layer: Layer.Layer<Stores, never, Stores> = Layer.effectContext(
   Effect.gen(function* () {
     const { called } = yield* Observer
     const seen = <Store extends object>(name: string, store: Store): Store =>
-      called === undefined ? store : observe(name, store, called)
+      called === undefined ? store : observe(store, (method) => called(name, method))
     return Context.make(MembershipStore, seen("memberships", yield* MembershipStore)).pipe(
       Context.add(WebhookStore, seen("webhooks", yield* WebhookStore)),
       Context.add(ApiKeyStore, seen("apiKeys", yield* ApiKeyStore)),

@@ -163,6 +163,8 @@ export class Handler extends Context.Service<
 interface Answer extends Pick<AccessRecord, "address" | "keyId"> {
   readonly report: Decision["report"]
   readonly outcome: Outcome<Envelope.Reply>
+  /** What is at the path of the request, if that was looked for. */
+  readonly found?: Route.Match | undefined
 }
 
 // What is reported of the limits of a client when nothing is known of them.
@@ -242,8 +244,8 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     request: ApiRequest.ApiRequest,
     requestId: string,
     principal: Outcome<Principal>,
+    found: Route.Match | undefined,
   ): Outcome<Routed> => {
-    const found = routes.match(request.path, basePath)
     const isRead = request.body._tag !== "Unreadable"
     return isRead && found === undefined && routes.isRealtime(request.path, basePath)
       ? Result.fail({ _tag: "UpgradeRequired" })
@@ -266,14 +268,15 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
         early === undefined || keyId !== undefined
           ? limiter.take({ address, keyId })
           : Effect.succeed(early)
-      return Effect.flatMapEager(Step.begin(limited, clock), (decision) => {
+      return Effect.flatMapEager(Step.begin(limited, clock), (decision): Effect.Effect<Answer> => {
         const refusal = refusalOf(decision, keyId)
-        const performed =
-          refusal === undefined
-            ? perform(requestId, find(request, requestId, principal), clock)
-            : Effect.succeed(Result.fail(refusal))
         const { report } = decision
-        return Effect.mapEager(performed, (outcome) => ({ address, keyId, report, outcome }))
+        if (refusal !== undefined) {
+          return Effect.succeed({ address, keyId, report, outcome: Result.fail(refusal) })
+        }
+        const found = routes.match(request.path, basePath)
+        const performed = perform(requestId, find(request, requestId, principal, found), clock)
+        return Effect.mapEager(performed, (outcome) => ({ address, keyId, report, outcome, found }))
       })
     })
   }
@@ -312,14 +315,13 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
         }
       })
 
-  /** Tells those who want to know how a request was answered. */
-  const tell = (
-    { method, path }: ApiRequest.ApiRequest,
-    record: AccessRecord,
-  ): Effect.Effect<void> => {
-    const { durationMillis, status } = record
-    observer.answered?.({ method, route: routes.patternOf(path, basePath), status, durationMillis })
-    return Callback.call("onResponse", onResponse, record)
+  /** Returns the pattern of the path of a request, with the base path. */
+  const routeOf = (
+    { path }: ApiRequest.ApiRequest,
+    { found = routes.match(path, basePath) }: Answer,
+  ): string | undefined => {
+    if (found !== undefined) return basePath + routes.patternOf(found)
+    return routes.isRealtime(path, basePath) ? path : undefined
   }
 
   /** Answers a request that was read, as it is decided. */
@@ -332,9 +334,14 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
         const { address, keyId, outcome, report } = decided
         const response = Envelope.respond(subject, report, outcome)
         if (!isTimed) return Effect.succeed(response)
+        const { status } = response
+        const { method } = request
         const durationMillis = Moment.precise(clock) - start
-        const record = { ...subject, status: response.status, durationMillis, address, keyId }
-        return Effect.mapEager(Step.begin(tell(request, record), clock), () => response)
+        observer.answered?.({ method, route: routeOf(request, decided), status, durationMillis })
+        if (onResponse === undefined) return Effect.succeed(response)
+        const record = { ...subject, status, durationMillis, address, keyId }
+        const told = Callback.call("onResponse", onResponse, record)
+        return Effect.mapEager(Step.begin(told, clock), () => response)
       })
     })
 

@@ -262,8 +262,8 @@ export interface Routes {
   readonly match: (path: string, basePath: string) => Match | undefined
   /** Tells whether a path is that of WebSocket connections. It has no operations. */
   readonly isRealtime: (path: string, basePath: string) => boolean
-  /** Returns the pattern of a path, behind the base path; `undefined` if the path is not the part's. */
-  readonly patternOf: (path: string, basePath: string) => string | undefined
+  /** Returns the pattern of a match. */
+  readonly patternOf: (match: Match) => Pattern | undefined
 }
 
 // In the place of the colon, a character that sorts after all others.
@@ -294,20 +294,13 @@ export const make = (part: Part, hasDocs = true): Routes => {
   const find = PathTree.make(methods, noParams)
   const connections: ReadonlyArray<Pattern> = part === "all" ? [realtime] : []
   const patterns = new Map([...methods].map(([pattern, found]) => [found, pattern]))
-  const isRealtime: Routes["isRealtime"] = (path, basePath) =>
-    connections.some((one) => path === basePath + one)
-  const match: Routes["match"] = (path, basePath) =>
-    path.startsWith(basePath) && path.startsWith(prefix, basePath.length)
-      ? find(path, basePath.length)
-      : undefined
   return {
     patterns: [...methods.keys(), ...connections].toSorted((a, b) => (rank(a) < rank(b) ? -1 : 1)),
-    isRealtime,
-    match,
-    patternOf: (path, basePath) => {
-      const found = match(path, basePath)
-      if (found !== undefined) return basePath + patterns.get(found.value)
-      return isRealtime(path, basePath) ? path : undefined
-    },
+    isRealtime: (path, basePath) => connections.some((one) => path === basePath + one),
+    match: (path, basePath) =>
+      path.startsWith(basePath) && path.startsWith(prefix, basePath.length)
+        ? find(path, basePath.length)
+        : undefined,
+    patternOf: ({ value }) => patterns.get(value),
   }
 }

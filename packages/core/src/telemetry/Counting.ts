@@ -8,30 +8,48 @@ import * as Instruments from "./Instruments.ts"
 import * as Observer from "./Observer.ts"
 
 // A client can send any word as a method.
-const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
-
-const methodOf = (method: string): string => (methods.has(method) ? method : "_OTHER")
+const methods = ["_OTHER", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 const seconds = (millis: number): number => millis / 1000
 
+/** Returns what counts requests, which every request does: it looks for its series by numbers. */
+const countingRequests = (context: Context.Context<never>): Observer.Observer["answered"] => {
+  const requests = Instruments.histogram("http.server.request.duration", context)
+  const byRoute = new Map<string | undefined, Map<number, Instruments.Update>>()
+
+  return ({ durationMillis, method, route, status }) => {
+    const ofRoute = byRoute.get(route) ?? new Map<number, Instruments.Update>()
+    if (ofRoute.size === 0) byRoute.set(route, ofRoute)
+    const index = Math.max(0, methods.indexOf(method))
+    const key = status * methods.length + index
+    let update = ofRoute.get(key)
+    if (update === undefined) {
+      update = requests(methods[index], route, String(status))
+      ofRoute.set(key, update)
+    }
+    update(seconds(durationMillis))
+  }
+}
+
 /** Makes an observer that counts, in the registry of a context. */
 const make = (context: Context.Context<never>): Observer.Observer => {
-  const requests = Instruments.histogram("http.server.request.duration", context)
   const refusals = Instruments.counter("tenure.rate_limit.refusals", context)
   const attempts = Instruments.histogram("tenure.webhook.attempt.duration", context)
   const calls = Instruments.histogram("tenure.store.operation.duration", context)
   return {
-    answered: ({ durationMillis, method, route, status }) =>
-      requests(seconds(durationMillis), methodOf(method), route, String(status)),
-    refused: ({ by }) => refusals(1, by),
-    attempted: ({ answer, durationMillis, outcome }) =>
-      attempts(
-        seconds(durationMillis),
-        outcome.toLowerCase(),
-        outcome === "Delivered" ? undefined : String(answer),
-      ),
-    called: ({ durationMillis, fault, method, store }) =>
-      calls(seconds(durationMillis), store, method, fault),
+    answered: countingRequests(context),
+    refused: ({ by }) => refusals(by)(1),
+    attempted: ({ answer, durationMillis, outcome }) => {
+      const error = outcome === "Delivered" ? undefined : String(answer)
+      attempts(outcome.toLowerCase(), error)(seconds(durationMillis))
+    },
+    called: (store, method) => {
+      const answered = calls(store, method, undefined)
+      return (fault, durationMillis) => {
+        const update = fault === undefined ? answered : calls(store, method, fault)
+        update(seconds(durationMillis))
+      }
+    },
   }
 }
 

@@ -157,55 +157,59 @@ const boundaries = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ]
 
-type Update<N extends Name> = (amount: number, ...values: Values<N>) => void
+/** Updates a series. */
+export type Update = (amount: number) => void
 
-type Series = Metric.Metric<number, unknown>
-
-type Make = (name: Name, description: ReturnType<typeof describe>) => Series
+type Make = (name: Name, description: ReturnType<typeof describe>) => Metric.Metric<number, unknown>
 
 // As many as the SDKs of OpenTelemetry keep. All attributes together have fewer values, but for the codes
 // of a transport that makes up its own.
 const mostSeries = 2000
 
-/** Makes a function that updates the series of a metric. A series begins with its first update. */
-const updating = <N extends Name>(
+/**
+ * Makes a function that returns how to update the series of a metric that has some values of its
+ * attributes. A series begins with its first update.
+ */
+const seriesOf = <N extends Name>(
   name: N,
   make: Make,
   context: Context.Context<never>,
-): Update<N> => {
-  const known = new Map<string, Series>()
+): ((...values: Values<N>) => Update) => {
+  const known = new Map<string, Update>()
   const { attributes, description } = describe(name, [])
   const overflow = make(name, {
     description,
     attributes: { ...attributes, "otel.metric.overflow": "true" },
   })
+  const updating =
+    (series: ReturnType<Make>): Update =>
+    (amount) =>
+      series.updateUnsafe(amount, context)
 
-  const begin = (values: Values<N>, key: string): Series => {
-    if (known.size >= mostSeries) return overflow
-    const series = make(name, describe(name, values))
-    known.set(key, series)
-    return series
-  }
-
-  return (amount, ...values) => {
+  return (...values) => {
     const key = values.join("\n")
-    const series = known.get(key) ?? begin(values, key)
-    series.updateUnsafe(amount, context)
+    const found = known.get(key)
+    if (found !== undefined) return found
+    if (known.size >= mostSeries) return updating(overflow)
+    const update = updating(make(name, describe(name, values)))
+    known.set(key, update)
+    return update
   }
 }
 
-/** Makes a function that adds to a counter. */
+/** Makes a function that returns how to add to the series of a counter. */
 export const counter = <N extends NameOf<"counter">>(
   name: N,
   context: Context.Context<never>,
-): Update<N> =>
-  updating(name, (id, of) => Metric.counter(id, { ...of, incremental: true }), context)
+): ((...values: Values<N>) => Update) =>
+  seriesOf(name, (id, of) => Metric.counter(id, { ...of, incremental: true }), context)
 
-/** Makes a function that adds a value to a histogram. */
+/** Makes a function that returns how to add a value to the series of a histogram. */
 export const histogram = <N extends NameOf<"histogram">>(
   name: N,
   context: Context.Context<never>,
-): Update<N> => updating(name, (id, of) => Metric.histogram(id, { ...of, boundaries }), context)
+): ((...values: Values<N>) => Update) =>
+  seriesOf(name, (id, of) => Metric.histogram(id, { ...of, boundaries }), context)
 
 /** Makes a function that sets a gauge, or removes it if the value is unknown. */
 export const gauge = <N extends NameOf<"gauge">>(

@@ -40,16 +40,15 @@ interface Attempted {
   readonly durationMillis: number
 }
 
-/** A call of a store that has ended. */
-export interface Called {
-  /** What it keeps, such as `memberships`. */
-  readonly store: string
-  /** The name of the method. */
-  readonly method: string
-  /** Why the store has not answered; `undefined` if it has. */
-  readonly fault: "StoreUnavailable" | "Defect" | undefined
-  readonly durationMillis: number
-}
+/**
+ * Is told that a call of a store has ended.
+ *
+ * @param fault - why the store has not answered; `undefined` if it has
+ */
+export type Called = (
+  fault: "StoreUnavailable" | "Defect" | undefined,
+  durationMillis: number,
+) => void
 
 /**
  * Is told what has happened, synchronously, by those who do the work: its functions are quick and never
@@ -59,7 +58,8 @@ export interface Observer {
   readonly answered?: ((answered: Answered) => void) | undefined
   readonly refused?: ((refused: Refused) => void) | undefined
   readonly attempted?: ((attempted: Attempted) => void) | undefined
-  readonly called?: ((called: Called) => void) | undefined
+  /** Is asked once for each method of a store, which is named by what it keeps, such as `memberships`. */
+  readonly called?: ((store: string, method: string) => Called) | undefined
 }
 
 type Listener<A> = ((value: A) => void) | undefined
@@ -70,6 +70,16 @@ const both = <A>(one: Listener<A>, other: Listener<A>): Listener<A> =>
     : (value) => {
         one(value)
         other(value)
+      }
+
+const bothCalled = (one: Observer["called"], other: Observer["called"]): Observer["called"] =>
+  one === undefined || other === undefined
+    ? (one ?? other)
+    : (store, method) => {
+        const listeners = [one(store, method), other(store, method)]
+        return (fault, durationMillis) => {
+          for (const listener of listeners) listener(fault, durationMillis)
+        }
       }
 
 /** The observer of everything. By default, there is none. */
@@ -85,6 +95,6 @@ export const add = (added: Observer): Layer.Layer<never> =>
       answered: both(present.answered, added.answered),
       refused: both(present.refused, added.refused),
       attempted: both(present.attempted, added.attempted),
-      called: both(present.called, added.called),
+      called: bothCalled(present.called, added.called),
     })),
   )

@@ -170,7 +170,7 @@ describe("metrics", () => {
   it("have no more series than a bound, and count what is beyond it as one", async () => {
     const counted = Effect.gen(function* () {
       const count = counter("tenure.rate_limit.refusals", yield* Effect.context())
-      for (let n = 0; n < 3000; n++) count(1, `bucket ${n}`)
+      for (let n = 0; n < 3000; n++) count(`bucket ${n}`)(1)
       return yield* text
     }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
     const series = parsed(await Effect.runPromise(counted)).get("tenure_rate_limit_refusals_total")
