@@ -99,8 +99,17 @@ const make = Effect.gen(function* () {
   const outbox = yield* Outbox
   // The store of `@tenure/postgres`. It keeps the projects that webhooks and keys belong to, and its
   // ping checks the database that also holds the host's tables.
-  const { createProject, deleteProject, erase, findProject, history, listProjects, ping, recall } =
-    yield* MembershipStore
+  const {
+    createProject,
+    deleteProject,
+    erase,
+    findProject,
+    history,
+    listProjects,
+    ping,
+    recall,
+    recordShown,
+  } = yield* MembershipStore
 
   /** Runs statements in one transaction, or in the host's transaction if one is open. */
   const inOneStep = database.atomically
@@ -317,6 +326,8 @@ const make = Effect.gen(function* () {
     },
 
     recall,
+
+    recordShown,
 
     extendAll: Effect.fnUntraced(function* (change: BulkExtension) {
       yield* lockAccount(change.projectId)

@@ -8,6 +8,18 @@ import type { ImportLine } from "./importLine.ts"
 import type { List } from "./pages.ts"
 import type { Continued, Counted, Success } from "./response.ts"
 
+export interface AnsweredAttempt {
+  /** A time in UTC, with milliseconds. */
+  readonly at: string
+  readonly duration_ms: number
+  /** The status of the receiver's response; null if there was none. */
+  readonly status: number | null
+  /** Why the attempt failed; null if it succeeded. */
+  readonly error: string | null
+  /** The beginning of the receiver's response, up to a kilobyte; null if there was none. */
+  readonly response_body: string | null
+}
+
 export interface ApiKey {
   /** A UUID. */
   readonly id: string
@@ -54,6 +66,8 @@ export interface AuditRow {
     | "webhook_disabled"
     | "secret_rotated"
     | "signing_key_added"
+    | "secret_shown"
+    | "data_shown"
     | "project_created"
     | "project_deleted"
     | "key_issued"
@@ -312,6 +326,27 @@ export interface PublishedEvent {
   readonly deliveries: ReadonlyArray<DeliveryOfEvent>
 }
 
+export interface ShownDelivery {
+  /** A UUID. */
+  readonly event_id: string
+  /** The type of an event. */
+  readonly type: string
+  /** Whether it waits for an attempt, or how it has ended. */
+  readonly state: "waiting" | "delivered" | "failed" | "cancelled"
+  /** When the next attempt is due; null if the delivery has ended. */
+  readonly due_at: string | null
+  readonly attempts: ReadonlyArray<AnsweredAttempt>
+  /** What every attempt sends. */
+  readonly request: {
+    readonly method: "POST"
+    readonly url: string
+    /** The header fields; null for those that each attempt makes anew. */
+    readonly headers: Readonly<Record<string, string | null>>
+    /** The body, as it is sent. */
+    readonly body: string
+  }
+}
+
 export interface Status {
   readonly versions: {
     readonly tenure: string
@@ -358,12 +393,10 @@ export interface Webhook {
 }
 
 export interface WebhookDetails {
-  /** Where events are sent: a public http or https URL without credentials. */
-  readonly url: string
   /** A UUID. */
   readonly id: string
-  /** The secret that signs notifications: `whsec_` and base64. */
-  readonly secret: string
+  /** Where events are sent: a public http or https URL without credentials. */
+  readonly url: string
   /** The types of events that are sent; null for all. */
   readonly event_types: ReadonlyArray<string> | null
   /** A time in UTC, with milliseconds. */
@@ -374,6 +407,8 @@ export interface WebhookDetails {
   readonly failing_since: string | null
   /** How many attempts have failed since one succeeded. */
   readonly failures: number
+  /** The secret that signs notifications: `whsec_` and base64. */
+  readonly secret: string
 }
 
 export interface WebhookDisabledEvent {
@@ -388,6 +423,23 @@ export interface WebhookDisabledEvent {
     /** Why: it answered 410, or every attempt has failed for days. */
     readonly reason: "gone" | "failing"
   }
+}
+
+export interface WebhookHealth {
+  /** A UUID. */
+  readonly id: string
+  /** Where events are sent: a public http or https URL without credentials. */
+  readonly url: string
+  /** The types of events that are sent; null for all. */
+  readonly event_types: ReadonlyArray<string> | null
+  /** A time in UTC, with milliseconds. */
+  readonly created_at: string
+  /** When it was disabled; null while it is enabled. */
+  readonly disabled_at: string | null
+  /** When an attempt first failed since one succeeded; null if none has. */
+  readonly failing_since: string | null
+  /** How many attempts have failed since one succeeded. */
+  readonly failures: number
 }
 
 export interface WebhookPingEvent {
@@ -730,7 +782,7 @@ export interface Client {
       options?: CallOptions,
     ) => Promise<Success<null>>
 
-    /** Returns a webhook, what it is for, and how its latest attempts went. `GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}` */
+    /** Returns a webhook, what it is for, how its latest attempts went, and its secret: the audit trail says who has asked for it. `GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}` */
     readonly get: (
       input: {
         /** The id of the project. */
@@ -740,6 +792,15 @@ export interface Client {
       },
       options?: CallOptions,
     ) => Promise<Success<WebhookDetails>>
+
+    /** Returns the webhooks of a project, oldest first, without their secrets: what they are for, and how their latest attempts went. `GET /v2/projects/{project_id}/integrations/health` */
+    readonly health: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+      },
+      options?: CallOptions,
+    ) => Promise<Counted<ReadonlyArray<WebhookHealth>>>
 
     /** Sends the event webhook.ping to one webhook. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/ping` */
     readonly ping: (
@@ -803,6 +864,19 @@ export interface Client {
       options?: CallOptions,
     ) => List<Delivery>
 
+    /** Returns the delivery of an event to a webhook: what every attempt sends, and what the receiver has responded. The audit trail says who has asked for it. Needs the role `operator`. `GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/deliveries/{event_id}` */
+    readonly delivery: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+        /** The id of the webhook. */
+        readonly webhook_id: string
+        /** The id of the event. */
+        readonly event_id: string
+      },
+      options?: CallOptions,
+    ) => Promise<Success<ShownDelivery>>
+
     /** Sends an event to a webhook again, or now if it waits for its next attempt; or sends all events since a time whose delivery has failed. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/replay` */
     readonly replay: (
       input: {
@@ -854,19 +928,23 @@ export interface Client {
         readonly types?: string | undefined
         /** How many seconds to wait when there is no event yet: 0 to 20. Default: 0. */
         readonly wait?: string | undefined
+        /** Whether the response has the data of events, and not null. Default: true. */
+        readonly data?: "true" | "false" | undefined
         /** A ticket, in place of a key. */
         readonly ticket?: string | undefined
       },
       options?: CallOptions,
     ) => Promise<Continued<FeedEvent>>
 
-    /** Returns an event, and where it was delivered, with every attempt. Needs the role `operator`. `GET /v2/projects/{project_id}/events/{event_id}` */
+    /** Returns an event, and where it was delivered, with every attempt. The audit trail says who has asked for it, unless `data=false` leaves out what the event says. Needs the role `operator`. `GET /v2/projects/{project_id}/events/{event_id}` */
     readonly get: (
       input: {
         /** The id of the project. */
         readonly project_id: string
         /** The id of the event. */
         readonly event_id: string
+        /** Whether the response has the data of events, and not null. Default: true. */
+        readonly data?: "true" | "false" | undefined
       },
       options?: CallOptions,
     ) => Promise<Success<PublishedEvent>>
@@ -984,6 +1062,8 @@ export const operations = ({ call, callWithLines, list }: Calls): Client => ({
       ),
     get: (input, options) =>
       call("GET", "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}", input, options),
+    health: (input, options) =>
+      call("GET", "/v2/projects/{project_id}/integrations/health", input, options),
     ping: (input, options) =>
       call(
         "POST",
@@ -1009,6 +1089,13 @@ export const operations = ({ call, callWithLines, list }: Calls): Client => ({
       list(
         "GET",
         "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}/deliveries",
+        input,
+        options,
+      ),
+    delivery: (input, options) =>
+      call(
+        "GET",
+        "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}/deliveries/{event_id}",
         input,
         options,
       ),

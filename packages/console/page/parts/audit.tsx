@@ -19,6 +19,8 @@ export const deeds: Readonly<Record<AuditRow["action"], string>> = {
   webhook_enabled: "Webhook enabled",
   webhook_disabled: "Webhook disabled",
   secret_rotated: "Secret rotated",
+  secret_shown: "Secret shown",
+  data_shown: "Data shown",
   signing_key_added: "Signing key added",
   project_created: "Project created",
   project_deleted: "Project deleted",

@@ -1,7 +1,10 @@
 /** Deliveries of events to webhooks, with their attempts. */
 
-import type { Attempt, Delivery } from "@tenure/client"
+import type { AnsweredAttempt, Attempt, Delivery, ShownDelivery } from "@tenure/client"
 import type { ComponentChildren } from "preact"
+import { api } from "../api.ts"
+import { useSees } from "../who.ts"
+import { Hidden } from "./hidden.tsx"
 import { amountOf, durationOf, State, Time } from "./text.tsx"
 
 const resultOf = ({ error, status }: Attempt): string => error ?? String(status ?? "no response")
@@ -32,15 +35,57 @@ const Attempts = ({ of }: { readonly of: ReadonlyArray<Attempt> }) =>
     </table>
   )
 
+/** A header of a request. */
+const headerOf = ([name, value]: readonly [string, string | null]): string =>
+  `${name}: ${value ?? "(new for each attempt)"}`
+
+const Response = ({ at, response_body, status }: AnsweredAttempt) =>
+  response_body === null ? null : (
+    <>
+      <h3>
+        Response to the attempt of <Time iso={at} />: {status}
+      </h3>
+      {response_body === "" ? (
+        <p class="dim">It had no body.</p>
+      ) : (
+        <pre tabIndex={0}>{response_body}</pre>
+      )}
+    </>
+  )
+
+const Exchange = ({ attempts, request }: ShownDelivery) => (
+  <div>
+    <h3>Request</h3>
+    <pre tabIndex={0}>
+      {[
+        `${request.method} ${request.url}`,
+        ...Object.entries(request.headers).map(headerOf),
+        "",
+        request.body,
+      ].join("\n")}
+    </pre>
+    {attempts.map((attempt, index) => (
+      <Response key={`${attempt.at} ${index}`} {...attempt} />
+    ))}
+  </div>
+)
+
 /** A delivery, which opens to show its attempts. */
 export const DeliveryRow = (props: {
   readonly delivery: Pick<Delivery, "attempts" | "due_at" | "state">
   /** What it is about. */
   readonly name: ComponentChildren
+  readonly of: {
+    readonly project_id: string
+    readonly webhook_id: string
+    readonly event_id: string
+  }
   /** What is behind its attempts. */
   readonly children?: ComponentChildren
 }) => {
+  const { of } = props
   const { attempts, due_at, state } = props.delivery
+  const maySee = useSees("operator")
   const last = attempts.at(-1)
   return (
     <li>
@@ -60,6 +105,14 @@ export const DeliveryRow = (props: {
           </p>
         )}
         <Attempts of={attempts} />
+        {maySee && (
+          <Hidden
+            what="request and responses"
+            load={async (signal) => (await api.webhooks.delivery(of, { signal })).data}
+          >
+            {(shown) => <Exchange {...shown} />}
+          </Hidden>
+        )}
         {props.children}
       </details>
     </li>

@@ -1,7 +1,6 @@
 /** Small pieces of text. */
 
 import type { ComponentChildren } from "preact"
-import { useState } from "preact/hooks"
 
 const units = [
   ["year", 31_557_600_000],
@@ -63,18 +62,6 @@ const toneOf = (state: string): string =>
 export const State = ({ of }: { readonly of: string }) => (
   <span class={`state ${toneOf(of)}`}>{of}</span>
 )
-
-/** What is hidden until somebody asks for it. */
-export const Hidden = (props: { readonly what: string; readonly children: ComponentChildren }) => {
-  const [isShown, setShown] = useState(false)
-  return isShown ? (
-    <>{props.children}</>
-  ) : (
-    <button type="button" class="small" onClick={() => setShown(true)}>
-      Show {props.what}
-    </button>
-  )
-}
 
 /** A value as JSON. */
 export const Json = ({ value }: { readonly value: unknown }) => (

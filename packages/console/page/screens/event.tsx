@@ -2,9 +2,10 @@
 
 import { api } from "../api.ts"
 import { DeliveryRow } from "../parts/deliveries.tsx"
+import { EventData } from "../parts/eventData.tsx"
 import { Loaded, useLoad } from "../parts/load.tsx"
 import { ProjectScreen } from "../parts/screen.tsx"
-import { Facts, Hidden, Json, Time } from "../parts/text.tsx"
+import { Facts, Time } from "../parts/text.tsx"
 import { to } from "../router.ts"
 import { useMay } from "../who.ts"
 import { SendAgain } from "./webhook.tsx"
@@ -13,7 +14,7 @@ import { SendAgain } from "./webhook.tsx"
 export const EventScreen = ({ id, project }: { readonly project: string; readonly id: string }) => {
   const event = useLoad(
     async (signal) =>
-      (await api.events.get({ project_id: project, event_id: id }, { signal })).data,
+      (await api.events.get({ project_id: project, event_id: id, data: "false" }, { signal })).data,
   )
   const mayReplay = useMay("operator")
   return (
@@ -28,19 +29,14 @@ export const EventScreen = ({ id, project }: { readonly project: string; readonl
       }
     >
       <Loaded from={event}>
-        {({ data, deliveries, timestamp, type }) => (
+        {({ deliveries, timestamp, type }) => (
           <>
             <Facts
               of={[
                 ["Type", type],
                 ["Time (UTC)", <Time iso={timestamp} />],
                 ["Id", <code>{id}</code>],
-                [
-                  "Data",
-                  <Hidden what="data">
-                    <Json value={data} />
-                  </Hidden>,
-                ],
+                ["Data", <EventData project={project} id={id} />],
               ]}
             />
             <h2>Deliveries</h2>
@@ -51,6 +47,7 @@ export const EventScreen = ({ id, project }: { readonly project: string; readonl
                   key={delivery.webhook_id}
                   delivery={delivery}
                   name={<code>{delivery.webhook_id}</code>}
+                  of={{ project_id: project, webhook_id: delivery.webhook_id, event_id: id }}
                 >
                   <div class="buttons">
                     <a href={to("projects", project, "webhooks", delivery.webhook_id)}>

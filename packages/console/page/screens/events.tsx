@@ -5,9 +5,10 @@ import type { TargetedSubmitEvent } from "preact"
 import { useEffect, useState } from "preact/hooks"
 import { api } from "../api.ts"
 import { textOf } from "../parts/action.tsx"
+import { EventData } from "../parts/eventData.tsx"
 import { Problem } from "../parts/load.tsx"
 import { ProjectScreen, Table } from "../parts/screen.tsx"
-import { Hidden, Json, Time } from "../parts/text.tsx"
+import { Time } from "../parts/text.tsx"
 import { go, to } from "../router.ts"
 import { useSees } from "../who.ts"
 
@@ -51,6 +52,7 @@ const follow = (
       limit: pageSize,
       // The first answer is the place to go on from.
       wait: after === undefined ? "0" : "20",
+      data: "false" as const,
       ...(types !== "" && { types }),
     }
     try {
@@ -159,17 +161,13 @@ export const EventsScreen = ({ project }: { readonly project: string }) => {
         isEmpty={events.length === 0}
         empty="No event yet."
       >
-        {events.map(({ data, id, timestamp, type }) => (
+        {events.map(({ id, timestamp, type }) => (
           <tr key={id}>
             <td>
               <Time iso={timestamp} />
             </td>
             <td>{type}</td>
-            <td>
-              <Hidden what="data">
-                <Json value={data} />
-              </Hidden>
-            </td>
+            <td>{maySee ? <EventData project={project} id={id} /> : <span class="dim">–</span>}</td>
             <td>
               {maySee ? (
                 <a href={to("projects", project, "events", id)}>{id}</a>

@@ -1,14 +1,15 @@
 /** One webhook: how it is doing, what was sent to it, and what can be done about it. */
 
-import type { Delivery, WebhookDetails } from "@tenure/client"
+import type { Delivery, WebhookHealth } from "@tenure/client"
 import { useState } from "preact/hooks"
 import { api } from "../api.ts"
 import { Action } from "../parts/action.tsx"
 import { DeliveryRow } from "../parts/deliveries.tsx"
 import { DateField, requiredDateOf } from "../parts/fields.tsx"
+import { Hidden } from "../parts/hidden.tsx"
 import { Loaded, Paged, useLoad, usePages } from "../parts/load.tsx"
 import { ProjectScreen } from "../parts/screen.tsx"
-import { Ago, amountOf, Facts, Hidden, State, Time } from "../parts/text.tsx"
+import { Ago, amountOf, Facts, State, Time } from "../parts/text.tsx"
 import { go, to } from "../router.ts"
 import { useMay, useSees } from "../who.ts"
 import { stateOf, typesOf } from "./webhooks.tsx"
@@ -125,7 +126,16 @@ const Since = ({ iso }: { readonly iso: string | null }) =>
     </>
   )
 
-const Details = ({ of }: { readonly of: WebhookDetails }) => (
+const Details = ({
+  of,
+  turn,
+  webhook,
+}: {
+  readonly of: WebhookHealth
+  readonly webhook: Of
+  /** Another one after each change. */
+  readonly turn: number
+}) => (
   <Facts
     of={[
       ["URL", <span class="long">{of.url}</span>],
@@ -138,8 +148,12 @@ const Details = ({ of }: { readonly of: WebhookDetails }) => (
       ["Id", <code>{of.id}</code>],
       [
         "Secret",
-        <Hidden key={of.secret} what="the secret">
-          <code class="once">{of.secret}</code>
+        <Hidden
+          key={turn}
+          what="the secret"
+          load={async (signal) => (await api.webhooks.get(webhook, { signal })).data}
+        >
+          {({ secret }) => <code class="once">{secret}</code>}
         </Hidden>,
       ],
     ]}
@@ -189,7 +203,12 @@ const Deliveries = ({ turn, webhook }: { readonly webhook: Of; readonly turn: nu
           ) : (
             <ul class="rows">
               {data.map((delivery) => (
-                <DeliveryRow key={delivery.event_id} delivery={delivery} name={delivery.type}>
+                <DeliveryRow
+                  key={delivery.event_id}
+                  delivery={delivery}
+                  name={delivery.type}
+                  of={{ ...webhook, event_id: delivery.event_id }}
+                >
                   <div class="buttons">
                     <a href={to("projects", webhook.project_id, "events", delivery.event_id)}>
                       The event
@@ -212,6 +231,17 @@ const Deliveries = ({ turn, webhook }: { readonly webhook: Of; readonly turn: nu
   )
 }
 
+/** Finds a webhook among those of its project: to find it alone would show its secret. */
+const find = async (
+  { project_id, webhook_id }: Of,
+  signal: AbortSignal,
+): Promise<WebhookHealth> => {
+  const { data } = await api.webhooks.health({ project_id }, { signal })
+  const found = data.find(({ id }) => id === webhook_id)
+  if (found === undefined) throw new Error(`There is no webhook "${webhook_id}".`)
+  return found
+}
+
 /** A webhook. */
 export const WebhookScreen = ({
   id,
@@ -221,7 +251,7 @@ export const WebhookScreen = ({
   readonly id: string
 }) => {
   const webhook = { project_id: project, webhook_id: id }
-  const found = useLoad(async (signal) => (await api.webhooks.get(webhook, { signal })).data)
+  const found = useLoad((signal) => find(webhook, signal))
   const [changes, setChanges] = useState(0)
   const mayDelete = useMay("client")
   const mayRepair = useMay("operator")
@@ -253,7 +283,7 @@ export const WebhookScreen = ({
         </>
       }
     >
-      <Loaded from={found}>{(of) => <Details of={of} />}</Loaded>
+      <Loaded from={found}>{(of) => <Details of={of} webhook={webhook} turn={changes} />}</Loaded>
       {maySee && value && <Deliveries webhook={webhook} turn={changes} />}
     </ProjectScreen>
   )

@@ -1,6 +1,6 @@
 /** The webhooks of a project. */
 
-import type { Webhook, WebhookDetails } from "@tenure/client"
+import type { WebhookHealth } from "@tenure/client"
 import { api } from "../api.ts"
 import { Action, textOf } from "../parts/action.tsx"
 import { TextField } from "../parts/fields.tsx"
@@ -10,11 +10,8 @@ import { State } from "../parts/text.tsx"
 import { to } from "../router.ts"
 import { useMay } from "../who.ts"
 
-// Each state is a request: no more than limits let through at once.
-const mostStates = 15
-
 /** The state of a webhook in a word. */
-export const stateOf = ({ disabled_at, failing_since }: WebhookDetails): string => {
+export const stateOf = ({ disabled_at, failing_since }: WebhookHealth): string => {
   if (disabled_at !== null) return "disabled"
   return failing_since === null ? "enabled" : "failing"
 }
@@ -23,28 +20,18 @@ export const stateOf = ({ disabled_at, failing_since }: WebhookDetails): string 
 export const typesOf = (types: ReadonlyArray<string> | null): string =>
   types === null ? "all" : types.join(", ")
 
-const Row = (props: {
-  readonly project: string
-  readonly webhook: Webhook
-  readonly isStateLoaded: boolean
-}) => {
-  const { isStateLoaded, project, webhook } = props
-  const { value } = useLoad(async (signal) =>
-    isStateLoaded
-      ? (await api.webhooks.get({ project_id: project, webhook_id: webhook.id }, { signal })).data
-      : undefined,
-  )
-  return (
-    <tr>
-      <td class="long">
-        <a href={to("projects", project, "webhooks", webhook.id)}>{webhook.url}</a>
-      </td>
-      <td>{value && <State of={stateOf(value)} />}</td>
-      <td class="number">{value?.failures}</td>
-      <td>{value && typesOf(value.event_types)}</td>
-    </tr>
-  )
-}
+const Row = ({ of, project }: { readonly project: string; readonly of: WebhookHealth }) => (
+  <tr>
+    <td class="long">
+      <a href={to("projects", project, "webhooks", of.id)}>{of.url}</a>
+    </td>
+    <td>
+      <State of={stateOf(of)} />
+    </td>
+    <td class="number">{of.failures}</td>
+    <td>{typesOf(of.event_types)}</td>
+  </tr>
+)
 
 const Creation = ({
   project,
@@ -78,7 +65,7 @@ const Creation = ({
 /** The list of webhooks. */
 export const WebhooksScreen = ({ project }: { readonly project: string }) => {
   const webhooks = useLoad(
-    async (signal) => (await api.webhooks.list({ project_id: project }, { signal })).data,
+    async (signal) => (await api.webhooks.health({ project_id: project }, { signal })).data,
   )
   const mayCreate = useMay("client")
   return (
@@ -95,13 +82,8 @@ export const WebhooksScreen = ({ project }: { readonly project: string }) => {
             isEmpty={all.length === 0}
             empty="There are no webhooks."
           >
-            {all.map((webhook, index) => (
-              <Row
-                key={webhook.id}
-                project={project}
-                webhook={webhook}
-                isStateLoaded={index < mostStates}
-              />
+            {all.map((webhook) => (
+              <Row key={webhook.id} project={project} of={webhook} />
             ))}
           </Table>
         )}

@@ -142,6 +142,16 @@ describe.skipIf(path === undefined)(
         },
       ],
       [
+        "delivery",
+        () => `${shop}/webhooks/${broken}`,
+        async (page) => {
+          const delivery = page.locator("details", { hasText: "failed" }).first()
+          await delivery.locator("summary").click()
+          await delivery.getByRole("button", { name: "Show request and responses" }).click()
+          await says(page, "The queue is full.")
+        },
+      ],
+      [
         "event",
         () => `${shop}/events`,
         async (page) => {
@@ -190,7 +200,8 @@ describe.skipIf(path === undefined)(
           expect(await findingsOf(page), colorScheme).toEqual([])
           if (SCREENSHOTS !== undefined && (colorScheme === "light" || name === "webhook")) {
             const suffix = colorScheme === "light" ? "" : "-dark"
-            await page.screenshot({ path: `${SCREENSHOTS}/${name}${suffix}.png` })
+            const shown = name === "delivery" ? page.locator("details[open]") : page
+            await shown.screenshot({ path: `${SCREENSHOTS}/${name}${suffix}.png` })
           }
         }
         await page.setViewportSize({ ...viewport, width: 360 })
@@ -466,6 +477,44 @@ describe.skipIf(path === undefined)(
         await row.getByRole("button", { name: "Revoke" }).click()
         await inDialog(page, "Revoke").click()
         await row.getByText("revoked").waitFor()
+      }),
+    )
+
+    it(
+      "names in the audit trail whoever was shown a secret, data or a request",
+      at("#/projects/gym/events", async (page) => {
+        const { client, receiver } = server
+        const project_id = "gym"
+        const { data: hook } = await client.webhooks.create({ project_id, url: `${receiver}/own` })
+        const { data: event } = await client.events.publish({
+          project_id,
+          type: "door.locked",
+          data: { door: "north" },
+        })
+        const shownSince = async () => {
+          const { data } = await client.projects.audit({ project_id, limit: 3 })
+          return data.map(({ action, subject }) => [action, subject])
+        }
+        const created = ["webhook_created", hook.id]
+        const [shownData, shownSecret] = [
+          ["data_shown", event.id],
+          ["secret_shown", hook.id],
+        ]
+        const row = page.getByRole("row", { name: /door.locked/ })
+        await row.waitFor()
+        await goTo(`#/projects/gym/webhooks/${hook.id}`)
+        await page.locator("summary", { hasText: "door.locked" }).waitFor()
+        expect((await shownSince())[0]).toEqual(created)
+        await button(page, "Show the secret").click()
+        await says(page, hook.secret)
+        await page.locator("summary", { hasText: "door.locked" }).click()
+        await button(page, "Show request and responses").click()
+        await says(page, `POST ${receiver}/own`)
+        await goTo(`#/projects/gym/events/${event.id}`)
+        await button(page, "Show data").click()
+        await says(page, '"north"')
+        expect(await shownSince()).toEqual([shownData, shownData, shownSecret])
+        await client.webhooks.delete({ project_id, webhook_id: hook.id })
       }),
     )
 

@@ -73,7 +73,7 @@ export const startServer = async () => {
   const receiver = await startReceiver((response) => {
     const path = response.req.url ?? ""
     const status = path.includes("broken") ? 500 : path.includes("gone") ? 410 : 204
-    response.writeHead(status).end()
+    response.writeHead(status).end(status === 500 ? "The queue is full." : "")
   })
   let child = await start(port, seedFile)
   const url = `http://127.0.0.1:${port}`

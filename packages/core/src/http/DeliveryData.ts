@@ -11,9 +11,25 @@ const attemptOf = ({ at, durationMillis, result }: Attempt) => ({
   error: AttemptError.describe(result) ?? null,
 })
 
-/** Returns the state of a delivery and its attempts, without what receivers have responded. */
-export const of = ({ attempts, dueAt, state }: Delivery) => ({
+const responseOf = ({ result }: Attempt): string | null =>
+  result._tag === "Answered" ? result.body : null
+
+const stateOf = ({ dueAt, state }: Delivery) => ({
   state,
   due_at: timeOf(state === "waiting" ? dueAt : undefined),
-  attempts: attempts.map(attemptOf),
+})
+
+/** Returns the state of a delivery and its attempts, without what receivers have responded. */
+export const of = (delivery: Delivery) => ({
+  ...stateOf(delivery),
+  attempts: delivery.attempts.map(attemptOf),
+})
+
+/** Returns the state of a delivery and its attempts, with what the receiver has responded. */
+export const withResponses = (delivery: Delivery) => ({
+  ...stateOf(delivery),
+  attempts: delivery.attempts.map((attempt) => ({
+    ...attemptOf(attempt),
+    response_body: responseOf(attempt),
+  })),
 })

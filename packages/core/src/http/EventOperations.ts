@@ -20,6 +20,7 @@ import * as EventStream from "./EventStream.ts"
 import { bodyOf, type Call, idOf, type OperationsOn, projectOf } from "./Operation.ts"
 import * as Query from "./Query.ts"
 import * as RequestBody from "./RequestBody.ts"
+import * as Showing from "./Showing.ts"
 
 const parseTypes = (given: unknown): ReadonlyArray<string> | undefined => {
   const parsed = typeof given === "string" ? given.split(",") : []
@@ -38,6 +39,14 @@ const wait = Setting.withDefault(
     typeof given === "string" && /^(1?\d|20)$/.test(given) ? Number(given) : undefined,
   ),
   "0",
+)
+
+// Whether responses have the data of events.
+const hasData = Setting.withDefault(
+  Setting.make<string, boolean>("true or false", (given) =>
+    given === "true" || given === "false" ? given === "true" : undefined,
+  ),
+  "true",
 )
 
 const type = Setting.text(Event.EventType.expected, Event.EventType.is)
@@ -64,6 +73,7 @@ export const make = Effect.fnUntraced(function* (
   renewal: Authentication["renewal"],
 ) {
   const events = yield* Events
+  const recordShown = yield* Showing.make
   const feed = yield* Feed
   const listeners = yield* Listeners
   const faults = yield* Faults
@@ -101,6 +111,7 @@ export const make = Effect.fnUntraced(function* (
       types,
       wait,
       ticket: Query.ticket,
+      data: hasData,
     })
     const page = yield* readFeed(call, {
       projectId,
@@ -113,7 +124,7 @@ export const make = Effect.fnUntraced(function* (
       message: "The events after the cursor.",
       total: page.events.length,
       next: page.cursor,
-      data: page.events.map(EventData.of),
+      data: page.events.map((event) => EventData.shown(event, query.data)),
     }
   })
 
@@ -164,16 +175,17 @@ export const make = Effect.fnUntraced(function* (
 
     "events.get": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
-      yield* Query.read(call.request, {})
+      const query = yield* Query.read(call.request, { data: hasData })
       const eventId = yield* idOf(call.params.event_id)
       const event = yield* events.find({ projectId, eventId })
       const deliveries = event.deliveries.map((delivery) => ({
         webhook_id: delivery.webhookId,
         ...DeliveryData.of(delivery),
       }))
+      if (query.data) yield* recordShown(call, "data_shown", event.id)
       return {
         message: "The event and its deliveries.",
-        data: { ...EventData.of(event), deliveries },
+        data: { ...EventData.shown(event, query.data), deliveries },
       }
     }),
   } satisfies OperationsOn<"events">

@@ -104,6 +104,11 @@ export const table = {
     pattern: "/v2/projects/:project_id/integrations/webhooks",
     role: "client",
   },
+  "webhooks.health": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/integrations/health",
+    role: "client",
+  },
   "webhooks.get": {
     method: "GET",
     pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id",
@@ -132,6 +137,11 @@ export const table = {
   "webhooks.deliveries": {
     method: "GET",
     pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/deliveries",
+    role: "operator",
+  },
+  "webhooks.delivery": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/deliveries/:event_id",
     role: "operator",
   },
   "webhooks.replay": {

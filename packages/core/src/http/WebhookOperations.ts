@@ -4,10 +4,12 @@ import * as Effect from "effect/Effect"
 import { InvalidInput } from "../base/InvalidInput.ts"
 import { own } from "../base/Own.ts"
 import * as Setting from "../base/Setting.ts"
-import { EventId } from "../events/Event.ts"
+import { EventId, EventNotFound } from "../events/Event.ts"
 import * as EventTypes from "../events/EventTypes.ts"
 import * as EndDate from "../memberships/EndDate.ts"
+import { Events } from "../webhooks/Events.ts"
 import { type Delivery, deliveryStates, type Replay } from "../webhooks/Outbox.ts"
+import * as SignedRequest from "../webhooks/SignedRequest.ts"
 import type { Health, Webhook } from "../webhooks/Webhook.ts"
 import { type RepeatableIds, Webhooks } from "../webhooks/Webhooks.ts"
 import * as WebhookUrl from "../webhooks/WebhookUrl.ts"
@@ -25,11 +27,13 @@ import {
 import * as Page from "./Page.ts"
 import * as Query from "./Query.ts"
 import * as RequestBody from "./RequestBody.ts"
+import * as Showing from "./Showing.ts"
 
 const dataOf = ({ id, secret, url }: Webhook) => ({ url, id, secret })
 
-const detailsOf = (webhook: Webhook & Health) => ({
-  ...dataOf(webhook),
+const healthOf = (webhook: Webhook & Health) => ({
+  id: webhook.id,
+  url: webhook.url,
   event_types: webhook.eventTypes ?? null,
   created_at: timeOf(webhook.createdAt),
   disabled_at: timeOf(webhook.disabledAt),
@@ -37,11 +41,14 @@ const detailsOf = (webhook: Webhook & Health) => ({
   failures: webhook.failures,
 })
 
-const deliveryOf = (delivery: Delivery) => ({
-  event_id: delivery.eventId,
-  type: delivery.type,
-  ...DeliveryData.of(delivery),
+const detailsOf = (webhook: Webhook & Health) => ({
+  ...healthOf(webhook),
+  secret: webhook.secret,
 })
+
+const namesOf = ({ eventId, type }: Delivery) => ({ event_id: eventId, type })
+
+const deliveryOf = (delivery: Delivery) => ({ ...namesOf(delivery), ...DeliveryData.of(delivery) })
 
 const eventId = Setting.make<string, EventId>("the id of an event", (given) => {
   const id = typeof given === "string" ? given.toLowerCase() : ""
@@ -94,6 +101,8 @@ const webhookOf = Effect.fnUntraced(function* (
  */
 export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
   const webhooks = yield* Webhooks
+  const events = yield* Events
+  const recordShown = yield* Showing.make
 
   return {
     "webhooks.list": Effect.fnUntraced(function* (call) {
@@ -125,10 +134,22 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       return { message: "The webhook was deleted.", data: null }
     }),
 
+    "webhooks.health": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      yield* Query.read(call.request, {})
+      const list = yield* webhooks.list({ projectId })
+      return {
+        total: list.length,
+        message: "The webhooks of the project, without their secrets.",
+        data: list.map(healthOf),
+      }
+    }),
+
     "webhooks.get": Effect.fnUntraced(function* (call) {
       const ids = yield* webhookOf(call)
       yield* Query.read(call.request, {})
       const webhook = yield* webhooks.find(ids)
+      yield* recordShown(call, "secret_shown", webhook.id)
       return { message: "The webhook.", data: detailsOf(webhook) }
     }),
 
@@ -168,6 +189,30 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       return {
         message: "The deliveries to the webhook, newest first.",
         ...Page.of(deliveries, limit, (last) => last.eventId, deliveryOf),
+      }
+    }),
+
+    "webhooks.delivery": Effect.fnUntraced(function* (call) {
+      const webhook = yield* webhookOf(call)
+      const ids = { projectId: webhook.projectId, eventId: yield* idOf(call.params.event_id) }
+      yield* Query.read(call.request, {})
+      const { id, url } = yield* webhooks.find(webhook)
+      const event = yield* events.find(ids)
+      const delivery = event.deliveries.find(({ webhookId }) => webhookId === id)
+      if (delivery === undefined) return yield* new EventNotFound({ eventId: ids.eventId })
+      yield* recordShown(call, "data_shown", event.id)
+      return {
+        message: "The delivery, with its request and what the receiver responded.",
+        data: {
+          ...namesOf(delivery),
+          ...DeliveryData.withResponses(delivery),
+          request: {
+            method: "POST",
+            url,
+            headers: SignedRequest.headersOf(event.id, null, null),
+            body: event.body,
+          },
+        },
       }
     }),
 

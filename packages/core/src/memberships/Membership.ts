@@ -121,6 +121,9 @@ export const AuditCursor = refined<string, AuditCursor>("cursor", "a cursor of t
   /^\d{1,18}\.\d{1,18}$/u.test(text),
 )
 
+/** What somebody was shown who asked for it: the secret of a webhook, or the data of an event. */
+export const shownActions = ["secret_shown", "data_shown"] as const
+
 /** What happens to other things in a project, as the audit trail keeps it. */
 export const projectActions = [
   // Without the user id, which no row has any more.
@@ -132,6 +135,7 @@ export const projectActions = [
   "webhook_disabled",
   "secret_rotated",
   "signing_key_added",
+  ...shownActions,
 ] as const
 
 /** What happens to what belongs to no project, as the audit trail keeps it. */
@@ -148,6 +152,13 @@ export const globalActions = [
 /** What happened to other things than memberships, as the audit trail keeps it. */
 export type OtherAction = (typeof projectActions | typeof globalActions)[number]
 
+/** What somebody was shown, as the audit trail keeps it. */
+export interface Shown {
+  readonly action: (typeof shownActions)[number]
+  /** The id of the webhook or the event. */
+  readonly subject: string
+}
+
 /** What happened, as the audit trail keeps it. */
 export type Action = MembershipAction | OtherAction
 
@@ -160,7 +171,7 @@ export interface AuditRow {
   /** `undefined` if all memberships of the project were changed, or something else, or if the user was erased. */
   readonly userId: UserId | undefined
   readonly action: Action
-  /** The id of the webhook, the API key or the project that was changed; `undefined` for memberships. */
+  /** The id of the webhook, the event, the API key or the project; `undefined` for memberships. */
   readonly subject: string | undefined
   readonly origin: Origin
   /** The name of the API key of the origin; `undefined` if it has none, or if that is no API key. */

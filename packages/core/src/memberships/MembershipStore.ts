@@ -19,6 +19,7 @@ import type {
   MembershipNotFound,
   MembershipState,
   ProjectSummary,
+  Shown,
   UserId,
 } from "./Membership.ts"
 import type { Reason } from "./Reason.ts"
@@ -216,6 +217,13 @@ export class MembershipStore extends Context.Service<
         readonly only?: { readonly state: MembershipState; readonly at: number } | undefined
       },
     ) => Effect.Effect<ReadonlyArray<Membership>, ProjectNotFound | StoreUnavailable>
+
+    /** Adds a row to the audit trail of a project: who was shown what. */
+    readonly recordShown: (
+      projectId: ProjectId,
+      shown: Shown,
+      occasion: Occasion,
+    ) => Effect.Effect<void, ProjectNotFound | StoreUnavailable>
 
     /**
      * Returns the newest `limit` rows of the audit trail of a project, newest first; without one, of

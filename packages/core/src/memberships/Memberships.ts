@@ -6,6 +6,7 @@ import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Argument from "../base/Argument.ts"
+import * as Identifier from "../base/Identifier.ts"
 import type { InvalidInput } from "../base/InvalidInput.ts"
 import * as Moment from "../base/Moment.ts"
 import * as Once from "../base/Once.ts"
@@ -32,6 +33,8 @@ import {
   type MembershipState,
   membershipStates,
   type ProjectSummary,
+  type Shown,
+  shownActions,
   stateAt,
   UserId,
 } from "./Membership.ts"
@@ -282,6 +285,15 @@ export class Memberships extends Context.Service<
     }) => Effect.Effect<ReadonlyArray<CurrentMembership>, Failure | ProjectNotFound>
 
     /**
+     * Adds a row to the audit trail that says who was shown the secret of a webhook or the data of an event,
+     * as the API does. For hosts that show them to people. Fails with `ProjectNotFound`.
+     */
+    readonly recordShown: (
+      shown: Shown & { readonly projectId: string },
+      origin?: Origin.Input,
+    ) => Effect.Effect<void, Failure | ProjectNotFound>
+
+    /**
      * Returns the newest rows of the audit trail, newest first. Fails with `ProjectNotFound`.
      *
      * @param page.projectId - the project; `null` for what belongs to no project: API keys, and projects
@@ -305,6 +317,10 @@ export class Memberships extends Context.Service<
 }
 
 const membershipState = Setting.optional(Setting.oneOf(membershipStates))
+
+const identifier = Setting.text(Identifier.expected, Identifier.isIdentifier)
+
+const shownAction = Setting.oneOf(shownActions)
 
 const bulkMode = Setting.optional(Setting.oneOf(Bulk.modes))
 
@@ -643,6 +659,16 @@ const make = Effect.fnUntraced(function* ({ bulk: defaultMode }: Settings) {
         only: state && { state, at },
       })
       return memberships.map((membership) => current(membership, at))
+    }),
+
+    recordShown: Effect.fnUntraced(function* (input, origin) {
+      const { action, projectId, subject } = owned(input)
+      const shown = {
+        action: yield* Argument.read("action", shownAction, action),
+        subject: yield* Argument.read("subject", identifier, subject),
+      }
+      const occasion = yield* Origin.occasionOf(origin)
+      yield* store.recordShown(yield* Argument.projectId(projectId), shown, occasion)
     }),
 
     history: Effect.fnUntraced(function* (page) {

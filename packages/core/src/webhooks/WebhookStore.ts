@@ -38,10 +38,10 @@ export class WebhookStore extends Context.Service<
       ProjectNotFound | WebhookLimitReached | Conflict | StoreUnavailable
     >
 
-    /** Returns the webhooks of a project, oldest first. */
+    /** Returns the webhooks of a project, oldest first, and how their latest attempts went. */
     readonly list: (
       projectId: ProjectId,
-    ) => Effect.Effect<ReadonlyArray<StoredWebhook>, ProjectNotFound | StoreUnavailable>
+    ) => Effect.Effect<ReadonlyArray<StoredWebhook & Health>, ProjectNotFound | StoreUnavailable>
 
     /** Returns a webhook, and how its latest attempts went. */
     readonly find: (

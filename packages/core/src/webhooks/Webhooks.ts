@@ -153,10 +153,13 @@ export class Webhooks extends Context.Service<
       | WebhookNotFound
     >
 
-    /** Returns the webhooks of a project, oldest first. Fails with `ProjectNotFound`. */
+    /**
+     * Returns the webhooks of a project, oldest first, with how their latest attempts went. Fails with
+     * `ProjectNotFound`.
+     */
     readonly list: (project: {
       readonly projectId: string
-    }) => Effect.Effect<ReadonlyArray<Webhook>, Failure | ProjectNotFound>
+    }) => Effect.Effect<ReadonlyArray<Webhook & Health>, Failure | ProjectNotFound>
 
     /**
      * Returns a webhook, with how many attempts for it have failed since one succeeded, and since
@@ -290,7 +293,10 @@ const decodePage = Effect.fnUntraced(function* ({ limit = 100, olderThan, state 
 })
 
 /** Reads the secrets of a webhook. */
-const opened = Effect.fnUntraced(function* (encryption: Encryption, stored: StoredWebhook) {
+const opened = Effect.fnUntraced(function* (
+  encryption: Encryption,
+  stored: StoredWebhook & Health,
+) {
   const { previous, signingKey } = stored
   const owner: WebhookRef = { projectId: stored.projectId, webhookId: stored.id }
   return {
@@ -301,7 +307,7 @@ const opened = Effect.fnUntraced(function* (encryption: Encryption, stored: Stor
       secret: yield* encryption.secret(owner, previous.secret),
     },
     signingKey: signingKey && (yield* encryption.signingKey(owner, signingKey)),
-  } satisfies Webhook
+  } satisfies Webhook & Health
 })
 
 /** Without its secrets, a webhook is of no more use than a store that does not answer. */
@@ -329,9 +335,7 @@ const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Setti
 
   /** Returns a webhook with its secrets, and how its latest attempts went. */
   const find = Effect.fnUntraced(function* (projectId: ProjectId, webhookId: WebhookId) {
-    const { failingSince, failures, ...stored } = yield* store.find(projectId, webhookId)
-    const webhook = yield* asUnavailable(opened(encryption, stored))
-    return { ...webhook, failures, failingSince }
+    return yield* asUnavailable(opened(encryption, yield* store.find(projectId, webhookId)))
   })
 
   /** Fails unless a webhook has a delivery of the event after which its deliveries are listed. */

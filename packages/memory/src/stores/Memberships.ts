@@ -231,6 +231,11 @@ export const make = (state: State.State): MembershipStore["Service"] => {
         return page
       }),
 
+    recordShown: (projectId, { action, subject }, occasion) =>
+      Effect.map(State.projectOf(state, projectId), () =>
+        State.audit(state, projectId, action, subject, occasion),
+      ),
+
     history: (projectId, { userId, ...page }) =>
       projectId === undefined
         ? Effect.sync(() => Trail.page(state.otherHistory, nameOf, undefined, page))

@@ -25,6 +25,11 @@ const change = (
     return changed
   })
 
+const withHealth = ({ deliveries }: State.State, webhook: StoredWebhook) => ({
+  ...webhook,
+  ...Deliveries.healthOf(deliveries, webhook.id),
+})
+
 /** Makes the store. */
 export const make = (state: State.State): WebhookStore["Service"] => ({
   ping: Effect.void,
@@ -43,13 +48,14 @@ export const make = (state: State.State): WebhookStore["Service"] => ({
     ),
 
   list: (projectId) =>
-    Effect.map(State.projectOf(state, projectId), ({ webhooks }) => [...webhooks.values()]),
+    Effect.map(State.projectOf(state, projectId), ({ webhooks }) =>
+      [...webhooks.values()].map((webhook) => withHealth(state, webhook)),
+    ),
 
   find: (projectId, webhookId) =>
-    Effect.map(State.webhookOf(state, { projectId, webhookId }), (webhook) => ({
-      ...webhook,
-      ...Deliveries.healthOf(state.deliveries, webhookId),
-    })),
+    Effect.map(State.webhookOf(state, { projectId, webhookId }), (webhook) =>
+      withHealth(state, webhook),
+    ),
 
   rotateSecret: (projectId, webhookId, { previousUntil, secret }, occasion) =>
     state.answers.change(

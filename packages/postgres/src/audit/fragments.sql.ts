@@ -18,7 +18,7 @@ export const recording = (
   schema: string,
   source: string,
   first: number,
-  action: `'${OtherAction}'` | `CASE ${string} END`,
+  action: `'${OtherAction}'` | `CASE ${string} END` | `$${number}::text`,
 ): string => `
   audited AS (
     INSERT INTO ${schema}.audit (project_number, seq, subject, action, at, request_id, key_id)

@@ -16,6 +16,7 @@ import type { Occasion } from "@tenure/core/Origin"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Effect from "effect/Effect"
+import { recordShown, recordShownParams } from "../audit/recordShown.sql.ts"
 import { type Executor, type Manner, readsOf } from "../connection/Executor.ts"
 import { flag, instant, integer, text, texts } from "../connection/parameters.ts"
 import type { Integer } from "../connection/results.ts"
@@ -85,6 +86,7 @@ export const make = Effect.fnUntraced(function* (
     find: findMembership(schema),
     list: listMemberships(schema),
     listOf: listMembershipsOf(schema),
+    recordShown: recordShown(schema),
     projectHistory: projectHistory(schema),
     userHistory: userHistory(schema),
     otherHistory: otherHistory(schema),
@@ -280,6 +282,12 @@ export const make = Effect.fnUntraced(function* (
         ? executor.execute<MembershipRow>(sql.list, params, manner)
         : executor.execute<MembershipRow>(sql.listOf, [...params, texts(userIds)], manner)
       return (yield* rowsOfProject(projectId, rows)).flatMap((row) => toMembership(projectId, row))
+    }),
+
+    recordShown: Effect.fnUntraced(function* (projectId, shown, occasion) {
+      const params = recordShownParams(projectId, shown, occasion)
+      const rows = yield* executor.execute(sql.recordShown, params, { owner: projectId })
+      yield* rowsOfProject(projectId, rows)
     }),
 
     history: Effect.fnUntraced(function* (projectId, { after, limit, userId }) {

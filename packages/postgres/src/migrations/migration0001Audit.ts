@@ -26,7 +26,7 @@ export const createAudit = (schema: string): ReadonlyArray<string> => [
     action     text NOT NULL CHECK (action IN (
                  'granted', 'imported', 'extended', 'bulk_extended', 'bulk_lengthened', 'ended', 'person_erased', 'project_created', 'project_deleted',
                  'webhook_created', 'webhook_deleted', 'webhook_enabled', 'webhook_disabled',
-                 'secret_rotated', 'signing_key_added', 'key_issued', 'key_opened', 'key_revoked'
+                 'secret_rotated', 'secret_shown', 'data_shown', 'signing_key_added', 'key_issued', 'key_opened', 'key_revoked'
                )),
     from_date  timestamptz,
     to_date    timestamptz,

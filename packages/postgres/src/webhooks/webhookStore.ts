@@ -16,8 +16,8 @@ import type { Notifications } from "../outbox/Notifications.ts"
 import { addSigningKey } from "./addSigningKey.sql.ts"
 import { type AddedRow, addWebhook, addWebhookParams } from "./addWebhook.sql.ts"
 import { enableWebhook } from "./enableWebhook.sql.ts"
-import { findWebhook, type FoundRow, toFound } from "./findWebhook.sql.ts"
-import { toWebhook } from "./fragments.sql.ts"
+import { findWebhook } from "./findWebhook.sql.ts"
+import { toWebhook, type WebhookRow } from "./fragments.sql.ts"
 import { isWebhook, type ListedRow, listWebhooks } from "./listWebhooks.sql.ts"
 import { removeWebhook } from "./removeWebhook.sql.ts"
 import { rotateSecret } from "./rotateSecret.sql.ts"
@@ -89,10 +89,12 @@ export const make = (
 
     find: Effect.fnUntraced(function* (projectId, webhookId) {
       const params = [text(projectId), uuid(webhookId)]
-      const [row] = yield* executor.execute<FoundRow>(sql.find, params, {
+      const [row] = yield* executor.execute<WebhookRow>(sql.find, params, {
         owner: readsOf(projectId),
       })
-      return row === undefined ? yield* new WebhookNotFound({ webhookId }) : toFound(projectId, row)
+      return row === undefined
+        ? yield* new WebhookNotFound({ webhookId })
+        : toWebhook(projectId, row)
     }),
 
     rotateSecret: (projectId, webhookId, { previousUntil, secret }, occasion) =>

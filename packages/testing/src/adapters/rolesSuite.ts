@@ -53,11 +53,13 @@ const expectations: { readonly [Of in Route.Operation]: Expectation } = {
   "webhooks.list": { least: "client" },
   "webhooks.create": { least: "client", body: { url: "https://receiver.example/" } },
   "webhooks.delete": { least: "client", ...unknownWebhook },
+  "webhooks.health": { least: "client" },
   "webhooks.get": { least: "client", ...unknownWebhook },
   "webhooks.ping": { least: "operator", ...unknownWebhook },
   "webhooks.enable": { least: "operator", ...unknownWebhook },
   "webhooks.rotate": { least: "operator", ...unknownWebhook },
   "webhooks.deliveries": { least: "operator", ...unknownWebhook },
+  "webhooks.delivery": { least: "operator", ...unknownWebhook },
   "webhooks.replay": {
     least: "operator",
     body: { since: extend },

@@ -37,14 +37,21 @@ const claimable = Effect.gen(function* () {
   })
 })
 
+/** How the attempts have gone for a webhook that had none. */
+const well = { failures: 0, failingSince: undefined }
+
 const listTests = ({ test }: StoreTests): void => {
   test("lists the webhooks of a project, oldest first", () =>
     Effect.gen(function* () {
       const store = yield* prepared
       const added = [p1, p1, p2, p1].map(Fixture.webhook)
       yield* Effect.forEach(added, (webhook) => store.add(webhook, 50, occasion))
-      expect(yield* store.list(p1)).toEqual(added.filter(({ projectId }) => projectId === p1))
-      expect(yield* store.list(p2)).toEqual(added.filter(({ projectId }) => projectId === p2))
+      const ofProject = (id: ProjectId) =>
+        added
+          .filter(({ projectId }) => projectId === id)
+          .map((webhook) => ({ ...webhook, ...well }))
+      expect(yield* store.list(p1)).toEqual(ofProject(p1))
+      expect(yield* store.list(p2)).toEqual(ofProject(p2))
     }))
 
   test("stores URLs unchanged", () =>
@@ -83,8 +90,6 @@ const attempted = Effect.fnUntraced(function* (webhookId: WebhookId, settlement:
 })
 
 const findTests = ({ advance, test }: StoreTests): void => {
-  const well = { failures: 0, failingSince: undefined }
-
   test("finds a webhook, but not through another project", () =>
     Effect.gen(function* () {
       const store = yield* prepared
@@ -111,6 +116,7 @@ const findTests = ({ advance, test }: StoreTests): void => {
       yield* attempted(webhook.id, failed)
       const second = yield* store.find(p1, webhook.id)
       expect(second).toEqual({ ...first, failures: 2 })
+      expect(yield* store.list(p1)).toEqual([second, { ...other, ...well }])
       expect(yield* store.find(p1, other.id)).toEqual({ ...other, ...well })
       yield* attempted(webhook.id, delivered)
       expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well })
@@ -158,7 +164,7 @@ const secretTests = ({ test }: StoreTests): void => {
       yield* store.rotateSecret(p1, webhook.id, rotation, occasion)
       expect(yield* signing).toEqual([[secret, webhook.secret]])
       expect(yield* store.list(p1)).toEqual([
-        { ...webhook, secret, previous: { secret: webhook.secret, until: now + 60_000 } },
+        { ...webhook, ...well, secret, previous: { secret: webhook.secret, until: now + 60_000 } },
       ])
       yield* store.rotateSecret(
         p1,
@@ -210,7 +216,7 @@ const enableTests = ({ test }: StoreTests): void => {
       const webhook = Fixture.webhook(p1)
       yield* store.add(webhook, 50, occasion)
       yield* store.enable(p1, webhook.id, occasion)
-      expect(yield* store.list(p1)).toEqual([webhook])
+      expect(yield* store.list(p1)).toEqual([{ ...webhook, ...well }])
       const foreign = yield* Effect.flip(store.enable(p2, webhook.id, occasion))
       const unknown = yield* Effect.flip(store.enable(p1, WebhookId(crypto.randomUUID()), occasion))
       expect([foreign._tag, unknown._tag]).toEqual(["WebhookNotFound", "WebhookNotFound"])
@@ -382,7 +388,7 @@ const transactionTests = ({ transactional }: StoreTests): void => {
       yield* store.add(webhook, 50, occasion)
       yield* undone(store.add(Fixture.webhook(p1), 50, occasion))
       yield* undone(store.remove(p1, webhook.id, occasion))
-      expect(yield* store.list(p1)).toEqual([webhook])
+      expect(yield* store.list(p1)).toEqual([{ ...webhook, ...well }])
     }),
   )
 }

@@ -31,6 +31,20 @@ export const auditing = [
         ),
     }),
 
+    "forgets who was shown something": ({ recordShown }) => ({
+      recordShown: (projectId, shown, { at }) =>
+        recordShown(projectId, shown, { at, origin: host }),
+    }),
+
+    "takes data that was shown to be a secret": ({ recordShown }) => ({
+      recordShown: (projectId, { subject }, occasion) =>
+        recordShown(projectId, { action: "secret_shown", subject }, occasion),
+    }),
+
+    "records what is shown of no project": ({ recordShown }) => ({
+      recordShown: (...shown) => Effect.ignore(recordShown(...shown)),
+    }),
+
     "keeps no rows of keys and projects": ({ history }) => ({
       history: (projectId, page) =>
         projectId === undefined ? Effect.succeed([]) : history(projectId, page),

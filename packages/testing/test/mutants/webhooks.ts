@@ -15,9 +15,11 @@ import { mutantsOf } from "./Mutant.ts"
 
 type Store = WebhookStore["Service"]
 
+type Found = Effect.Success<ReturnType<Store["find"]>>
+
 /** Changes the webhooks that are listed. */
 const listing =
-  (change: (all: ReadonlyArray<StoredWebhook>) => ReadonlyArray<StoredWebhook>) =>
+  (change: (all: ReadonlyArray<Found>) => ReadonlyArray<Found>) =>
   ({ list }: Store): Partial<Store> => ({
     list: (projectId) => Effect.map(list(projectId), change),
   })
@@ -30,8 +32,6 @@ const adding =
   })
 
 const noLimit = 1_000_000
-
-type Found = Effect.Success<ReturnType<Store["find"]>>
 
 /** Changes the webhooks that are found. */
 const finding =
@@ -136,6 +136,10 @@ export const webhooks = mutantsOf(WebhookStore, {
   },
 
   "counts no failures": finding((found) => ({ ...found, failures: 0 })),
+
+  "counts no failures in lists": listing((all) =>
+    all.map((webhook) => ({ ...webhook, failures: 0 })),
+  ),
 
   "does not say since when a webhook fails": finding((found) => ({
     ...found,

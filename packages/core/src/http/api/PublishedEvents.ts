@@ -33,6 +33,12 @@ const fields = {
   data,
 }
 
+const hasData = Schema.optionalKey(
+  Schema.Literals(["true", "false"]).annotate({
+    description: "Whether the response has the data of events, and not null. Default: true.",
+  }),
+)
+
 const feedEvent = Schema.Struct(fields).annotate({ identifier: "FeedEvent" })
 
 const event = Schema.Struct({
@@ -70,6 +76,7 @@ export class Events extends HttpApiGroup.make("events")
           description: "How many seconds to wait when there is no event yet: 0 to 20. Default: 0.",
           examples: ["20"],
         }),
+        data: hasData,
         ticket: Schema.optionalKey(Schema.String).annotate({
           description: "A ticket, in place of a key.",
           examples: [exampleTicket],
@@ -90,6 +97,7 @@ export class Events extends HttpApiGroup.make("events")
     ),
     HttpApiEndpoint.make(get.method)("get", get.pattern, {
       params: { project_id: Fields.projectId, event_id: Fields.eventId },
+      query: { data: hasData },
       success: success(event, "The event and its deliveries."),
       error: [
         ...Failures.inProject,
@@ -99,7 +107,8 @@ export class Events extends HttpApiGroup.make("events")
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Find an event",
-        description: "Returns an event, and where it was delivered, with every attempt.",
+        description:
+          "Returns an event, and where it was delivered, with every attempt. The audit trail says who has asked for it, unless `data=false` leaves out what the event says.",
       }),
     ),
   )

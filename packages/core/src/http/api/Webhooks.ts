@@ -16,9 +16,11 @@ import { counted, paged, success } from "./Successes.ts"
 const {
   "webhooks.create": create,
   "webhooks.delete": remove,
+  "webhooks.delivery": delivered,
   "webhooks.deliveries": deliveries,
   "webhooks.enable": enable,
   "webhooks.get": get,
+  "webhooks.health": healthOfAll,
   "webhooks.list": list,
   "webhooks.ping": ping,
   "webhooks.replay": replay,
@@ -51,8 +53,9 @@ const webhook = Schema.Struct({ url, id: Fields.webhookId, secret }).annotate({
   identifier: "Webhook",
 })
 
-const details = Schema.Struct({
-  ...webhook.fields,
+const health = Schema.Struct({
+  id: Fields.webhookId,
+  url,
   event_types: Schema.NullOr(eventTypes).annotate({
     description: "The types of events that are sent; null for all.",
     examples: [null],
@@ -70,13 +73,23 @@ const details = Schema.Struct({
     description: "How many attempts have failed since one succeeded.",
     examples: [0],
   }),
-}).annotate({ identifier: "WebhookDetails" })
+}).annotate({ identifier: "WebhookHealth" })
+
+const details = Schema.Struct({ ...health.fields, secret }).annotate({
+  identifier: "WebhookDetails",
+})
 
 const delivery = Schema.Struct({
   event_id: Fields.eventId,
   type: Fields.eventType,
   ...Deliveries.fields,
 }).annotate({ identifier: "Delivery" })
+
+const shownDelivery = Schema.Struct({
+  event_id: Fields.eventId,
+  type: Fields.eventType,
+  ...Deliveries.shownFields,
+}).annotate({ identifier: "ShownDelivery" })
 
 const rotated = Schema.Struct({ secret, previous_until: Fields.instant })
 
@@ -138,6 +151,17 @@ export class Webhooks extends HttpApiGroup.make("webhooks")
         description: "Deletes a webhook. No further attempt to notify it starts.",
       }),
     ),
+    HttpApiEndpoint.make(healthOfAll.method)("health", healthOfAll.pattern, {
+      params: { project_id: Fields.projectId },
+      success: counted(Schema.Array(health), "The webhooks of the project, without their secrets."),
+      error: [...Failures.inProject, invalid],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "List how webhooks are doing",
+        description:
+          "Returns the webhooks of a project, oldest first, without their secrets: what they are for, and how their latest attempts went.",
+      }),
+    ),
     HttpApiEndpoint.make(get.method)("get", get.pattern, {
       params,
       success: success(details, "The webhook."),
@@ -145,7 +169,8 @@ export class Webhooks extends HttpApiGroup.make("webhooks")
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Find a webhook",
-        description: "Returns a webhook, what it is for, and how its latest attempts went.",
+        description:
+          "Returns a webhook, what it is for, how its latest attempts went, and its secret: the audit trail says who has asked for it.",
       }),
     ),
     HttpApiEndpoint.make(ping.method)("ping", ping.pattern, {
@@ -190,6 +215,20 @@ export class Webhooks extends HttpApiGroup.make("webhooks")
       OpenApi.annotations({
         summary: "List deliveries",
         description: "Returns what was sent to a webhook, newest first, with every attempt.",
+      }),
+    ),
+    HttpApiEndpoint.make(delivered.method)("delivery", delivered.pattern, {
+      params: { ...params, event_id: Fields.eventId },
+      success: success(
+        shownDelivery,
+        "The delivery, with its request and what the receiver responded.",
+      ),
+      error: [...Failures.inProject, notFound, Failures.failure("EventNotFound"), invalid],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Find a delivery",
+        description:
+          "Returns the delivery of an event to a webhook: what every attempt sends, and what the receiver has responded. The audit trail says who has asked for it.",
       }),
     ),
     HttpApiEndpoint.make(replay.method)("replay", replay.pattern, {

@@ -2881,7 +2881,7 @@ export const document: Document = {
       "get": {
         "operationId": "webhooks.get",
         "summary": "Find a webhook",
-        "description": "Returns a webhook, what it is for, and how its latest attempts went.",
+        "description": "Returns a webhook, what it is for, how its latest attempts went, and its secret: the audit trail says who has asked for it.",
         "tags": [
           "Webhooks"
         ],
@@ -2983,14 +2983,14 @@ export const document: Document = {
                   "code": 200,
                   "message": "The webhook.",
                   "data": {
-                    "url": "https://receiver.example/hooks",
                     "id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
-                    "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+                    "url": "https://receiver.example/hooks",
                     "event_types": null,
                     "created_at": "2099-01-01T00:00:00.000Z",
                     "disabled_at": null,
                     "failing_since": null,
-                    "failures": 0
+                    "failures": 0,
+                    "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
                   }
                 }
               }
@@ -3004,6 +3004,162 @@ export const document: Document = {
           },
           "404": {
             "$ref": "#/components/responses/ProjectNotFoundOrWebhookNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "422": {
+            "$ref": "#/components/responses/InvalidInput"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
+    "/v2/projects/{project_id}/integrations/health": {
+      "get": {
+        "operationId": "webhooks.health",
+        "summary": "List how webhooks are doing",
+        "description": "Returns the webhooks of a project, oldest first, without their secrets: what they are for, and how their latest attempts went.",
+        "tags": [
+          "Webhooks"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          }
+        ],
+        "responses": {
+          "200": {
+            "description": "The webhooks of the project, without their secrets.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/RequestId"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The webhooks of the project, without their secrets."
+                      ]
+                    },
+                    "total": {
+                      "type": "integer",
+                      "minimum": 0,
+                      "maximum": 9007199254740991,
+                      "examples": [
+                        1
+                      ]
+                    },
+                    "data": {
+                      "type": "array",
+                      "items": {
+                        "$ref": "#/components/schemas/WebhookHealth"
+                      }
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "total",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "GET",
+                  "path": "/v2/projects/demo/integrations/health",
+                  "code": 200,
+                  "message": "The webhooks of the project, without their secrets.",
+                  "total": 1,
+                  "data": [
+                    {
+                      "id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                      "url": "https://receiver.example/hooks",
+                      "event_types": null,
+                      "created_at": "2099-01-01T00:00:00.000Z",
+                      "disabled_at": null,
+                      "failing_since": null,
+                      "failures": 0
+                    }
+                  ]
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFound"
           },
           "405": {
             "$ref": "#/components/responses/MethodNotAllowed"
@@ -3780,6 +3936,188 @@ export const document: Document = {
         }
       }
     },
+    "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}/deliveries/{event_id}": {
+      "get": {
+        "operationId": "webhooks.delivery",
+        "summary": "Find a delivery",
+        "description": "Returns the delivery of an event to a webhook: what every attempt sends, and what the receiver has responded. The audit trail says who has asked for it. Needs the role `operator`.",
+        "tags": [
+          "Webhooks"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [
+          {
+            "name": "project_id",
+            "in": "path",
+            "description": "The id of the project.",
+            "required": true,
+            "schema": {
+              "type": "string",
+              "examples": [
+                "demo"
+              ]
+            },
+            "example": "demo"
+          },
+          {
+            "name": "webhook_id",
+            "in": "path",
+            "description": "The id of the webhook.",
+            "required": true,
+            "schema": {
+              "$ref": "#/components/schemas/Uuid"
+            },
+            "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          },
+          {
+            "name": "event_id",
+            "in": "path",
+            "description": "The id of the event.",
+            "required": true,
+            "schema": {
+              "$ref": "#/components/schemas/Uuid"
+            },
+            "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          }
+        ],
+        "responses": {
+          "200": {
+            "description": "The delivery, with its request and what the receiver responded.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/RequestId"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "The delivery, with its request and what the receiver responded."
+                      ]
+                    },
+                    "data": {
+                      "$ref": "#/components/schemas/ShownDelivery"
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "GET",
+                  "path": "/v2/projects/demo/integrations/webhooks/6ba7b810-9dad-41d1-80b4-00c04fd430c8/deliveries/6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "code": 200,
+                  "message": "The delivery, with its request and what the receiver responded.",
+                  "data": {
+                    "event_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                    "type": "payment.completed",
+                    "state": "delivered",
+                    "due_at": null,
+                    "attempts": [
+                      {
+                        "at": "2099-01-01T00:00:00.000Z",
+                        "duration_ms": 84,
+                        "status": 204,
+                        "error": null,
+                        "response_body": ""
+                      }
+                    ],
+                    "request": {
+                      "method": "POST",
+                      "url": "https://receiver.example/hooks",
+                      "headers": {
+                        "content-type": "application/json",
+                        "user-agent": "Tenure",
+                        "webhook-id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                        "webhook-timestamp": null,
+                        "webhook-signature": null
+                      },
+                      "body": "{\"type\":\"payment.completed\",\"timestamp\":\"2099-01-01T00:00:00.000Z\",\"data\":{\"invoice\":\"2099-117\"}}"
+                    }
+                  }
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "404": {
+            "$ref": "#/components/responses/ProjectNotFoundOrWebhookNotFoundOrEventNotFound"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "422": {
+            "$ref": "#/components/responses/InvalidInput"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
     "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}/replay": {
       "post": {
         "operationId": "webhooks.replay",
@@ -4236,6 +4574,19 @@ export const document: Document = {
             }
           },
           {
+            "name": "data",
+            "in": "query",
+            "description": "Whether the response has the data of events, and not null. Default: true.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "enum": [
+                "true",
+                "false"
+              ]
+            }
+          },
+          {
             "name": "ticket",
             "in": "query",
             "description": "A ticket, in place of a key.",
@@ -4394,7 +4745,7 @@ export const document: Document = {
       "get": {
         "operationId": "events.get",
         "summary": "Find an event",
-        "description": "Returns an event, and where it was delivered, with every attempt. Needs the role `operator`.",
+        "description": "Returns an event, and where it was delivered, with every attempt. The audit trail says who has asked for it, unless `data=false` leaves out what the event says. Needs the role `operator`.",
         "tags": [
           "Events"
         ],
@@ -4426,6 +4777,19 @@ export const document: Document = {
               "$ref": "#/components/schemas/Uuid"
             },
             "example": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+          },
+          {
+            "name": "data",
+            "in": "query",
+            "description": "Whether the response has the data of events, and not null. Default: true.",
+            "required": false,
+            "schema": {
+              "type": "string",
+              "enum": [
+                "true",
+                "false"
+              ]
+            }
           }
         ],
         "responses": {
@@ -7779,6 +8143,81 @@ export const document: Document = {
           }
         }
       },
+      "ProjectNotFoundOrWebhookNotFoundOrEventNotFound": {
+        "description": "The key does not open the project, or there is no such project. Or: The project has no such webhook. Or: The project has no such event, or it is not kept any more.",
+        "headers": {
+          "X-RateLimit-Limit": {
+            "$ref": "#/components/headers/X-RateLimit-Limit"
+          },
+          "X-RateLimit-Remaining": {
+            "$ref": "#/components/headers/X-RateLimit-Remaining"
+          },
+          "X-RateLimit-Reset": {
+            "$ref": "#/components/headers/X-RateLimit-Reset"
+          }
+        },
+        "content": {
+          "application/json": {
+            "schema": {
+              "anyOf": [
+                {
+                  "$ref": "#/components/schemas/ProjectNotFound"
+                },
+                {
+                  "$ref": "#/components/schemas/WebhookNotFound"
+                },
+                {
+                  "$ref": "#/components/schemas/EventNotFound"
+                }
+              ]
+            },
+            "examples": {
+              "ProjectNotFound": {
+                "summary": "The key does not open the project, or there is no such project.",
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 404,
+                  "error": {
+                    "error_code": "PROJECT_NOT_FOUND",
+                    "message": "The project was not found."
+                  }
+                }
+              },
+              "WebhookNotFound": {
+                "summary": "The project has no such webhook.",
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 404,
+                  "error": {
+                    "error_code": "WEBHOOK_NOT_FOUND",
+                    "message": "The webhook was not found."
+                  }
+                }
+              },
+              "EventNotFound": {
+                "summary": "The project has no such event, or it is not kept any more.",
+                "value": {
+                  "ok": false,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "PATCH",
+                  "path": "/v2/projects/demo/memberships/1001/extend",
+                  "code": 404,
+                  "error": {
+                    "error_code": "EVENT_NOT_FOUND",
+                    "message": "The event was not found."
+                  }
+                }
+              }
+            }
+          }
+        }
+      },
       "CursorExpired": {
         "description": "The events after the cursor are not all kept any more, or the database is another one. Begin again with `after=start`, or without `after`.",
         "headers": {
@@ -9335,6 +9774,8 @@ export const document: Document = {
               "webhook_disabled",
               "secret_rotated",
               "signing_key_added",
+              "secret_shown",
+              "data_shown",
               "project_created",
               "project_deleted",
               "key_issued",
@@ -10312,6 +10753,184 @@ export const document: Document = {
           }
         ]
       },
+      "ShownDelivery": {
+        "type": "object",
+        "properties": {
+          "event_id": {
+            "$ref": "#/components/schemas/Uuid",
+            "description": "The id of the event."
+          },
+          "type": {
+            "type": "string",
+            "description": "The type of an event.",
+            "examples": [
+              "payment.completed"
+            ]
+          },
+          "state": {
+            "type": "string",
+            "enum": [
+              "waiting",
+              "delivered",
+              "failed",
+              "cancelled"
+            ],
+            "description": "Whether it waits for an attempt, or how it has ended.",
+            "examples": [
+              "delivered"
+            ]
+          },
+          "due_at": {
+            "anyOf": [
+              {
+                "$ref": "#/components/schemas/Instant"
+              },
+              {
+                "type": "null"
+              }
+            ],
+            "description": "When the next attempt is due; null if the delivery has ended.",
+            "examples": [
+              null
+            ]
+          },
+          "attempts": {
+            "type": "array",
+            "items": {
+              "$ref": "#/components/schemas/AnsweredAttempt"
+            }
+          },
+          "request": {
+            "type": "object",
+            "properties": {
+              "method": {
+                "type": "string",
+                "enum": [
+                  "POST"
+                ]
+              },
+              "url": {
+                "type": "string",
+                "examples": [
+                  "https://receiver.example/hooks"
+                ]
+              },
+              "headers": {
+                "type": "object",
+                "description": "The header fields; null for those that each attempt makes anew.",
+                "examples": [
+                  {
+                    "content-type": "application/json",
+                    "user-agent": "Tenure",
+                    "webhook-id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                    "webhook-timestamp": null,
+                    "webhook-signature": null
+                  }
+                ],
+                "additionalProperties": {
+                  "anyOf": [
+                    {
+                      "type": "string"
+                    },
+                    {
+                      "type": "null"
+                    }
+                  ]
+                }
+              },
+              "body": {
+                "type": "string",
+                "description": "The body, as it is sent.",
+                "examples": [
+                  "{\"type\":\"payment.completed\",\"timestamp\":\"2099-01-01T00:00:00.000Z\",\"data\":{\"invoice\":\"2099-117\"}}"
+                ]
+              }
+            },
+            "required": [
+              "method",
+              "url",
+              "headers",
+              "body"
+            ],
+            "description": "What every attempt sends."
+          }
+        },
+        "required": [
+          "event_id",
+          "type",
+          "state",
+          "due_at",
+          "attempts",
+          "request"
+        ]
+      },
+      "AnsweredAttempt": {
+        "type": "object",
+        "properties": {
+          "at": {
+            "$ref": "#/components/schemas/Instant"
+          },
+          "duration_ms": {
+            "type": "integer",
+            "minimum": -9007199254740991,
+            "maximum": 9007199254740991,
+            "examples": [
+              84
+            ]
+          },
+          "status": {
+            "anyOf": [
+              {
+                "type": "integer",
+                "minimum": -9007199254740991,
+                "maximum": 9007199254740991
+              },
+              {
+                "type": "null"
+              }
+            ],
+            "description": "The status of the receiver's response; null if there was none.",
+            "examples": [
+              204
+            ]
+          },
+          "error": {
+            "anyOf": [
+              {
+                "type": "string"
+              },
+              {
+                "type": "null"
+              }
+            ],
+            "description": "Why the attempt failed; null if it succeeded.",
+            "examples": [
+              null
+            ]
+          },
+          "response_body": {
+            "anyOf": [
+              {
+                "type": "string"
+              },
+              {
+                "type": "null"
+              }
+            ],
+            "description": "The beginning of the receiver's response, up to a kilobyte; null if there was none.",
+            "examples": [
+              ""
+            ]
+          }
+        },
+        "required": [
+          "at",
+          "duration_ms",
+          "status",
+          "error",
+          "response_body"
+        ]
+      },
       "Delivery": {
         "type": "object",
         "properties": {
@@ -10371,6 +10990,10 @@ export const document: Document = {
       "WebhookDetails": {
         "type": "object",
         "properties": {
+          "id": {
+            "$ref": "#/components/schemas/Uuid",
+            "description": "The id of the webhook."
+          },
           "url": {
             "type": "string",
             "maxLength": 2048,
@@ -10379,15 +11002,101 @@ export const document: Document = {
               "https://receiver.example/hooks"
             ]
           },
-          "id": {
-            "$ref": "#/components/schemas/Uuid",
-            "description": "The id of the webhook."
+          "event_types": {
+            "anyOf": [
+              {
+                "type": "array",
+                "items": {
+                  "type": "string",
+                  "description": "The type of an event.",
+                  "examples": [
+                    "payment.completed"
+                  ]
+                },
+                "minItems": 1,
+                "maxItems": 100
+              },
+              {
+                "type": "null"
+              }
+            ],
+            "description": "The types of events that are sent; null for all.",
+            "examples": [
+              null
+            ]
+          },
+          "created_at": {
+            "$ref": "#/components/schemas/Instant"
+          },
+          "disabled_at": {
+            "anyOf": [
+              {
+                "$ref": "#/components/schemas/Instant"
+              },
+              {
+                "type": "null"
+              }
+            ],
+            "description": "When it was disabled; null while it is enabled.",
+            "examples": [
+              null
+            ]
+          },
+          "failing_since": {
+            "anyOf": [
+              {
+                "$ref": "#/components/schemas/Instant"
+              },
+              {
+                "type": "null"
+              }
+            ],
+            "description": "When an attempt first failed since one succeeded; null if none has.",
+            "examples": [
+              null
+            ]
+          },
+          "failures": {
+            "type": "integer",
+            "minimum": -9007199254740991,
+            "maximum": 9007199254740991,
+            "description": "How many attempts have failed since one succeeded.",
+            "examples": [
+              0
+            ]
           },
           "secret": {
             "type": "string",
             "description": "The secret that signs notifications: `whsec_` and base64.",
             "examples": [
               "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+            ]
+          }
+        },
+        "required": [
+          "id",
+          "url",
+          "event_types",
+          "created_at",
+          "disabled_at",
+          "failing_since",
+          "failures",
+          "secret"
+        ]
+      },
+      "WebhookHealth": {
+        "type": "object",
+        "properties": {
+          "id": {
+            "$ref": "#/components/schemas/Uuid",
+            "description": "The id of the webhook."
+          },
+          "url": {
+            "type": "string",
+            "maxLength": 2048,
+            "description": "Where events are sent: a public http or https URL without credentials.",
+            "examples": [
+              "https://receiver.example/hooks"
             ]
           },
           "event_types": {
@@ -10455,9 +11164,8 @@ export const document: Document = {
           }
         },
         "required": [
-          "url",
           "id",
-          "secret",
+          "url",
           "event_types",
           "created_at",
           "disabled_at",

@@ -22,6 +22,34 @@ const options = { webhooks: { allowedNetworks: ["127.0.0.0/8"], retrySchedule: [
 
 const publicationTests = (serving: Serving): void => {
   it(
+    "are read without their data, or by whom the audit trail names",
+    serving(async ({ call, operatorToken: token, tenure }) => {
+      const type = "payment.completed"
+      const id = await tenure.events.publish({ projectId: "p1", type, data: { amount: 5 } })
+      const path = `${events}/${id}`
+      const event = { id, type, timestamp: instant, data: null }
+      const hidden = await call("GET", `${path}?data=false`, { token })
+      expectSuccess(hidden, "GET", path, { data: { ...event, deliveries: [] } })
+      const fed = await call("GET", `${events}?after=start&data=false`, { token })
+      expect(fieldsOf(fed.body)["data"]).toContainEqual(event)
+      expect(await tenure.memberships.history({ projectId: "p1", limit: 1 })).not.toMatchObject([
+        { action: "data_shown" },
+      ])
+      const shown = await call("GET", path, { token })
+      expect(shown.body).toMatchObject({ data: { ...event, data: { amount: 5 } } })
+      expect(await tenure.memberships.history({ projectId: "p1", limit: 1 })).toMatchObject([
+        {
+          action: "data_shown",
+          subject: id,
+          origin: { requestId: fieldsOf(shown.body)["request_id"] },
+        },
+      ])
+      const invalid = await call("GET", `${path}?data=no`, { token })
+      expectFailure(invalid, "GET", path, 422, "VALIDATION_ERROR")
+    }),
+  )
+
+  it(
     "are published, and found with their delivery to each webhook",
     serving(async ({ call, operatorToken: token }) => {
       const receiver = await startReceiver((response) => void response.writeHead(500).end())

@@ -88,6 +88,80 @@ const detailsTests = (serving: Serving): void => {
         expectSuccess(await call("GET", path), "GET", path, { data: failing })
         const upper = `${webhooks}/${id.toUpperCase()}`
         expectSuccess(await call("GET", upper), "GET", upper, { data: failing })
+        const { secret: _, ...health } = failing
+        const all = "/v2/projects/p1/integrations/health"
+        expectSuccess(await call("GET", all), "GET", all, { total: 1, data: [health] })
+      }, answering(500)),
+      options,
+    ),
+  )
+
+  it(
+    "show their secret to nobody whom the audit trail does not name",
+    serving(
+      repairing(async ({ call, id, path, tenure }) => {
+        const shown = await call("GET", path)
+        await call("GET", "/v2/projects/p1/integrations/health")
+        const [row, before] = await tenure.memberships.history({ projectId: "p1", limit: 2 })
+        expect(row).toMatchObject({
+          action: "secret_shown",
+          subject: id,
+          origin: {
+            keyId: expect.any(String),
+            requestId: fieldsOf(shown.body)["request_id"],
+          },
+        })
+        expect(before).toMatchObject({ action: "webhook_created" })
+      }),
+      options,
+    ),
+  )
+
+  it(
+    "show a delivery with its request and what was responded, to whom the audit trail names",
+    serving(
+      repairing(async ({ id, operate, path, publish, receiver, tenure }) => {
+        const eventId = await publish()
+        const delivery = `${path}/deliveries/${eventId}`
+        const found = await operate("GET", delivery)
+        const { body: sent = "", headers = {} } = receiver.received[0] ?? {}
+        expectSuccess(found, "GET", delivery, {
+          data: {
+            event_id: eventId,
+            type: "payment.completed",
+            state: "waiting",
+            due_at: instant,
+            attempts: [
+              {
+                at: instant,
+                duration_ms: expect.any(Number),
+                status: 500,
+                error: expect.stringContaining("answered 500"),
+                response_body: "the response",
+              },
+            ],
+            request: {
+              method: "POST",
+              url: receiver.url,
+              headers: {
+                "content-type": headers["content-type"],
+                "user-agent": headers["user-agent"],
+                "webhook-id": eventId,
+                "webhook-timestamp": null,
+                "webhook-signature": null,
+              },
+              body: sent,
+            },
+          },
+        })
+        expect(await tenure.memberships.history({ projectId: "p1", limit: 1 })).toMatchObject([
+          { action: "data_shown", subject: eventId },
+        ])
+        const missing = `${path}/deliveries/${id}`
+        expectFailure(await operate("GET", missing), "GET", missing, 404, "EVENT_NOT_FOUND")
+        const other = await tenure.webhooks.create({ projectId: "p1", url: receiver.url })
+        const elsewhere = `${webhooks}/${other.id}/deliveries/${eventId}`
+        expectFailure(await operate("GET", elsewhere), "GET", elsewhere, 404, "EVENT_NOT_FOUND")
       }, answering(500)),
       options,
     ),

@@ -4,6 +4,7 @@ import { expect } from "@effect/vitest"
 import { ApiKeyId } from "@tenure/core/ApiKey"
 import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
 import { MembershipStore } from "@tenure/core/MembershipStore"
+import { ProjectId } from "@tenure/core/Project"
 import { StoredSecret } from "@tenure/core/StoredSecret"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
@@ -58,6 +59,28 @@ export const auditingTests = ({ describe, test, transactional }: StoreTests): vo
           [5, "secret_rotated", id],
           [7, "signing_key_added", id],
           [10, "webhook_deleted", id],
+        ])
+        expect(yield* trailOf(p2)).toEqual([])
+      }))
+
+    test("has who was shown what", () =>
+      Effect.gen(function* () {
+        const store = yield* MembershipStore
+        yield* store.createProject(p1, occasion(1))
+        yield* store.createProject(p2, occasion(2))
+        const secret = { action: "secret_shown", subject: "a webhook" } as const
+        const data = { action: "data_shown", subject: "an event" } as const
+        yield* store.recordShown(p1, secret, occasion(3))
+        yield* store.recordShown(p1, data, occasion(4))
+        yield* store.recordShown(p1, data, occasion(5))
+        const missing = yield* Effect.flip(
+          store.recordShown(ProjectId("nowhere"), secret, occasion(6)),
+        )
+        expect(missing._tag).toBe("ProjectNotFound")
+        expect(yield* trailOf(p1)).toEqual([
+          [3, "secret_shown", "a webhook"],
+          [4, "data_shown", "an event"],
+          [5, "data_shown", "an event"],
         ])
         expect(yield* trailOf(p2)).toEqual([])
       }))

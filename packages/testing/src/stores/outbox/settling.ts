@@ -130,7 +130,7 @@ export const settlingTests = ({ advance, describe, test }: StoreTests): void => 
           one.webhook.webhookId,
           0,
         ])
-        expect(yield* (yield* WebhookStore).list(p1)).toEqual(webhooks)
+        expect(yield* (yield* WebhookStore).list(p1)).toMatchObject(webhooks)
       }))
   })
 }

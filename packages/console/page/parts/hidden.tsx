@@ -1,0 +1,25 @@
+/** What is not even loaded until somebody asks for it: the audit trail says who has. */
+
+import type { ComponentChildren } from "preact"
+import { useState } from "preact/hooks"
+import { Loaded, useLoad } from "./load.tsx"
+
+interface Props<A> {
+  readonly what: string
+  readonly load: (signal: AbortSignal) => Promise<A>
+  readonly children: (value: A) => ComponentChildren
+}
+
+const Shown = <A,>({ children, load }: Props<A>) => <Loaded from={useLoad(load)}>{children}</Loaded>
+
+/** A button that loads something and shows it. */
+export const Hidden = <A,>(props: Props<A>) => {
+  const [isAsked, setAsked] = useState(false)
+  return isAsked ? (
+    <Shown {...props} />
+  ) : (
+    <button type="button" class="small" onClick={() => setAsked(true)}>
+      Show {props.what}
+    </button>
+  )
+}
