@@ -4,10 +4,9 @@ import type { Client, Policies, RateLimitStore, Take } from "@tenure/core/RateLi
 import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type { Names } from "./Bucket.ts"
-import type { Guard } from "./Guard.ts"
-import type { Script } from "./Script.ts"
-import { type Taken, takeArgs, takenOf } from "./take.lua.ts"
+import type { Buckets } from "./Buckets.ts"
+import type { Names } from "./Names.ts"
+import type { Taken } from "./take.lua.ts"
 
 // A script holds up all other clients of the server: this many takes do for less than a millisecond.
 const mostInScript = 64
@@ -58,17 +57,12 @@ const settle = (
 }
 
 /** Makes the function that takes. */
-export const make = (
-  script: Script,
-  guard: Guard,
-  names: Names,
-): RateLimitStore["Service"]["take"] => {
+export const make = (buckets: Buckets, names: Names): RateLimitStore["Service"]["take"] => {
   let waiting = new Set<Waiting>()
 
   const ask = ({ policies: { address, burst, key }, takes, width }: Batch) => {
-    const keys = takes.flatMap(({ buckets }) => buckets)
-    const args = takeArgs(1, [address, key, burst].slice(0, width))
-    return guard.ask(async () => takenOf(await script(keys, args), takes.length))
+    const clients = takes.map((take) => take.buckets)
+    return buckets.take(1, clients, [address, key, burst].slice(0, width))
   }
 
   const flush = (): void => {

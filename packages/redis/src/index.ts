@@ -7,11 +7,10 @@ import * as TokenBucket from "@tenure/core/TokenBucket"
 import { Millis } from "@tenure/core/Units"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { named } from "./Bucket.ts"
+import * as Buckets from "./Buckets.ts"
 import { type Client, isClient, toRedis } from "./Client.ts"
-import * as Guard from "./Guard.ts"
-import * as Script from "./Script.ts"
-import { take, takeArgs } from "./take.lua.ts"
+import * as ClusterTakes from "./ClusterTakes.ts"
+import { named } from "./Names.ts"
 import * as Takes from "./Takes.ts"
 
 export type { Client, IoRedis, NodeRedis } from "./Client.ts"
@@ -20,8 +19,8 @@ export type { Client, IoRedis, NodeRedis } from "./Client.ts"
 export const options = Setting.struct({
   /**
    * A client of [`ioredis`](https://github.com/redis/ioredis) or of
-   * [`redis`](https://github.com/redis/node-redis), for one server or for Sentinel. It stays
-   * yours: to connect it, to listen for its errors, and to close it after Tenure.
+   * [`redis`](https://github.com/redis/node-redis), for one server, for Sentinel or for a cluster. It
+   * stays yours: to connect it, to listen for its errors, and to close it after Tenure.
    */
   client: Setting.checked<Client>("a client of ioredis or of redis", isClient),
   /**
@@ -69,17 +68,17 @@ export const redisLimits = (given: Options): Layer.Layer<RateLimitStore, Invalid
     RateLimitStore,
     Effect.gen(function* () {
       const { client, prefix, timeout } = yield* Setting.read(options, given)
-      const names = named(prefix)
-      const script = Script.make(toRedis(client), take)
-      const probe = () => script([`${prefix}ping`], takeArgs(1, [trifle]))
-      const guard = yield* Effect.acquireRelease(
-        Effect.sync(() => Guard.make(probe, timeout)),
+      const redis = toRedis(client)
+      const buckets = yield* Effect.acquireRelease(
+        Effect.sync(() => Buckets.make(redis, timeout)),
         ({ close }) => Effect.sync(close),
       )
+      const names = named(prefix)
+      const takes = redis.isCluster ? ClusterTakes : Takes
       return {
-        // Writes, because a server that refuses changes is of no use.
-        ping: Effect.asVoid(guard.ask(probe)),
-        take: Takes.make(script, guard, names),
+        // Takes, because a server that refuses changes is of no use.
+        ping: Effect.asVoid(buckets.take(1, [[`${prefix}ping`]], [trifle])),
+        take: takes.make(buckets, names),
       }
     }),
   )

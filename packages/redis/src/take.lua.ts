@@ -39,7 +39,7 @@ for before = 0, #KEYS - 1, width do
   reply[#reply + 1] = admitted and 1 or 0
   for i = 1, width do
     local key = KEYS[before + i]
-    if admitted and tokens ~= 0 then
+    if admitted then
       tats[key] = tats[key] + spent[i]
       changed[key] = true
     end
@@ -47,15 +47,20 @@ for before = 0, #KEYS - 1, width do
   end
 end
 
-for key in pairs(changed) do
-  redis.call('SET', key, tats[key], 'PXAT', math.ceil(tats[key] / 1000))
+if tokens ~= 0 then
+  for key in pairs(changed) do
+    redis.call('SET', key, tats[key], 'PXAT', math.ceil(tats[key] / 1000))
+  end
 end
 return reply
 `
 
+/** How many tokens to take from each bucket. */
+export type Tokens = 1 | 0 | -1
+
 /** The arguments of the script, for the policies of a client's buckets. */
 export const takeArgs = (
-  tokens: 1 | 0 | -1,
+  tokens: Tokens,
   policies: ReadonlyArray<TokenBucket.Policy>,
 ): ReadonlyArray<string> =>
   [tokens, ...policies.flatMap((policy) => [policy.increment, TokenBucket.span(policy)])].map(

@@ -1,8 +1,8 @@
 /** A client of each library, as a host makes it. */
 
 import type { Client } from "@tenure/redis"
-import { Redis } from "ioredis"
-import { createClient } from "redis"
+import { Cluster, Redis } from "ioredis"
+import { createClient, createCluster } from "redis"
 
 /** A client, and what tests do with the server besides. */
 export interface Opened {
@@ -22,6 +22,24 @@ export const libraries = {
   redis: (port: number): Opened => {
     const client = createClient({ socket: { host: "127.0.0.1", port } }).on("error", ignore)
     void client.connect().catch(ignore)
+    return { client, close: () => client.destroy() }
+  },
+}
+
+/** Opens clients for a cluster on this machine, by the ports of some of its servers. */
+export const clusterLibraries = {
+  ioredis: async (ports: ReadonlyArray<number>): Promise<Opened> => {
+    const client = new Cluster(ports.map((port) => ({ host: "127.0.0.1", port }))).on(
+      "error",
+      ignore,
+    )
+    return { client, close: () => client.disconnect() }
+  },
+  redis: async (ports: ReadonlyArray<number>): Promise<Opened> => {
+    const rootNodes = ports.map((port) => ({ socket: { host: "127.0.0.1", port } }))
+    const client = createCluster({ rootNodes }).on("error", ignore)
+    // Until then, it refuses commands.
+    await client.connect()
     return { client, close: () => client.destroy() }
   },
 }

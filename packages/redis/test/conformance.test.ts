@@ -1,9 +1,10 @@
-/** The port on one server, with the clients of both libraries. */
+/** The port on one server and on a cluster, with the clients of both libraries. */
 
 import { storeSuite } from "@tenure/testing"
 import { afterAll, beforeAll, describe } from "vitest"
-import { libraries, names, type Opened } from "./clients.ts"
+import { clusterLibraries, libraries, names, type Opened } from "./clients.ts"
 import { harnessOn } from "./harness.ts"
+import { type RedisCluster, startCluster } from "./redisCluster.ts"
 import { missing, type RedisServer, startRedis, titled } from "./redisServer.ts"
 
 describe.skipIf(missing !== undefined)(titled("on one server"), () => {
@@ -27,5 +28,28 @@ describe.skipIf(missing !== undefined)(titled("on one server"), () => {
         () => [server.port],
       ),
     )
+  })
+})
+
+describe.skipIf(missing !== undefined)(titled("on a cluster"), () => {
+  let cluster: RedisCluster
+  let opened: Opened
+  const ports = () => cluster.servers.map(({ port }) => port)
+  beforeAll(async () => {
+    cluster = await startCluster()
+  })
+  afterAll(() => cluster?.stop())
+
+  describe.each(names)("through %s", (library) => {
+    beforeAll(async () => {
+      opened = await clusterLibraries[library](ports())
+    })
+    afterAll(() => opened?.close())
+
+    storeSuite("redis", {
+      ...harnessOn(() => opened.client, ports),
+      // Each server has a clock.
+      clockErrorMillis: 1000,
+    })
   })
 })

@@ -24,6 +24,11 @@ export interface StoreHarness<Host = never> {
   readonly layer: Layer.Layer<Stores | Host, unknown>
   /** Moves the stores' clock forward. */
   readonly advance: (millis: number) => Effect.Effect<void>
+  /**
+   * How far the instants of a take may be off, in milliseconds, because several clocks take part in it.
+   * Default: 0.
+   */
+  readonly clockErrorMillis?: number | undefined
   /** The ports to certify. By default all of them. */
   readonly ports?: ReadonlyArray<Port> | undefined
   /**

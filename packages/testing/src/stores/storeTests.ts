@@ -80,6 +80,7 @@ export const testsOn = <Host>(harness: StoreHarness<Host>, registry: Registry) =
   transactional: transactionalOn(harness, registry),
   concurrent: concurrentOn(harness, registry),
   advance: harness.advance,
+  clockErrorMillis: harness.clockErrorMillis ?? 0,
 })
 
 /** What tests of a store are declared with. */

@@ -2,10 +2,10 @@
 
 import type { ApiKeyId } from "@tenure/core/ApiKey"
 
-/** Names buckets. */
+/** Names buckets. In a cluster, what is in braces decides in which slot a bucket is. */
 export interface Names {
   readonly ofAddress: (address: string) => ReadonlyArray<string>
-  /** The key's bucket and the one for its bursts. What is in braces places both in the same slot. */
+  /** The key's bucket and the one for its bursts, in the same slot. */
   readonly ofKey: (keyId: ApiKeyId) => ReadonlyArray<string>
 }
 
