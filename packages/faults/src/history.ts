@@ -215,6 +215,8 @@ export interface Run {
   readonly operations: ReadonlyArray<Operation>
   readonly arrivals: ReadonlyArray<Arrival>
   readonly readers: ReadonlyArray<Reader>
+  /** What a feed got that asks for what comes after the last position. It is not Tenure's. */
+  readonly naive: Reader
   readonly connections: ReadonlyArray<Connection>
   readonly revocations: ReadonlyArray<Revocation>
   readonly intrusions: ReadonlyArray<Intrusion>

@@ -1,5 +1,6 @@
 /** Tells of runs. */
 
+import { missedBy } from "./checks/feed.ts"
 import type { Operation, Run, Violation } from "./history.ts"
 
 const count = (operations: ReadonlyArray<Operation>, status: number): number =>
@@ -8,18 +9,16 @@ const count = (operations: ReadonlyArray<Operation>, status: number): number =>
 const secondsOf = (millis: number): string => `${(millis / 1000).toFixed(1)} s`
 
 /** Returns the line of a run. */
-export const line = (
-  { arrivals, drainedMillis, faults, slackMillis, operations, readers, seed }: Run,
-  planned: string,
-  violations: ReadonlyArray<Violation>,
-): string => {
+export const line = (run: Run, planned: string, violations: ReadonlyArray<Violation>): string => {
+  const { arrivals, drainedMillis, faults, naive, operations, readers, seed, slackMillis } = run
   const longest = Math.max(0, ...operations.map(({ end, start }) => end - start))
   return (
     `seed ${seed}: ${faults.length} faults, ${operations.length} requests, ` +
     `${count(operations, 503)} times 503, ${count(operations, 429)} times 429, ` +
     `${count(operations, 0)} without an answer, longest ${secondsOf(longest)}; ` +
     `${arrivals.length} notifications, the last after ${secondsOf(drainedMillis)}; ` +
-    `${readers.flatMap(({ got }) => got).length} events to ${readers.length} readers; ${secondsOf(slackMillis)} of slack; ` +
+    `${readers.flatMap(({ got }) => got).length} events to ${readers.length} readers, ` +
+    `${missedBy(naive, run).length} missed by a naive one; ${secondsOf(slackMillis)} of slack; ` +
     `${violations.length} violations (${planned})`
   )
 }

@@ -13,7 +13,9 @@ import { calmMillis, type Episode, type Planned, type Schedule } from "./schedul
 import { countOpen, endHolds, readState } from "./state.ts"
 import { lazyReaders, runCrowd, runLazyReader, runRevoked } from "./workload/crowd.ts"
 import { intruderKey, runIntruders } from "./workload/intruders.ts"
+import { runLateHost } from "./workload/late.ts"
 import { createWebhook, runHost } from "./workload/local.ts"
+import { startNaiveReader } from "./workload/naive.ts"
 import { runProbes } from "./workload/probes.ts"
 import { readerKeys, type Readers, startReaders } from "./workload/readers.ts"
 import { makeRecorder, type Recorder } from "./workload/recorder.ts"
@@ -23,6 +25,8 @@ import { host, limits, makeWorld, places, retrySchedule, type World } from "./wo
 const clientKeys = ["c1", "c2", "c3", "c4"]
 
 const greedyKeys = Array.from({ length: 12 }, (_, index) => `greedy${index}`)
+
+const lateHosts = ["late0", "late1", "late2"]
 
 const crowdKey = "crowd"
 const lazyKeys = lazyReaders.map(({ key }) => key)
@@ -167,6 +171,7 @@ const work = async (
     ...clientKeys.map((key) => runClient(world, recorder, seed, key, isOver)),
     runGreedyClient(world, recorder, seed, greedyKeys, isOver),
     runHost(world, recorder, seed, isOver),
+    ...lateHosts.map((name) => runLateHost(world, recorder, seed, name, isOver)),
     runProbes(world, recorder, isOver),
   ]
   try {
@@ -225,10 +230,12 @@ export const perform = async (
     lag.enable()
     const before = await holdings(world)
     const readers = startReaders(world, recorder, seed)
+    const naive = startNaiveReader(world, seed)
     const worked = await work(world, recorder, seed, schedule, onExit)
     const drainedMillis = await drain(world)
     await catchUp(world, readers)
     await readers.stop()
+    const naiveReader = await naive.stop()
     lag.disable()
     const sizes = await settledSizes(world, before)
     const left = await leave(world)
@@ -243,6 +250,7 @@ export const perform = async (
       arrivals: world.receivers.arrivals(),
       manners: world.receivers.manners(),
       readers: readers.readers(),
+      naive: naiveReader,
       connections: [...readers.connections(), ...worked.connections],
       revocations: worked.revocations,
       intrusions: worked.intrusions,

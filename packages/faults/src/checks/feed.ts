@@ -3,7 +3,7 @@
  * happened earlier. Only what came after its last cursor may come again.
  */
 
-import type { Check, Got, Operation, Reader, Run } from "../history.ts"
+import type { Check, Event, Got, Operation, Reader, Run } from "../history.ts"
 import { deadline } from "../trouble.ts"
 import { happened } from "./deliveries.ts"
 
@@ -16,12 +16,14 @@ type Judge = (
   operations: ReadonlyMap<string, Operation>,
 ) => ReadonlyArray<Finding>
 
-const findMissing: Judge = ({ got, name, projectId }, { state }) => {
+/** Returns the events of its project that a reader has not got. */
+export const missedBy = ({ got, projectId }: Reader, { state }: Run): ReadonlyArray<Event> => {
   const seen = new Set(got.map(({ eventId }) => eventId))
-  return state.events
-    .filter((event) => event.projectId === projectId && !seen.has(event.id))
-    .map(({ id }) => ({ text: `${name} has not got ${id}` }))
+  return state.events.filter((event) => event.projectId === projectId && !seen.has(event.id))
 }
+
+const findMissing: Judge = (reader, run) =>
+  missedBy(reader, run).map(({ id }) => ({ text: `${reader.name} has not got ${id}` }))
 
 const findForeign: Judge = ({ got, name, projectId }, { state }) => {
   const own = new Set(

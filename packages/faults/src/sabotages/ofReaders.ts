@@ -1,7 +1,7 @@
 /** Falsified readers of the feed and connections. */
 
 import { intrusions, revocations, seats } from "../checks/connections.ts"
-import { feed } from "../checks/feed.ts"
+import { feed, missedBy } from "../checks/feed.ts"
 import type { Got, Reader, Run } from "../history.ts"
 import { hour, replace, type Sabotage, wanted } from "./Sabotage.ts"
 
@@ -23,6 +23,14 @@ export const ofReaders: ReadonlyArray<Sabotage> = [
         const { eventId } = middleOf(got)
         return got.filter((one) => one.eventId !== eventId)
       }),
+  },
+  {
+    name: "a feed asks for what comes after the last position",
+    check: feed,
+    spoil: (run) => {
+      wanted(missedBy(run.naive, run)[0])
+      return { ...run, readers: [...run.readers, run.naive] }
+    },
   },
   {
     name: "a reader gets an event that never happened",
