@@ -21,7 +21,7 @@ describe("a cursor", () => {
     fc.assert(
       fc.property(seen, seen, (base, until) => {
         const prefix = Place.prefixOf("e", base, until)
-        expect(Place.fits(prefix)).toBe(true)
+        expect(Place.fitting(base)).toBe(base)
         expect(Place.cursorWithin(prefix, 2n ** 63n - 1n, id).length).toBeLessThanOrEqual(8192)
         expect(Place.parse(Place.cursorAfter("e", base))).toEqual({
           epoch: "e",
@@ -33,9 +33,22 @@ describe("a cursor", () => {
     )
   })
 
-  it("tells when the snapshots do not fit", () => {
-    const running = Array.from({ length: 5000 }, (_, index) => BigInt(index + 1))
-    const all = { at: 0, snapshot: { xmin: 1n, xmax: 5001n, running } }
-    expect(Place.fits(Place.prefixOf("e", all, all))).toBe(false)
+  it("holds no more of the oldest if there are more, however far they are apart", () => {
+    const gap = fc.constantFrom(1n, 40n, 2n ** 20n)
+    fc.assert(
+      fc.property(fc.array(gap, { minLength: 4000, maxLength: 5000 }), (gaps) => {
+        let last = 1n
+        const running = [1n, ...gaps.map((one) => (last += one))]
+        const all = { at: 4_000_000_000, snapshot: { xmin: 1n, xmax: last + 1n, running } }
+        const { snapshot } = Place.fitting(all)
+        const count = snapshot.running.length
+        expect(snapshot.running).toEqual(running.slice(0, count))
+        expect(snapshot.xmax).toBe(running[count])
+        const part = { ...all, snapshot }
+        const cursor = Place.cursorWithin(Place.prefixOf("epoch", part, part), 2n ** 63n - 1n, id)
+        expect(cursor.length).toBeLessThanOrEqual(8192)
+      }),
+      { numRuns: 20 },
+    )
   })
 })

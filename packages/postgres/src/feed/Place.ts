@@ -43,11 +43,26 @@ const seenText = ({ at, snapshot: { running, xmax, xmin } }: Seen): string =>
     ...running.map((xid, index) => digits(xid - (running[index - 1] ?? xmin))),
   ].join("-")
 
-// A cursor has 8,192 characters at most, of which those after the prefix take fewer than 92.
-const maxPrefixLength = 8100
+// A cursor has 8,192 characters at most, of which all but two lists of running transactions take fewer
+// than 200. A list may get one more transaction.
+const maxListLength = 3900
 
-/** Whether cursors can have a prefix. That of two snapshots with 1,900 close running transactions fits. */
-export const fits = (prefix: string): boolean => prefix.length <= maxPrefixLength
+/**
+ * Returns a moment whose snapshot a cursor can hold: the same, unless more transactions are running, which
+ * about 1,900 have to be. It does not see the youngest of them, nor what has begun after these.
+ */
+export const fitting = (seen: Seen): Seen => {
+  const { running, xmin } = seen.snapshot
+  let length = 0
+  const first = running.findIndex((xid, index) => {
+    length += 1 + digits(xid - (running[index - 1] ?? xmin)).length
+    return length > maxListLength
+  })
+  const xmax = running[first]
+  return xmax === undefined
+    ? seen
+    : { ...seen, snapshot: { xmin, xmax, running: running.slice(0, first) } }
+}
 
 /** The beginning of the cursors of all events of a page. */
 export const prefixOf = (epoch: string, base: Seen, until: Seen): string =>

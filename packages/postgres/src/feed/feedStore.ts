@@ -2,7 +2,6 @@
 
 import { CursorExpired, type FeedPage, type FeedStore, type From } from "@tenure/core/FeedStore"
 import { ProjectNotFound } from "@tenure/core/Project"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "../connection/Executor.ts"
 import * as Place from "./Place.ts"
@@ -45,27 +44,30 @@ const seenAfter = (
 
 /**
  * Makes the page of what was read after a place. Within a transaction, it leaves out events of earlier
- * transactions that have become visible meanwhile: the next page that begins without one has them. Returns
- * `undefined` while so many transactions are running that no cursor can hold them.
+ * transactions that have become visible meanwhile: the next page that begins without one has them. While
+ * more transactions are running than a cursor can hold, it leaves out events of the youngest: a later page
+ * has them.
  */
 const pageOf = (
   { base, epoch, within }: Place.Place,
   { most, now, rows, used }: Read,
-): FeedPage | undefined => {
-  const until =
+): FeedPage => {
+  const until = Place.fitting(
     within === undefined
       ? now
-      : { at: now.at, snapshot: Snapshot.later(base.snapshot, now.snapshot, within.xid) }
+      : { at: now.at, snapshot: Snapshot.later(base.snapshot, now.snapshot, within.xid) },
+  )
   const prefix = Place.prefixOf(epoch, base, until)
-  if (!Place.fits(prefix)) return undefined
-  const shown = rows.flatMap((row) => (row.xid === null ? [] : [{ row, xid: BigInt(row.xid) }]))
+  const read = rows.flatMap((row) => (row.xid === null ? [] : [{ row, xid: BigInt(row.xid) }]))
+  const shown = read.filter(({ xid }) => xid < until.snapshot.xmax)
   const events = shown.map(({ row, xid }) => ({
     ...toEvent(row),
     cursor: Place.cursorWithin(prefix, xid, row.id),
   }))
   const last = events.at(-1)
   const found = rows[0]?.found ?? 0
-  return last !== undefined && (found === most || events.length < found)
+  const isWhole = shown.length === read.length
+  return last !== undefined && isWhole && (found === most || events.length < found)
     ? { events, cursor: last.cursor, isLast: false }
     : {
         events,
@@ -113,13 +115,12 @@ export const make = (executor: Executor, retention: number): FeedStore["Service"
       if (!isBeginning && (place.epoch !== epoch || now.at - place.base.at > retention)) {
         return yield* new CursorExpired()
       }
-      const page = pageOf(isBeginning ? Place.start(epoch, now.at) : place, {
+      return pageOf(isBeginning ? Place.start(epoch, now.at) : place, {
         now,
         rows,
         most: size.events,
         used: yield* findUsed(row, now.snapshot),
       })
-      return page ?? (yield* new StoreUnavailable({ cause: "Too many transactions are running" }))
     }),
   }
 }
