@@ -9,6 +9,8 @@ import * as TokenBucket from "./TokenBucket.ts"
 
 /** The values of the rate-limit headers. */
 export interface Report {
+  /** The bucket that is reported. */
+  readonly bucket: keyof Policies
   readonly limit: number
   /** Whole requests left; 0 on a refusal. */
   readonly remaining: number
@@ -34,11 +36,13 @@ const unixAfter = ({ unix }: Moment, wait: Micros): number => toSeconds(add(toMi
 
 /** Reports a bucket, whose `tat` and `storeNow` are by the store's clock. */
 const reportOf = (
+  bucket: keyof Policies,
   policy: TokenBucket.Policy,
   tat: Micros,
   storeNow: Micros,
   now: Moment,
 ): Report => ({
+  bucket,
   limit: policy.limit,
   remaining: TokenBucket.remaining(tat, storeNow, policy),
   reset: unixAfter(now, subtract(tat, storeNow)),
@@ -54,9 +58,9 @@ export const admitted = (
   { address, key, now: storeNow }: Take,
   now: Moment,
 ): Decision => {
-  const ofAddress = reportOf(policies.address, address, storeNow, now)
+  const ofAddress = reportOf("address", policies.address, address, storeNow, now)
   if (keyId === undefined) return { _tag: "Admitted", report: ofAddress }
-  const ofKey = reportOf(policies.key, key, storeNow, now)
+  const ofKey = reportOf("key", policies.key, key, storeNow, now)
   return {
     _tag: "Admitted",
     report: ofAddress.remaining < ofKey.remaining ? ofAddress : ofKey,
@@ -66,7 +70,7 @@ export const admitted = (
 /** Refuses a request, and reports the empty bucket. */
 export const refused = (
   by: Refuser,
-  { full, policy, until }: Pick<Refusal, "full" | "policy" | "until">,
+  { full, name, policy, until }: Omit<Refusal, "isByKey">,
   now: Moment,
 ): Decision => {
   const tick = toMicros(now.tick)
@@ -74,6 +78,7 @@ export const refused = (
     _tag: "Refused",
     by,
     report: {
+      bucket: name,
       limit: policy.limit,
       remaining: 0,
       reset: unixAfter(now, subtract(full, tick)),
@@ -84,26 +89,27 @@ export const refused = (
 
 /** Refuses a request whose key is suspended until an instant. */
 export const suspended = ({ key }: Policies, until: Micros, now: Moment): Decision =>
-  refused("suspension", { policy: key, until, full: until }, now)
+  refused("suspension", { name: "key", policy: key, until, full: until }, now)
 
-/** The policy to report of a client whose buckets are unknown. */
-const policyOf = (policies: Policies, { keyId }: Client): TokenBucket.Policy =>
-  keyId === undefined ? policies.address : policies.key
+/** The bucket to report of a client whose buckets are unknown. */
+const bucketOf = ({ keyId }: Client): "address" | "key" => (keyId === undefined ? "address" : "key")
 
 /** Admits a request without limits, because the store is down. */
 export const unlimited = (policies: Policies, client: Client, now: Moment): Decision => {
-  const { capacity, limit } = policyOf(policies, client)
+  const bucket = bucketOf(client)
+  const { capacity, limit } = policies[bucket]
   return {
     _tag: "Admitted",
-    report: { limit, remaining: capacity, reset: toSeconds(toMicros(now.unix)) },
+    report: { bucket, limit, remaining: capacity, reset: toSeconds(toMicros(now.unix)) },
   }
 }
 
 /** Serves no request, because the store is down. */
 export const unavailable = (policies: Policies, client: Client, now: Moment): Decision => {
-  const { limit } = policyOf(policies, client)
+  const bucket = bucketOf(client)
+  const { limit } = policies[bucket]
   return {
     _tag: "Unavailable",
-    report: { limit, remaining: 0, reset: toSeconds(toMicros(now.unix)) },
+    report: { bucket, limit, remaining: 0, reset: toSeconds(toMicros(now.unix)) },
   }
 }

@@ -17,6 +17,7 @@ import { Millis, toMicros } from "../base/Units.ts"
 import * as BucketTable from "./BucketTable.ts"
 import * as Decider from "./Decider.ts"
 import * as Decision from "./Decision.ts"
+import * as RateLimitFields from "./RateLimitFields.ts"
 import { type Client, type Policies, RateLimitStore } from "./RateLimitStore.ts"
 import * as Suspension from "./Suspension.ts"
 import * as TokenBucket from "./TokenBucket.ts"
@@ -82,6 +83,11 @@ export const options = Setting.struct({
    * at all (`"open"`), or every request is answered 503 (`"closed"`). Default: `"local"`.
    */
   onStoreFailure: Setting.withDefault(Setting.oneOf(["local", "open", "closed"]), "local"),
+  /**
+   * Whether responses have the fields `RateLimit-Policy` and `RateLimit` of the IETF draft, beside
+   * `X-RateLimit-*`. Default: `false`.
+   */
+  draftFields: Setting.withDefault(Setting.flag, false),
 })
 
 /** The options as a host passes them. */
@@ -106,6 +112,11 @@ export class RateLimiter extends Context.Service<
      * Asks no store, and counts nothing.
      */
     readonly refusalOf: (address: string, now: Moment.Moment) => Decision.Decision | undefined
+
+    /** Returns further header fields for a report at a time, in milliseconds since the epoch. */
+    readonly fieldsOf?:
+      | ((report: Decision.Report, now: number) => RateLimitFields.RateLimitFields)
+      | undefined
 
     /** The ids of the keys that this process has suspended, at most 10,000. */
     readonly suspended: Effect.Effect<ReadonlyArray<ApiKeyId>>
@@ -147,10 +158,12 @@ const withoutAddress = ({ keyId }: Client): Client | undefined =>
   keyId === undefined ? undefined : { address: keyId, keyId }
 
 const make = Effect.fnUntraced(function* (settings: Settings) {
-  const { onStoreFailure, perAddress } = settings
+  const { burst, draftFields, onStoreFailure, perAddress, perKey } = settings
   const store = yield* RateLimitStore
   const faults = yield* Faults
   const policies = policiesOf(settings)
+  const ofAddress = perAddress === false ? undefined : { address: perAddress }
+  const held: Partial<Policies> = { key: perKey, burst, ...ofAddress }
   const suspensions =
     settings.suspension === false ? Suspension.never : Suspension.make(settings.suspension)
   const decider = Decider.make(policies, suspensions)
@@ -196,6 +209,8 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     take: perAddress === false ? takeWithoutAddress : take,
 
     refusalOf: decider.ofAddress,
+
+    fieldsOf: draftFields ? RateLimitFields.make(held) : undefined,
 
     suspended: Effect.map(Moment.now, ({ tick }) => suspensions.suspended(toMicros(tick))),
   })

@@ -87,6 +87,7 @@ describe("without a limit for addresses, a request", () => {
         const decisions = yield* repeat(500, take(addressOnly))
         expect(tags(decisions)).not.toContain("Refused")
         expect(decisions[499]?.report).toEqual({
+          bucket: "address",
           limit: 100,
           remaining: 100,
           reset: 1_795_000_000,
@@ -125,8 +126,18 @@ describe("a request with a key", () => {
       Effect.gen(function* () {
         const decisions = yield* repeat(20, take())
         expect(tags(decisions).every((tag) => tag === "Admitted")).toBe(true)
-        expect(decisions[0]?.report).toEqual({ limit: 100, remaining: 99, reset: 1_795_000_001 })
-        expect(decisions[19]?.report).toEqual({ limit: 100, remaining: 80, reset: 1_795_000_012 })
+        expect(decisions[0]?.report).toEqual({
+          bucket: "key",
+          limit: 100,
+          remaining: 99,
+          reset: 1_795_000_001,
+        })
+        expect(decisions[19]?.report).toEqual({
+          bucket: "key",
+          limit: 100,
+          remaining: 80,
+          reset: 1_795_000_012,
+        })
       }),
     ),
   )
@@ -142,7 +153,12 @@ describe("a request with a key", () => {
   it.effect("is told the state of the key's bucket if both have the same number of tokens", () =>
     limited({ perAddress: { limit: 100, window: "100 minutes" } }, (take) =>
       Effect.gen(function* () {
-        expect((yield* take()).report).toEqual({ limit: 100, remaining: 99, reset: 1_795_000_001 })
+        expect((yield* take()).report).toEqual({
+          bucket: "key",
+          limit: 100,
+          remaining: 99,
+          reset: 1_795_000_001,
+        })
       }),
     ),
   )
@@ -154,7 +170,7 @@ describe("a request with a key", () => {
         expect(yield* take()).toEqual({
           _tag: "Refused",
           by: "burst",
-          report: { limit: 20, remaining: 0, reset: 1_795_000_001 },
+          report: { bucket: "burst", limit: 20, remaining: 0, reset: 1_795_000_001 },
           retryAfter: 1,
         })
         yield* TestClock.adjust("1 second")
@@ -174,7 +190,7 @@ describe("a request with a key", () => {
         expect(decisions[100]).toEqual({
           _tag: "Refused",
           by: "key",
-          report: { limit: 100, remaining: 0, reset: 1_795_000_060 },
+          report: { bucket: "key", limit: 100, remaining: 0, reset: 1_795_000_060 },
           retryAfter: 1,
         })
       }),
@@ -272,7 +288,7 @@ describe("refusals", () => {
         expect(yield* take()).toEqual({
           _tag: "Refused",
           by: "key",
-          report: { limit: 20, remaining: 0, reset: 1_794_996_400 + 1190 },
+          report: { bucket: "key", limit: 20, remaining: 0, reset: 1_794_996_400 + 1190 },
           retryAfter: 50,
         })
         expect(seen).toHaveLength(20)
@@ -311,7 +327,7 @@ describe("suspension", () => {
         expect(decisions[69]).toEqual({
           _tag: "Refused",
           by: "suspension",
-          report: { limit: 100, remaining: 0, reset: 1_795_000_600 },
+          report: { bucket: "key", limit: 100, remaining: 0, reset: 1_795_000_600 },
           retryAfter: 600,
         })
         yield* TestClock.adjust("599 seconds")
@@ -406,7 +422,7 @@ describe("if the store is down", () => {
         const decisions = yield* repeat(500, take())
         expect(decisions[499]).toEqual({
           _tag: "Admitted",
-          report: { limit: 100, remaining: 100, reset: 1_795_000_000 },
+          report: { bucket: "key", limit: 100, remaining: 100, reset: 1_795_000_000 },
         })
       }),
     ),
@@ -418,7 +434,7 @@ describe("if the store is down", () => {
         store.isDown = true
         expect(yield* take()).toEqual({
           _tag: "Unavailable",
-          report: { limit: 100, remaining: 0, reset: 1_795_000_000 },
+          report: { bucket: "key", limit: 100, remaining: 0, reset: 1_795_000_000 },
         })
         store.isDown = false
         expect((yield* take())._tag).toBe("Admitted")

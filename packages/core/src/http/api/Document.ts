@@ -131,7 +131,11 @@ const subject = {
 /** The response to the example of an error. */
 const answerTo = (tag: ApiError.Tag): unknown =>
   JSON.parse(
-    Envelope.refuse(subject, { limit: 100, remaining: 99, reset: 0 }, samples[tag].error).body,
+    Envelope.refuse(
+      subject,
+      { bucket: "key", limit: 100, remaining: 99, reset: 0 },
+      samples[tag].error,
+    ).body,
   )
 
 /** The response to errors with the same status. */

@@ -1,0 +1,57 @@
+import { emptyBody } from "@tenure/core/ApiRequest"
+import type { Options } from "@tenure/core/RateLimiter"
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import { describe, expect, it } from "vitest"
+
+const fieldsOf = (headers: Readonly<Record<string, string>>) =>
+  Object.entries(headers).filter(([name]) => name.startsWith("RateLimit"))
+
+/** Sends a number of requests, and returns the fields of the last response. */
+const lastFields = async (requests: number, rateLimits: Options, hasKey = true) => {
+  const tenure = await Tenure.make({ stores: memory(), rateLimits })
+  await tenure.memberships.createProject("p1")
+  const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
+  const send = () =>
+    tenure.handle({
+      method: "GET",
+      path: "/v2/projects",
+      headers: hasKey ? { authorization: `Bearer ${token}` } : {},
+      body: emptyBody,
+      remoteAddress: "192.0.2.1",
+    })
+  const responses = await Promise.all(Array.from({ length: requests }, send))
+  await tenure.close()
+  return fieldsOf(responses.at(-1)?.headers ?? {})
+}
+
+const policy = ["RateLimit-Policy", '"key";q=100;w=60, "burst";q=20;w=1, "address";q=300;w=60']
+
+describe("the fields of the IETF draft", () => {
+  it("are not sent by default", async () => {
+    expect(await lastFields(1, {})).toEqual([])
+  })
+
+  it("tell the policies, what is left, and when all of it is back", async () => {
+    expect(await lastFields(1, { draftFields: true })).toEqual([
+      policy,
+      ["RateLimit", expect.stringMatching(/^"key";r=99;t=[12]$/)],
+    ])
+    expect(await lastFields(1, { draftFields: true }, false)).toEqual([
+      policy,
+      ["RateLimit", expect.stringMatching(/^"address";r=299;t=[12]$/)],
+    ])
+  })
+
+  it("of a refusal tell the bucket that refuses", async () => {
+    expect(await lastFields(25, { draftFields: true })).toEqual([
+      policy,
+      ["RateLimit", expect.stringMatching(/^"burst";r=0;t=[12]$/)],
+    ])
+  })
+
+  it("tell no policy of addresses if there is none", async () => {
+    const [[, value] = []] = await lastFields(1, { draftFields: true, perAddress: false })
+    expect(value).toBe('"key";q=100;w=60, "burst";q=20;w=1')
+  })
+})
