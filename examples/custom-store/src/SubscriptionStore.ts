@@ -6,6 +6,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { ApiKeyId } from "@tenure/core/ApiKey"
 import { EndDate } from "@tenure/core/EndDate"
+import * as Event from "@tenure/core/Event"
 import * as History from "@tenure/core/History"
 import {
   type Action,
@@ -130,33 +131,45 @@ const make = Effect.gen(function* () {
     return row && toEndDate(row.paid_until)
   })
 
-  /** Stores the audit row of a change. */
+  /**
+   * Stores the audit row of a change, whose locks are held. Returns its id, which is the sequence of the change:
+   * others that have locked the same subscriptions had smaller ones.
+   */
   const audit = Effect.fnUntraced(function* (
     { at, origin, projectId, reason }: Change,
     { action, from, to, userId }: Audited,
   ) {
-    yield* sql`INSERT INTO subscription_changes ${sql.insert({
-      account: projectId,
-      customer: userId ?? null,
-      action,
-      paid_from: toDate(from),
-      paid_until: toDate(to),
-      at: new Date(at),
-      request_id: origin.requestId ?? null,
-      key_id: origin.keyId ?? null,
-      reason: reason ?? null,
-    })}`
+    const [row] = yield* sql<{ readonly id: string }>`INSERT INTO subscription_changes ${sql.insert(
+      {
+        account: projectId,
+        customer: userId ?? null,
+        action,
+        paid_from: toDate(from),
+        paid_until: toDate(to),
+        at: new Date(at),
+        request_id: origin.requestId ?? null,
+        key_id: origin.keyId ?? null,
+        reason: reason ?? null,
+      },
+    )} RETURNING id::text`
+    return Number(row?.id)
   })
 
   /**
-   * Stores the event of a change and its deliveries, and the idempotency key, if the change has one.
+   * Stores the event of a change and its deliveries, and the idempotency key, if the change has one. Returns
+   * the event.
    *
    * @param answer - what the change returns if it is repeated with its key
    */
-  const publish = Effect.fnUntraced(function* ({ event, once }: Change, answer = "") {
+  const publish = Effect.fnUntraced(function* (
+    { event: draft, once }: Change,
+    sequence: number,
+    answer = "",
+  ) {
+    const event = Event.complete(draft, sequence)
     const replayed = yield* outbox.publish(event, once && { ...once, answer })
     // Somebody else has stored the key in the meantime.
-    if (replayed !== undefined) return yield* new IdempotencyInProgress()
+    return replayed === undefined ? event : yield* new IdempotencyInProgress()
   })
 
   /** Makes a change, whose locks are held, unless it was made before. */
@@ -167,11 +180,19 @@ const make = Effect.gen(function* () {
     return (once && (yield* recall(once))) ?? (yield* work)
   })
 
-  /** Stores the audit row of a change, its event, and the deliveries of the event. */
+  /** Stores the audit row of a change, its event, and the deliveries of the event. Returns the event. */
   const record = (change: Change, audited: Audited, answer?: string) =>
-    Effect.andThen(audit(change, audited), publish(change, answer))
+    Effect.flatMap(audit(change, audited), (sequence) => publish(change, sequence, answer))
 
-  /** Sets the end date of a subscription, which may be new, and stores the audit row. */
+  /** Returns a sequence for a change without an audit row. */
+  const nextSequence = Effect.map(
+    sql<{ readonly id: string }>`
+      SELECT nextval(pg_get_serial_sequence('subscription_changes', 'id'))::text AS id
+    `,
+    ([row]) => Number(row?.id),
+  )
+
+  /** Sets the end date of a subscription, which may be new, and stores the audit row. Returns its id. */
   const set = Effect.fnUntraced(function* (
     change: Change,
     { endDate, userId }: Dated,
@@ -184,7 +205,7 @@ const make = Effect.gen(function* () {
       VALUES (${projectId}, ${userId}, ${toDate(endDate)})
       ON CONFLICT (account, customer) DO UPDATE SET paid_until = excluded.paid_until
     `
-    yield* audit(change, { action, userId, from, to: endDate })
+    return yield* audit(change, { action, userId, from, to: endDate })
   })
 
   /** Changes an existing subscription. `apply` gets the end date that it has, and no one changes it. */
@@ -202,7 +223,7 @@ const make = Effect.gen(function* () {
         yield* apply(from)
         const action = to === undefined ? "ended" : "extended"
         // A subscription is not a membership until its account is a project.
-        yield* Effect.catchTag(
+        return yield* Effect.catchTag(
           record(change, { action, userId, from, to }),
           "ProjectNotFound",
           () => missing,
@@ -213,15 +234,19 @@ const make = Effect.gen(function* () {
     return inOneStep(step)
   }
 
-  /** Sets the end dates of all subscriptions, or of those that end earlier. Returns the number of all. */
+  /** Sets the end dates of all subscriptions, or of those that end earlier. */
   const extendAll = Effect.fnUntraced(function* (change: BulkExtension) {
     const { endDate, mode, projectId } = change
     const [row] = yield* sql<{ readonly total: number }>`
       WITH extended AS (
-        UPDATE subscriptions SET paid_until = ${toDate(endDate)}
-        WHERE account = ${projectId} AND (${mode === "set"} OR paid_until < ${toDate(endDate)})
+        -- All of them, so that all are locked before the change has a sequence.
+        UPDATE subscriptions
+        SET paid_until = CASE WHEN ${mode === "set"} THEN ${toDate(endDate)}
+                         ELSE greatest(paid_until, ${toDate(endDate)}) END
+        WHERE account = ${projectId}
+        RETURNING 1
       )
-      SELECT count(*)::integer AS total FROM subscriptions WHERE account = ${projectId}
+      SELECT count(*)::integer AS total FROM extended
     `
     const total = row?.total ?? 0
     const audited = {
@@ -230,8 +255,7 @@ const make = Effect.gen(function* () {
       from: undefined,
       to: endDate,
     } as const
-    yield* record(change, audited, String(total))
-    return total
+    return { total, event: yield* record(change, audited, String(total)) }
   })
 
   /** Fails with `ProjectNotFound` if there are no rows because the account does not exist. */
@@ -300,16 +324,20 @@ const make = Effect.gen(function* () {
 
     grant: Effect.fnUntraced(function* (change: Grant) {
       yield* lockAccount(change.projectId)
-      const granted = Effect.andThen(set(change, change, "granted"), publish(change))
+      const granted = Effect.flatMap(set(change, change, "granted"), (sequence) =>
+        publish(change, sequence),
+      )
       return yield* unlessMade(change, granted)
     }, inOneStep),
 
     import: Effect.fnUntraced(function* (change: Import) {
       yield* lockAccount(change.projectId)
-      const imported = Effect.forEach(change.memberships, (one) => set(change, one, "imported"), {
-        discard: true,
+      const imported = Effect.gen(function* () {
+        for (const one of change.memberships) yield* set(change, one, "imported")
+        // Greater than those of the audit rows.
+        return yield* publish(change, yield* nextSequence)
       })
-      return yield* unlessMade(change, Effect.andThen(imported, publish(change)))
+      return yield* unlessMade(change, imported)
     }, inOneStep),
 
     extend: (change) => {
@@ -359,7 +387,7 @@ const make = Effect.gen(function* () {
       yield* lockAccount(projectId)
       // The other store has the events and the idempotency keys, but no memberships.
       const replayed = yield* erase(change)
-      if (typeof replayed !== "boolean") return replayed
+      if (replayed !== undefined) return replayed
       yield* sql`
         UPDATE subscription_changes SET customer = NULL, reason = NULL
         WHERE account = ${projectId} AND customer = ${userId}
@@ -367,8 +395,10 @@ const make = Effect.gen(function* () {
       const ended = yield* sql`
         DELETE FROM subscriptions WHERE account = ${projectId} AND customer = ${userId} RETURNING 1
       `
-      if (ended.length > 0) yield* outbox.publish(change.event)
-      return ended.length > 0
+      if (ended.length === 0) return undefined
+      const event = Event.complete(change.event, yield* nextSequence)
+      yield* outbox.publish(event)
+      return event
     }, inOneStep),
 
     find: Effect.fnUntraced(function* (projectId, userId) {

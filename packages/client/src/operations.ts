@@ -197,12 +197,14 @@ export interface MembershipEndedEvent {
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
-    /** The id of the user. */
-    readonly user_id: string
+    /** The user; null if the person was erased. */
+    readonly user_id: string | null
     /** The request that asked for the change; null for a change by the host that names none. */
     readonly request_id: string | null
     /** Why, in the words of whoever asked for the change. */
     readonly reason?: string
+    /** The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns. */
+    readonly sequence: number
   }
 }
 
@@ -251,6 +253,8 @@ export interface MembershipExtendedEvent {
     readonly request_id: string | null
     /** Why, in the words of whoever asked for the change. */
     readonly reason?: string
+    /** The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns. */
+    readonly sequence: number
   }
 }
 
@@ -269,6 +273,8 @@ export interface MembershipGrantedEvent {
     readonly request_id: string | null
     /** Why, in the words of whoever asked for the change. */
     readonly reason?: string
+    /** The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns. */
+    readonly sequence: number
   }
 }
 
@@ -281,10 +287,14 @@ export interface MembershipsExtendedEvent {
     readonly project_id: string
     /** A time in UTC, with milliseconds. */
     readonly new_end_date: string
+    /** If it is there, memberships that end later were left as they are. */
+    readonly mode?: "never_shorten"
     /** The request that asked for the change; null for a change by the host that names none. */
     readonly request_id: string | null
     /** Why, in the words of whoever asked for the change. */
     readonly reason?: string
+    /** The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns. */
+    readonly sequence: number
   }
 }
 
@@ -301,6 +311,8 @@ export interface MembershipsImportedEvent {
     readonly request_id: string | null
     /** Why, in the words of whoever asked for the change. */
     readonly reason?: string
+    /** The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns. */
+    readonly sequence: number
   }
 }
 

@@ -2,8 +2,9 @@
 
 import type { ApiKey, ApiKeyId } from "@tenure/core/ApiKey"
 import * as Erasure from "@tenure/core/Erasure"
-import type { Event, EventId } from "@tenure/core/Event"
+import { complete, type Event, type EventId } from "@tenure/core/Event"
 import type { OtherAction, UserId } from "@tenure/core/Membership"
+import type { Change } from "@tenure/core/MembershipStore"
 import type { Moment } from "@tenure/core/Moment"
 import * as Origin from "@tenure/core/Origin"
 import type { Backlog, PublishedEvent, WebhookRef } from "@tenure/core/Outbox"
@@ -100,6 +101,18 @@ export const deleteProject = (
   answers.forget(projectId)
   audit(state, undefined, "project_deleted", projectId, occasion)
   return true
+}
+
+/** Publishes the event of the last change of a project's memberships. Returns it. */
+export const publishChange = (
+  state: State,
+  project: Project.Project,
+  { event }: Change,
+  now: Moment,
+): Event => {
+  const completed = complete(event, project.members.changes())
+  publish(state, project, completed, now)
+  return completed
 }
 
 /** Erases a person from all that a project has, and ends the membership. Returns whether there was one. */

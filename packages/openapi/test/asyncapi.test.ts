@@ -68,7 +68,7 @@ const causeAll = async ({ events, memberships, webhooks }: Tenure.Tenure): Promi
   await memberships.grant({ ...member, endDate: "2098-01-01T00:00:00.000Z" })
   await memberships.import({ ...inProject, memberships: [{ userId: "1002", endDate }] })
   await memberships.extend({ ...member, endDate })
-  await memberships.extendAll({ ...inProject, endDate })
+  await memberships.extendAll({ ...inProject, endDate, mode: "neverShorten" })
   await memberships.end(member)
   // Within the shorter of the reminders, and over.
   await memberships.grant({ ...member, endDate: Date.now() + 60_000 })

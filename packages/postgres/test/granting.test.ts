@@ -16,12 +16,12 @@ import { clientLayer } from "./harness.ts"
 import { blocked, holding, testsOn } from "./locking.ts"
 
 const schema = "granting"
-const { change, in2027, in2028, in2029, p1, p2, u1, u3 } = Fixture
+const { change, in2027, in2028, p1, p2, u1, u3 } = Fixture
 const onStores = testsOn(schema)
 
 const user = (n: number): UserId => UserId(String(5000 + n))
 
-const grant = (projectId: ProjectId, userId: UserId, event = Fixture.event(projectId)) =>
+const grant = (projectId: ProjectId, userId: UserId, event = Fixture.draft(projectId)) =>
   Effect.flatMap(MembershipStore, (store) =>
     store.grant({ ...change(projectId), event, userId, endDate: in2028 }),
   )
@@ -29,7 +29,7 @@ const grant = (projectId: ProjectId, userId: UserId, event = Fixture.event(proje
 /** The number of members that a project has counted. */
 const countOf = (projectId: ProjectId) =>
   Effect.flatMap(MembershipStore, (store) =>
-    store.extendAll({ ...change(projectId), endDate: in2029, mode: "set" }),
+    Effect.map(store.findProject(projectId), ({ memberships }) => memberships),
   )
 
 const historyOf = (userId: UserId) =>
@@ -79,7 +79,7 @@ describe("grants at the same time", () => {
   onStores(
     "fail alone: one of an unknown project, and one whose event cannot be stored",
     Effect.gen(function* () {
-      const published = Fixture.event(p1)
+      const published = Fixture.draft(p1)
       yield* grant(p1, u1, published)
       const exits = yield* Effect.forEach(
         [

@@ -61,7 +61,7 @@ const store = Effect.fnUntraced(function* (
   yield* client.unsafe(`INSERT INTO ${schema}.projects (id) VALUES ($1)`, [projectId])
   yield* client.unsafe(
     `INSERT INTO ${schema}.audit (project_number, user_id, seq, action, from_date, to_date, at)
-     SELECT number, user_id, seq, action, date '2030-01-01' + from_date, date '2030-01-01' + to_date, now()
+     SELECT number, user_id, r.seq, action, date '2030-01-01' + from_date, date '2030-01-01' + to_date, now()
      FROM jsonb_to_recordset($2::jsonb)
      AS r (user_id text, seq bigint, action text, from_date integer, to_date integer), ${schema}.projects
      WHERE projects.id = $1`,

@@ -1,11 +1,14 @@
 /**
  * Linearizability: the results of concurrent operations of two processes are those of some sequential
- * order, in which each operation happens between its call and its return.
+ * order, in which each operation happens between its call and its return, and in which the sequences of
+ * the changes of each member grow.
  */
 
 import type { EndDate } from "@tenure/core/EndDate"
+import type { Event as Stored } from "@tenure/core/Event"
 import { UserId } from "@tenure/core/Membership"
 import { MembershipStore } from "@tenure/core/MembershipStore"
+import { isReplayed, type Replayed } from "@tenure/core/Once"
 import { layer } from "@tenure/postgres"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
@@ -15,7 +18,7 @@ import fc from "fast-check"
 import { afterAll, beforeEach, describe, expect, it } from "vitest"
 import { clientLayer, execute } from "./harness.ts"
 
-const { change, date, occasion, p1 } = Fixture
+const { change, date, occasion, p1, sequenceOf } = Fixture
 const schema = "linearizability"
 const users = [UserId("1"), UserId("2")]
 
@@ -32,6 +35,13 @@ type Operation =
 
 /** The result of an operation: the current date, a number of memberships, or whether there was a membership. */
 type Result = number | "done" | "none"
+
+/** What an operation has returned. */
+interface Outcome {
+  readonly result: Result
+  /** The sequence of the change, if there was one. */
+  readonly sequence?: number
+}
 
 /** The members and their end dates. */
 type State = Readonly<Record<string, EndDate>>
@@ -75,16 +85,29 @@ const apply = (state: State, operation: Operation): readonly [State, Result] => 
   }
 }
 
-/** An operation, its result, and the times of its call and return. */
-interface Event {
+/** The users whom an operation concerns. */
+const usersOf = (state: State, operation: Operation): ReadonlyArray<string> => {
+  if ("user" in operation) return [operation.user]
+  return operation._tag === "Import" ? users : Object.keys(state)
+}
+
+/** The sequence of the last change of each user. */
+type Sequences = Readonly<Record<string, number>>
+
+/** An operation, its outcome, and the times of its call and return. */
+interface Event extends Outcome {
   readonly operation: Operation
-  readonly result: Result
   readonly called: number
   readonly returned: number
 }
 
-/** Whether some sequential order of the events has their results and ends in the given state. */
-const isLinearizable = (events: ReadonlyArray<Event>, state: State, end: State): boolean => {
+/** Whether some sequential order of the events has their outcomes and ends in the given state. */
+const isLinearizable = (
+  events: ReadonlyArray<Event>,
+  state: State,
+  end: State,
+  sequences: Sequences = {},
+): boolean => {
   if (events.length === 0) return JSON.stringify(state) === JSON.stringify(end)
   const firstReturn = Math.min(...events.map(({ returned }) => returned))
   return events.some((event) => {
@@ -92,17 +115,26 @@ const isLinearizable = (events: ReadonlyArray<Event>, state: State, end: State):
     if (event.called > firstReturn) return false
     const [next, result] = apply(state, event.operation)
     if (result !== event.result) return false
+    const { sequence } = event
+    const concerned = sequence === undefined ? [] : usersOf(state, event.operation)
+    if (concerned.some((one) => Number(sequence) <= (sequences[one] ?? 0))) return false
     return isLinearizable(
       events.filter((one) => one !== event),
       Object.fromEntries(Object.entries(next).toSorted(([a], [b]) => (a < b ? -1 : 1))),
       end,
+      { ...sequences, ...Object.fromEntries(concerned.map((one) => [one, Number(sequence)])) },
     )
   })
 }
 
 const run = Effect.fnUntraced(function* (operation: Operation) {
   const store = yield* MembershipStore
-  const done = Effect.match({ onSuccess: (): Result => "done", onFailure: (): Result => "none" })
+  const outcomeOf = (event: Stored | Replayed, result: Result = "done"): Outcome =>
+    isReplayed(event) ? { result } : { result, sequence: sequenceOf(event) }
+  const done = Effect.match({
+    onSuccess: (event: Stored | Replayed) => outcomeOf(event),
+    onFailure: (): Outcome => ({ result: "none" }),
+  })
   switch (operation._tag) {
     case "Grant": {
       const { endDate, user } = operation
@@ -123,9 +155,10 @@ const run = Effect.fnUntraced(function* (operation: Operation) {
       return yield* extension.pipe(
         Effect.catchTag("StoreUnavailable", Effect.die),
         Effect.match({
-          onSuccess: (): Result => "done",
-          onFailure: (error): Result =>
-            error._tag === "EndDateConflict" ? error.currentEndDate : "none",
+          onSuccess: (event) => outcomeOf(event),
+          onFailure: (error): Outcome => ({
+            result: error._tag === "EndDateConflict" ? error.currentEndDate : "none",
+          }),
         }),
       )
     }
@@ -137,14 +170,16 @@ const run = Effect.fnUntraced(function* (operation: Operation) {
       return yield* store.find(p1, operation.user).pipe(
         Effect.catchTag("StoreUnavailable", Effect.die),
         Effect.match({
-          onSuccess: (one): Result => one.endDate,
-          onFailure: (): Result => "none",
+          onSuccess: (one): Outcome => ({ result: one.endDate }),
+          onFailure: (): Outcome => ({ result: "none" }),
         }),
       )
     case "ExtendAll":
     case "ExtendShorter": {
       const mode = operation._tag === "ExtendAll" ? "set" : "neverShorten"
-      return Number(yield* store.extendAll({ ...change(p1), endDate: operation.endDate, mode }))
+      const bulk = { ...change(p1), endDate: operation.endDate, mode } as const
+      const extended = yield* store.extendAll(bulk)
+      return isReplayed(extended) ? expect.fail() : outcomeOf(extended.event, extended.total)
     }
   }
 })
@@ -205,8 +240,8 @@ describe("concurrent operations", () => {
             const runtime = processes[index % 2] ?? inFirst
             for (const one of script) {
               const called = performance.now()
-              const result = await runtime.runPromise(run(one))
-              events.push({ operation: one, result, called, returned: performance.now() })
+              const outcome = await runtime.runPromise(run(one))
+              events.push({ operation: one, ...outcome, called, returned: performance.now() })
             }
           }),
         )

@@ -104,7 +104,7 @@ describe("an extension", () => {
         )
       }),
     )
-    expect(overtaken).toBeUndefined()
+    expect(overtaken).toMatchObject({ type: "test.happened" })
     const found = await one.runPromise(Effect.flatMap(MembershipStore, (all) => all.find(p1, u1)))
     expect(found.endDate).toBe(first)
   })

@@ -99,6 +99,49 @@ export const dataOf = ({ body }: Event): unknown => {
   return data
 }
 
+const bodyOf = (type: EventType, at: number, data: unknown): string =>
+  JSON.stringify({ type, timestamp: timestampOf(at), data })
+
+/** The event of a change of memberships, until the store adds the sequence of the change. */
+export interface Draft extends Omit<Event, "body"> {
+  /** The JSON text of the body up to the end of `data`, whose last field the sequence will be. */
+  readonly head: string
+}
+
+/** What the event of a change says, without the sequence. It can be written as JSON. */
+export interface DraftData {
+  readonly project_id: ProjectId
+  readonly [field: string]: unknown
+}
+
+/** Makes the draft of an event. */
+export const draft = ({
+  at,
+  data,
+  id,
+  projectId,
+  type,
+}: Omit<Draft, "head"> & { readonly data: DraftData }): Draft => ({
+  id,
+  projectId,
+  type,
+  at,
+  head: bodyOf(type, at, data).slice(0, -"}}".length),
+})
+
+/**
+ * Completes the event of a change.
+ *
+ * @param sequence - a safe integer: see `MembershipStore`
+ */
+export const complete = ({ at, head, id, projectId, type }: Draft, sequence: number): Event => ({
+  id,
+  projectId,
+  type,
+  at,
+  body: `${head},"sequence":${sequence}}}`,
+})
+
 /**
  * Makes an event with its body.
  *
@@ -112,7 +155,7 @@ export const make = ({
   projectId,
   type,
 }: Omit<Event, "body"> & { readonly data: unknown }): Event => {
-  const body = JSON.stringify({ type, timestamp: timestampOf(at), data })
+  const body = bodyOf(type, at, data)
   // Neither a type nor a timestamp contains a quotation mark.
   if (!body.includes('"data":')) {
     throw new TypeError(`JSON cannot represent the type ${typeof data}`)

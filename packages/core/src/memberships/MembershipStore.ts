@@ -6,7 +6,7 @@ import type { Conflict, IdempotencyMismatch, Once, Replayed } from "../base/Once
 import type { Occasion } from "../base/Origin.ts"
 import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
-import type { Event } from "../events/Event.ts"
+import type { Draft, Event } from "../events/Event.ts"
 import type { Mode } from "./Bulk.ts"
 import type { EndDate } from "./EndDate.ts"
 import type { ExpiryStore } from "./ExpiryStore.ts"
@@ -29,8 +29,8 @@ export interface Change extends Occasion {
   readonly projectId: ProjectId
   /** Why, for the audit trail; `undefined` if nobody said. */
   readonly reason: Reason | undefined
-  /** The event to deliver to the webhooks of the project. */
-  readonly event: Event
+  /** The event to deliver to the webhooks of the project, which the store completes with the sequence. */
+  readonly event: Draft
 }
 
 /** A new end date for one membership. */
@@ -57,6 +57,13 @@ export interface BulkExtension extends Change {
   readonly mode: Mode
 }
 
+/** What a bulk extension has done. */
+export interface BulkExtended {
+  /** The number of memberships of the project. */
+  readonly total: number
+  readonly event: Event
+}
+
 /** How many memberships a project has, and how many of them end after a date. */
 export interface Counts {
   readonly total: number
@@ -74,6 +81,12 @@ export interface Ending extends Change {
  * A change is atomic: the membership, its audit row, its event and a delivery of that event to each
  * webhook of the project are stored together or not at all. Repeating a change sets the same end
  * dates again, and adds another audit row and another event.
+ *
+ * Each change has a sequence: a safe integer, greater than that of every earlier change that concerned one
+ * of the same members, a bulk extension being one that concerns all members of the project. Earlier is what
+ * the end date says: of two changes, the later one is that whose date holds if nothing else follows. So the
+ * order also holds for members who have left and returned, until the project is deleted. The store completes
+ * the event of the change with it (`Event.complete`), and returns that event.
  *
  * A change with an idempotency key stores the key in the same step. If there is one already, nothing is
  * changed: the change returns `Replayed`, with the total of a bulk extension as its answer, or fails
@@ -138,7 +151,7 @@ export class MembershipStore extends Context.Service<
     /** Creates a membership, or sets the end date of an existing one. */
     readonly grant: (
       change: Grant,
-    ) => Effect.Effect<Replayed | void, ProjectNotFound | Conflict | StoreUnavailable>
+    ) => Effect.Effect<Event | Replayed, ProjectNotFound | Conflict | StoreUnavailable>
 
     /**
      * Creates memberships, and sets the end dates of existing ones: all of them in one step, or none.
@@ -146,7 +159,7 @@ export class MembershipStore extends Context.Service<
      */
     readonly import: (
       change: Import,
-    ) => Effect.Effect<Replayed | void, ProjectNotFound | Conflict | StoreUnavailable>
+    ) => Effect.Effect<Event | Replayed, ProjectNotFound | Conflict | StoreUnavailable>
 
     /**
      * Sets the end date of a membership, which may have expired. Fails with `EndDateConflict` if it has
@@ -155,17 +168,16 @@ export class MembershipStore extends Context.Service<
     readonly extend: (
       change: Extension,
     ) => Effect.Effect<
-      Replayed | void,
+      Event | Replayed,
       MembershipNotFound | EndDateConflict | Conflict | StoreUnavailable
     >
 
     /**
-     * Sets the end date of all memberships of a project, or of those that end earlier. Returns the number of
-     * memberships of the project.
+     * Sets the end date of all memberships of a project, or of those that end earlier.
      */
     readonly extendAll: (
       change: BulkExtension,
-    ) => Effect.Effect<number | Replayed, ProjectNotFound | Conflict | StoreUnavailable>
+    ) => Effect.Effect<BulkExtended | Replayed, ProjectNotFound | Conflict | StoreUnavailable>
 
     /** Counts the memberships of a project, without a lock. */
     readonly count: (
@@ -176,20 +188,20 @@ export class MembershipStore extends Context.Service<
     /** Removes a membership. */
     readonly end: (
       change: Ending,
-    ) => Effect.Effect<Replayed | void, MembershipNotFound | Conflict | StoreUnavailable>
+    ) => Effect.Effect<Event | Replayed, MembershipNotFound | Conflict | StoreUnavailable>
 
     /**
      * Ends the membership of a person, if there is one, and removes the user id from the audit trail, with
      * the reasons of these changes, and from events, as `Erasure` does. From deliveries of these, it removes
      * what receivers have responded. A row in the trail says that somebody was erased. Publishes the event of
-     * the change, which has no user id, if there was a membership. Returns whether there was one.
+     * the change, which has no user id, and returns it, if there was a membership.
      *
      * The end of the membership and the row in the trail are one step. The rest may take several; a
      * repetition with the same idempotency key completes it, and leaves what was written since then.
      */
     readonly erase: (
       change: Ending,
-    ) => Effect.Effect<boolean | Replayed, ProjectNotFound | Conflict | StoreUnavailable>
+    ) => Effect.Effect<Event | Replayed | undefined, ProjectNotFound | Conflict | StoreUnavailable>
 
     /** Returns what a change with this idempotency key would return; `undefined` if there was none. */
     readonly recall: (

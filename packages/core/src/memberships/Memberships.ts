@@ -396,9 +396,9 @@ const make = Effect.fnUntraced(function* ({ bulk: defaultMode }: Settings) {
   const eventOf = (
     { at, origin, projectId, reason }: Omit<Change, "event">,
     type: Event.EventType,
-    data: { readonly project_id: ProjectId },
-  ): Event.Event =>
-    Event.make({
+    data: Event.DraftData,
+  ): Event.Draft =>
+    Event.draft({
       id: Event.freshId(crypto, at),
       projectId,
       type,
@@ -447,8 +447,8 @@ const make = Effect.fnUntraced(function* ({ bulk: defaultMode }: Settings) {
   })
 
   /** Tells the host of a change, or the caller that it was made before. */
-  const announce = (changed: Change, result: unknown): Effect.Effect<void> =>
-    Once.isReplayed(result) ? Once.tell(changed, result) : hooks.event(changed.event)
+  const announce = (changed: Change, result: Event.Event | Once.Replayed): Effect.Effect<void> =>
+    Once.isReplayed(result) ? Once.tell(changed, result) : hooks.event(result)
 
   /** Returns what an extension would return, or fails as it would. */
   const tryExtension = ({ endDate, expectedEndDate, projectId, userId }: Extension) =>
@@ -600,8 +600,12 @@ const make = Effect.fnUntraced(function* ({ bulk: defaultMode }: Settings) {
         once,
       }
       const result = yield* extendBy(changed, store.extendAll(changed))
-      yield* announce(changed, result)
-      return { endDate, total: typeof result === "number" ? result : Number(result.answer) }
+      if (Once.isReplayed(result)) {
+        yield* Once.tell(changed, result)
+        return { endDate, total: Number(result.answer) }
+      }
+      yield* hooks.event(result.event)
+      return { endDate, total: result.total }
     }),
 
     end: Effect.fnUntraced(function* (input, originInput = Origin.host) {
@@ -627,8 +631,8 @@ const make = Effect.fnUntraced(function* ({ bulk: defaultMode }: Settings) {
       const asked = { ...occasion, projectId, reason: undefined }
       const data = { project_id: projectId, user_id: null }
       const changed = { ...asked, event: eventOf(asked, Event.types.ended, data), userId }
-      const wasMember = yield* store.erase(changed)
-      if (wasMember !== false) yield* announce(changed, wasMember)
+      const erased = yield* store.erase(changed)
+      if (erased !== undefined) yield* announce(changed, erased)
     }),
 
     find: Effect.fnUntraced(function* (input) {

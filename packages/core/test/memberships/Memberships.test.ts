@@ -330,7 +330,7 @@ describe("an import", () => {
           {
             type: "memberships.imported",
             timestamp: "2026-01-01T00:00:00.000Z",
-            data: { project_id: "p1", total: 3, request_id: null },
+            data: { project_id: "p1", total: 3, request_id: null, sequence: 3 },
           },
         ])
       }),

@@ -16,6 +16,8 @@ interface Watched {
 /** The members of a project. */
 export interface Members {
   readonly size: () => number
+  /** Returns the number of changes so far, which is the sequence of the last one. */
+  readonly changes: () => number
   /** Returns a member's current end date, or `undefined` if the user is no member. */
   readonly get: (userId: UserId) => EndDate | undefined
   readonly set: (userId: UserId, endDate: EndDate) => void
@@ -64,6 +66,7 @@ export const make = (): Members => {
 
   return {
     size: () => members.size,
+    changes: () => changes,
     get: (userId) => {
       const member = members.get(userId)
       return member && current(member)
@@ -90,7 +93,7 @@ export const make = (): Members => {
     },
     earliestBulk: () => Bulk.earliest(bulk),
     delete: (userId) => {
-      members.delete(userId)
+      if (members.delete(userId)) changes++
       sorted = undefined
     },
     sorted: () => {

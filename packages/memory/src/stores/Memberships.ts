@@ -2,6 +2,7 @@
 
 import type { ApiKeyId } from "@tenure/core/ApiKey"
 import type { EndDate } from "@tenure/core/EndDate"
+import type { Event } from "@tenure/core/Event"
 import {
   type Action,
   bulkActions,
@@ -51,9 +52,9 @@ const isIn = (membership: Membership, only: Only): boolean =>
 
 /** Makes the store. Every change is one synchronous step. */
 export const make = (state: State.State): MembershipStore["Service"] => {
-  const record = (project: Project, changed: Change, entry: Entry, now: Moment.Moment): void => {
+  const record = (project: Project, changed: Change, entry: Entry, now: Moment.Moment): Event => {
     audit(project, changed, entry)
-    State.publish(state, project, changed.event, now)
+    return State.publishChange(state, project, changed, now)
   }
 
   /** Sets the end date of a member. */
@@ -89,7 +90,7 @@ export const make = (state: State.State): MembershipStore["Service"] => {
     state.answers.change(
       changed.once,
       changed.projectId,
-      Moment.nowWith((now): Effect.Effect<void, MembershipNotFound | E> => {
+      Moment.nowWith((now): Effect.Effect<Event, MembershipNotFound | E> => {
         const { projectId, userId } = changed
         const project = state.projects.get(projectId)
         const from = project?.members.get(userId)
@@ -98,8 +99,7 @@ export const make = (state: State.State): MembershipStore["Service"] => {
         }
         const entry = apply(project, from)
         if (Result.isFailure(entry)) return Effect.fail(entry.failure)
-        record(project, changed, entry.success, now)
-        return Effect.void
+        return Effect.succeed(record(project, changed, entry.success, now))
       }),
     )
 
@@ -152,13 +152,13 @@ export const make = (state: State.State): MembershipStore["Service"] => {
     grant: (granted) =>
       changeProject(granted, (project, now) => {
         grant(project, granted, granted, "granted")
-        State.publish(state, project, granted.event, now)
+        return State.publishChange(state, project, granted, now)
       }),
 
     import: (imported) =>
       changeProject(imported, (project, now) => {
         for (const one of imported.memberships) grant(project, imported, one, "imported")
-        State.publish(state, project, imported.event, now)
+        return State.publishChange(state, project, imported, now)
       }),
 
     extend: (extension) =>
@@ -179,10 +179,10 @@ export const make = (state: State.State): MembershipStore["Service"] => {
           state.alarms.arm(project, undefined, to)
           project.lastBulkEndDate = to
           const action = bulkActions[mode]
-          record(project, extension, { action, userId: undefined, from: undefined, to }, now)
-          return project.members.size()
+          const entry = { action, userId: undefined, from: undefined, to }
+          return { total: project.members.size(), event: record(project, extension, entry, now) }
         },
-        String,
+        ({ total }) => String(total),
       ),
 
     count: (projectId, endDate) =>
@@ -202,8 +202,7 @@ export const make = (state: State.State): MembershipStore["Service"] => {
       changeProject(erasure, (project, now) => {
         const wasMember = State.erase(state, project, erasure.userId)
         State.audit(state, project.id, "person_erased", undefined, erasure)
-        if (wasMember) State.publish(state, project, erasure.event, now)
-        return wasMember
+        return wasMember ? State.publishChange(state, project, erasure, now) : undefined
       }),
 
     recall: state.answers.find,

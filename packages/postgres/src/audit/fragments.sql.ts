@@ -3,6 +3,7 @@
 import type { OtherAction } from "@tenure/core/Membership"
 import type { Occasion } from "@tenure/core/Origin"
 import { instant, text } from "../connection/parameters.ts"
+import { roundOf } from "../sequence.sql.ts"
 
 /** The number of the project of what belongs to none. */
 export const noProject = 0
@@ -23,7 +24,7 @@ export const recording = (
   audited AS (
     INSERT INTO ${schema}.audit (project_number, seq, subject, action, at, request_id, key_id)
     SELECT s.project_number,
-           coalesce((SELECT p.bulk_seq FROM ${schema}.projects p WHERE p.number = s.project_number), 0),
+           coalesce((SELECT ${roundOf("p.seq")} FROM ${schema}.projects p WHERE p.number = s.project_number), 0),
            s.subject, ${action}, $${first}::timestamptz, $${first + 1}::text, $${first + 2}::text
     FROM ${source} s
   )`

@@ -3,10 +3,11 @@
 import type { UserId } from "@tenure/core/Membership"
 import type { ProjectId } from "@tenure/core/Project"
 import { instant, nilUuid, text, uuid } from "../connection/parameters.ts"
+import type { Integer } from "../connection/results.ts"
 import type { OncePart } from "../idempotency/fragments.sql.ts"
-import { publishing } from "../outbox/fragments.sql.ts"
 import { isInProject } from "../projects.sql.ts"
-import { asked, lockedProject } from "./fragments.sql.ts"
+import { roundOf } from "../sequence.sql.ts"
+import { asked, ending, lockedProject, publishingChange } from "./fragments.sql.ts"
 
 /**
  * A statement that removes the user `$2` from up to a thousand audit rows of the project `$1`, with the
@@ -25,30 +26,21 @@ const erasing = (schema: string, condition: string): string => `
 
 /**
  * Ends a membership, if there is one, removes the user from the first audit rows, and records that the person
- * is erased. Returns one row, with whether there was a membership and with the number of deliveries, if the
- * project exists.
+ * is erased. Returns one row, with the seq of the end and the number of deliveries, if the project exists.
  */
 export const eraseMembership = (schema: string, once: OncePart): string => `
   WITH ${asked},
   ${lockedProject(schema, once.condition)},
-  ended AS (
-    DELETE FROM ${schema}.memberships m USING project p
-    WHERE m.project_number = p.number AND m.user_id = $2
-    RETURNING p.number
-  ),
-  counted AS (
-    UPDATE ${schema}.projects SET members = members - 1
-    WHERE id = $1 AND EXISTS (SELECT FROM ended)
-  ),
+  ${ending(schema)},
   erased AS (${erasing(schema, "EXISTS (SELECT FROM project)")}
   ),
   audited AS (
     INSERT INTO ${schema}.audit (project_number, seq, action, at, request_id, key_id)
-    SELECT p.number, p.bulk_seq, 'person_erased', a.at, a.request_id, a.key_id FROM asked a, project p
+    SELECT p.number, ${roundOf("p.seq")}, 'person_erased', a.at, a.request_id, a.key_id FROM asked a, project p
   ),
-  changed AS (SELECT a.*, e.number AS project_number FROM asked a, ended e),
-  ${publishing(schema, "changed")}${once.keeping("project", "round(extract(epoch FROM $4::timestamptz) * 1000)::bigint::text", "number")}
-  SELECT EXISTS (SELECT FROM ended) AS was_member, (SELECT count(*) FROM delivered)::integer AS deliveries
+  changed AS (SELECT a.*, e.project_number, e.seq FROM asked a, ended e),
+  ${publishingChange(schema, "changed")}${once.keeping("project", "round(extract(epoch FROM $4::timestamptz) * 1000)::bigint::text", "number")}
+  SELECT (SELECT seq FROM ended) AS seq, (SELECT count(*) FROM delivered)::integer AS deliveries
   FROM project
 `
 
@@ -145,7 +137,8 @@ export interface Erased {
 
 /** The row of `eraseMembership`. */
 export interface ErasedRow {
-  readonly was_member: boolean
+  /** NULL if there was no membership. */
+  readonly seq: Integer | null
   readonly deliveries: number
 }
 

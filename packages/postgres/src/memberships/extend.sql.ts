@@ -2,13 +2,12 @@ import type { Extension } from "@tenure/core/MembershipStore"
 import { instants } from "../connection/parameters.ts"
 import { type Integer, millisOf } from "../connection/results.ts"
 import type { OnceEachPart } from "../idempotency/fragments.sql.ts"
-import { publishing } from "../outbox/fragments.sql.ts"
 import {
   askedOfEach,
-  auditing,
   type EachRow,
   effectiveDate,
   paramsOfEach,
+  recordingChange,
 } from "./fragments.sql.ts"
 
 /**
@@ -16,7 +15,7 @@ import {
  * of the memberships that exist, the dates of those that were expected to have others, and the number of
  * deliveries.
  *
- * A membership keeps its own seq if that is greater than the project's. Otherwise a statement that
+ * The seq follows that of the membership if this is greater than the project's. Otherwise a statement that
  * read the project before a bulk extension could undo a later extension of the same membership.
  *
  * A membership that has another date than is expected is set to the date that it has. So it is locked,
@@ -25,7 +24,7 @@ import {
 export const extend = (schema: string, once: OnceEachPart): string => `
   WITH ${askedOfEach(once, { types: ", $11::timestamptz[]", columns: ", expected_date" })},
   placed AS MATERIALIZED (
-    SELECT a.*, p.number AS project_number, p.bulk_seq, p.set_seq, p.bulk_end_date
+    SELECT a.*, p.number AS project_number, p.seq AS project_seq, p.bulk_seq, p.set_seq, p.bulk_end_date
     FROM asked a
     JOIN ${schema}.projects p ON p.id = a.project_id
     -- All statements lock memberships in the same order, which avoids deadlocks.
@@ -36,7 +35,7 @@ export const extend = (schema: string, once: OnceEachPart): string => `
     SET end_date =
           CASE WHEN ${effectiveDate(schema)} <> p.expected_date THEN ${effectiveDate(schema)}
           ELSE p.to_date END,
-        seq = greatest(m.seq, p.bulk_seq),
+        seq = greatest(m.seq, p.project_seq) + 1,
         previous_end_date = ${effectiveDate(schema)}
     -- Both columns come from one table, so that the index finds each membership, whatever is known of
     -- how many a project has.
@@ -45,8 +44,8 @@ export const extend = (schema: string, once: OnceEachPart): string => `
     RETURNING p.*, m.seq, m.previous_end_date AS from_date
   ),
   changed AS (SELECT * FROM found WHERE (from_date <> expected_date) IS NOT TRUE),
-  ${auditing(schema, "changed", "extended")},${publishing(schema, "changed")}${once.keeping("changed")}
-  SELECT n::integer, CASE WHEN from_date <> expected_date THEN ${millisOf("from_date")} END AS conflicting_date,
+  ${recordingChange(schema, "changed", "extended")}${once.keeping("changed")}
+  SELECT n::integer, seq, CASE WHEN from_date <> expected_date THEN ${millisOf("from_date")} END AS conflicting_date,
          (SELECT count(*) FROM delivered)::integer AS deliveries
   FROM found
 `

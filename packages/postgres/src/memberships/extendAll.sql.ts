@@ -1,12 +1,12 @@
 import type { Mode } from "@tenure/core/Bulk"
 import { bulkActions } from "@tenure/core/Membership"
 import type { OncePart } from "../idempotency/fragments.sql.ts"
-import { publishing } from "../outbox/fragments.sql.ts"
-import { asked, auditing } from "./fragments.sql.ts"
+import { nextRound } from "../sequence.sql.ts"
+import { asked, recordingChange } from "./fragments.sql.ts"
 
 /** What an extension of each mode does to the project, and which floors it makes superfluous. */
 const effects = {
-  set: { also: ", bulk_end_date = $3, set_seq = bulk_seq + 1", covered: "'infinity'" },
+  set: { also: `, bulk_end_date = $3, set_seq = ${nextRound("seq")}`, covered: "'infinity'" },
   neverShorten: { also: "", covered: "$3" },
 } as const satisfies Record<Mode, unknown>
 
@@ -27,15 +27,15 @@ export const extendAll =
   WITH ${asked},
   project AS (
     UPDATE ${schema}.projects
-    SET last_bulk_end_date = $3, bulk_seq = bulk_seq + 1${effects[mode].also}
+    SET last_bulk_end_date = $3, seq = ${nextRound("seq")}, bulk_seq = ${nextRound("seq")}${effects[mode].also}
     WHERE id = $1 ${once.condition}
-    RETURNING number, members, bulk_seq
+    RETURNING number, members, seq
   ),
   changed AS MATERIALIZED (
-    SELECT a.*, p.number AS project_number, p.bulk_seq AS seq, NULL::timestamptz AS from_date,
+    SELECT a.*, p.number AS project_number, p.seq, NULL::timestamptz AS from_date,
            p.members AS total, ${schema}.remove_floors(p.number, ${effects[mode].covered}) AS removed
     FROM asked a, project p
   )${mode === "neverShorten" ? adding(schema) : ""},
-  ${auditing(schema, "changed", bulkActions[mode])},${publishing(schema, "changed")}${once.keeping("changed", "total::text")}
-  SELECT total, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
+  ${recordingChange(schema, "changed", bulkActions[mode])}${once.keeping("changed", "total::text")}
+  SELECT seq, total, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `

@@ -4,7 +4,10 @@ import type { EndDate } from "@tenure/core/EndDate"
 import type { Action, UserId } from "@tenure/core/Membership"
 import type { Change, Grant } from "@tenure/core/MembershipStore"
 import { instant, instants, text, texts, uuid, uuids } from "../connection/parameters.ts"
+import type { Integer } from "../connection/results.ts"
 import type { OnceEachPart } from "../idempotency/fragments.sql.ts"
+import { publishing } from "../outbox/fragments.sql.ts"
+import { roundOf } from "../sequence.sql.ts"
 
 /**
  * The common table expression `asked`: one row of the parameters that every change has. `$2` is NULL
@@ -14,7 +17,7 @@ export const asked = `
   asked AS (
     SELECT $1::text AS project_id, $2::text AS user_id, $3::timestamptz AS to_date,
            $4::timestamptz AS at, $5::text AS request_id, $6::text AS key_id,
-           $7::uuid AS event_id, $8::text AS event_type, $9::text AS body, $10::text AS reason, 1 AS n
+           $7::uuid AS event_id, $8::text AS event_type, $9::text AS head, $10::text AS reason, 1 AS n
   )`
 
 /** The parameters of a change to one membership, or to all memberships if `userId` is undefined. */
@@ -31,7 +34,7 @@ export const changeParams = (
   text(origin.keyId),
   uuid(event.id),
   text(event.type),
-  text(event.body),
+  text(event.head),
   text(reason),
 ]
 
@@ -47,7 +50,7 @@ export const askedOfEach = (once: OnceEachPart, further = { types: "", columns: 
     SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[],
                          $5::text[], $6::text[], $7::uuid[], $8::text[], $9::text[], $10::text[]${further.types}${once.types})
     WITH ORDINALITY
-    AS a (project_id, user_id, to_date, at, request_id, key_id, event_id, event_type, body, reason
+    AS a (project_id, user_id, to_date, at, request_id, key_id, event_id, event_type, head, reason
           ${further.columns}${once.columns}, n)
     ${once.condition}
   )`
@@ -62,7 +65,7 @@ export const paramsOfEach = (changes: ReadonlyArray<Grant>) => [
   texts(changes.map(({ origin }) => origin.keyId)),
   uuids(changes.map(({ event }) => event.id)),
   texts(changes.map(({ event }) => event.type)),
-  texts(changes.map(({ event }) => event.body)),
+  texts(changes.map(({ event }) => event.head)),
   texts(changes.map(({ reason }) => reason)),
 ]
 
@@ -72,6 +75,9 @@ export interface EachRow extends ChangeRow {
   readonly n: number
 }
 
+/** The columns of a locked project. */
+export const projectColumns = "id, number, seq, bulk_seq, set_seq, bulk_end_date"
+
 /**
  * The common table expression `project`, which locks the project: its members can be counted, and no
  * bulk extension runs at the same time.
@@ -80,7 +86,7 @@ export interface EachRow extends ChangeRow {
  */
 export const lockedProject = (schema: string, condition = ""): string => `
   project AS MATERIALIZED (
-    SELECT id, number, bulk_seq, set_seq, bulk_end_date FROM ${schema}.projects WHERE id = $1 ${condition}
+    SELECT ${projectColumns} FROM ${schema}.projects WHERE id = $1 ${condition}
     FOR NO KEY UPDATE
   )`
 
@@ -97,34 +103,60 @@ export const effectiveDate = (schema: string): string =>
   )`)
 
 /** The same in a statement that has locked the project, and may have waited for it. */
-export const effectiveDateLocked = (schema: string): string =>
+const effectiveDateLocked = (schema: string): string =>
   dateOf(`${schema}.floor_after(m.project_number, m.seq)`)
 
 /**
- * The common table expressions `granted` and `counted`: they create the memberships of `asked`, or set
- * their end dates, and count the new ones. `project` has the projects, which are locked.
+ * The common table expression `granted`: it creates the memberships of `asked`, or sets their end dates.
+ * `project` has the projects, which are locked.
+ *
+ * @param seq - an expression for the seq of new memberships of a project `p`, greater than that of the project
  */
-export const granting = (schema: string): string => `
+export const granting = (schema: string, seq: string): string => `
   granted AS (
     INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, seq)
-    SELECT p.number, a.user_id, a.to_date, p.bulk_seq
+    SELECT p.number, a.user_id, a.to_date, ${seq}
     FROM asked a
     JOIN project p ON p.id = a.project_id
     ORDER BY p.id, a.user_id COLLATE "C"
     ON CONFLICT (project_number, user_id) DO UPDATE
     SET end_date = excluded.end_date,
-        seq = excluded.seq,
+        seq = greatest(m.seq + 1, excluded.seq),
         previous_end_date =
-          CASE WHEN m.seq >= excluded.seq THEN m.end_date
-          ELSE (SELECT ${effectiveDateLocked(schema)} FROM project p WHERE p.number = m.project_number) END
+          (SELECT ${effectiveDateLocked(schema)} FROM project p WHERE p.number = m.project_number)
     RETURNING m.project_number, user_id, (xmax = 0) AS is_new, seq, previous_end_date AS from_date,
               end_date AS to_date
+  )`
+
+/**
+ * The common table expressions `ended` and `counted`: they remove the membership of the user `$2` of the
+ * locked project. The project's seq is then that of the change, so that the user has a greater one after
+ * coming back.
+ *
+ * @param condition - a further condition, after others
+ */
+export const ending = (schema: string, condition = ""): string => `
+  ended AS (
+    DELETE FROM ${schema}.memberships m USING project p
+    WHERE m.project_number = p.number AND m.user_id = $2 ${condition}
+    RETURNING p.number AS project_number, greatest(m.seq, p.seq) + 1 AS seq,
+              ${effectiveDateLocked(schema)} AS from_date
   ),
   counted AS (
-    UPDATE ${schema}.projects p SET members = p.members + new.members
-    FROM (SELECT project_number, count(*) AS members FROM granted WHERE is_new GROUP BY project_number) new
-    WHERE p.number = new.project_number
+    UPDATE ${schema}.projects p SET members = p.members - 1, seq = e.seq
+    FROM ended e WHERE p.number = e.project_number
   )`
+
+/**
+ * The common table expressions that a change ends with: `audited` and those of `publishing`. `source` has
+ * what both need, with `head` in place of `body`.
+ */
+export const recordingChange = (schema: string, source: string, action: Action): string =>
+  `${auditing(schema, source, action)},${publishingChange(schema, source)}`
+
+/** The same as `publishing`, for events of changes with the column `seq`, and with `head` in place of `body`. */
+export const publishingChange = (schema: string, source: string): string =>
+  publishing(schema, source, { body: `head || ',"sequence":' || seq || '}}'` })
 
 /**
  * The common table expression `audited`, which adds an audit row for each row of `source`. That has
@@ -135,12 +167,14 @@ export const auditing = (schema: string, source: string, action: Action): string
   audited AS (
     INSERT INTO ${schema}.audit
       (project_number, user_id, seq, action, from_date, to_date, at, request_id, key_id, reason)
-    SELECT project_number, user_id, seq, '${action}', from_date, to_date, at, request_id, key_id, reason
+    SELECT project_number, user_id, ${roundOf("seq")}, '${action}', from_date, to_date, at, request_id, key_id, reason
     FROM ${source}
     ORDER BY n
   )`
 
 /** What every statement that changes memberships returns. */
 export interface ChangeRow {
+  /** The sequence of the change. */
+  readonly seq: Integer
   readonly deliveries: number
 }

@@ -1,8 +1,8 @@
 import type { Import } from "@tenure/core/MembershipStore"
 import { instant, instants, text, texts, uuid } from "../connection/parameters.ts"
 import type { OncePart } from "../idempotency/fragments.sql.ts"
-import { publishing } from "../outbox/fragments.sql.ts"
-import { auditing, granting, lockedProject } from "./fragments.sql.ts"
+import { nextRound } from "../sequence.sql.ts"
+import { auditing, granting, lockedProject, publishingChange } from "./fragments.sql.ts"
 
 /**
  * Creates memberships of a project, or sets the end dates of those that exist. Returns one row, with the
@@ -14,7 +14,12 @@ export const importAll = (schema: string, once: OncePart): string => `
     FROM unnest($2::text[], $3::timestamptz[]) AS a (user_id, to_date)
   ),
   ${lockedProject(schema, once.condition)},
-  ${granting(schema)},
+  ${granting(schema, nextRound("p.seq"))},
+  counted AS (
+    UPDATE ${schema}.projects p
+    SET members = p.members + (SELECT count(*) FROM granted WHERE is_new), seq = ${nextRound("p.seq")}
+    FROM project WHERE p.number = project.number
+  ),
   -- Not joined with what was asked: a plan made for few rows would compare each with each.
   changed AS (
     SELECT project_number, user_id, seq, from_date, to_date, $4::timestamptz AS at,
@@ -23,11 +28,11 @@ export const importAll = (schema: string, once: OncePart): string => `
   ),
   ${auditing(schema, "changed", "imported")},
   happened AS (
-    SELECT number AS project_number, $7::uuid AS event_id, $8::text AS event_type, $4::timestamptz AS at,
-           $9::text AS body, 1 AS n
+    SELECT number AS project_number, ${nextRound("seq")} AS seq, $7::uuid AS event_id, $8::text AS event_type, $4::timestamptz AS at,
+           $9::text AS head, 1 AS n
     FROM project
-  ),${publishing(schema, "happened")}${once.keeping("project", undefined, "number")}
-  SELECT (SELECT count(*) FROM delivered)::integer AS deliveries FROM project
+  ),${publishingChange(schema, "happened")}${once.keeping("project", undefined, "number")}
+  SELECT seq, (SELECT count(*) FROM delivered)::integer AS deliveries FROM happened
 `
 
 /** The parameters of `importAll`. */
@@ -40,6 +45,6 @@ export const importParams = ({ at, event, memberships, origin, projectId, reason
   text(origin.keyId),
   uuid(event.id),
   text(event.type),
-  text(event.body),
+  text(event.head),
   text(reason),
 ]

@@ -1,6 +1,7 @@
 /** Memberships on PostgreSQL. */
 
 import { EndDate } from "@tenure/core/EndDate"
+import * as Event from "@tenure/core/Event"
 import { EndDateConflict, MembershipNotFound } from "@tenure/core/Membership"
 import type {
   BulkExtension,
@@ -11,7 +12,7 @@ import type {
   Import,
   MembershipStore,
 } from "@tenure/core/MembershipStore"
-import { IdempotencyMismatch } from "@tenure/core/Once"
+import { IdempotencyMismatch, isReplayed } from "@tenure/core/Once"
 import type { Occasion } from "@tenure/core/Origin"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
@@ -71,6 +72,10 @@ const rowsOfProject = <Row>(
     ? Effect.fail(new ProjectNotFound({ projectId }))
     : Effect.succeed([first, ...others])
 
+/** Returns the event of a change, as its statement has stored it. */
+const eventOf = ({ event }: Change, { seq }: ChangeRow): Event.Event =>
+  Event.complete(event, Number(seq))
+
 /** Makes the store. */
 export const make = Effect.fnUntraced(function* (
   executor: Executor,
@@ -107,10 +112,9 @@ export const make = Effect.fnUntraced(function* (
   }
 
   /** Runs a statement that changes memberships, and notifies dispatchers of new deliveries. */
-  const change = Effect.fnUntraced(function* <Row extends ChangeRow>(
-    form: ReturnType<typeof formOf>,
-    manner: Manner,
-  ) {
+  const change = Effect.fnUntraced(function* <
+    Row extends Pick<ChangeRow, "deliveries"> = ChangeRow,
+  >(form: ReturnType<typeof formOf>, manner: Manner) {
     const rows = yield* executor.execute<Row>(...form, manner)
     if (rows.some(({ deliveries }) => deliveries > 0)) {
       yield* executor.afterCommit(notifications.notify)
@@ -153,7 +157,8 @@ export const make = Effect.fnUntraced(function* (
     const { projectId, userId } = erasure
     const form = formOf(sql.eraseMembership, changeParams(erasure, userId, undefined), erasure.once)
     const [row] = yield* change<ErasedRow>(form, { owner: projectId })
-    return row === undefined ? yield* new ProjectNotFound({ projectId }) : row.was_member
+    if (row === undefined) return yield* new ProjectNotFound({ projectId })
+    return row.seq === null ? undefined : Event.complete(erasure.event, Number(row.seq))
   })
 
   /** Removes a person from the audit trail and from events, a part at a time. */
@@ -204,14 +209,14 @@ export const make = Effect.fnUntraced(function* (
     grant: Effect.fnUntraced(function* (granted: Grant) {
       const { projectId } = granted
       const row = yield* grantOne(granted)
-      if (row === null) return yield* new ProjectNotFound({ projectId })
+      return row === null ? yield* new ProjectNotFound({ projectId }) : eventOf(granted, row)
     }, once),
 
     import: Effect.fnUntraced(function* (imported: Import) {
       const { projectId } = imported
       const form = formOf(sql.import, importParams(imported), imported.once)
-      const rows = yield* change(form, { owner: projectId, isLong: true })
-      if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
+      const [row] = yield* change(form, { owner: projectId, isLong: true })
+      return row === undefined ? yield* new ProjectNotFound({ projectId }) : eventOf(imported, row)
     }, once),
 
     extend: Effect.fnUntraced(function* (extension: Extension) {
@@ -222,6 +227,7 @@ export const make = Effect.fnUntraced(function* (
         const currentEndDate = EndDate(Number(row.conflicting_date))
         return yield* new EndDateConflict({ projectId, userId, currentEndDate })
       }
+      return eventOf(extension, row)
     }, once),
 
     extendAll: Effect.fnUntraced(function* (extension: BulkExtension) {
@@ -231,7 +237,8 @@ export const make = Effect.fnUntraced(function* (
         formOf(sql.extendAll[mode], params, extension.once),
         { owner: projectId },
       )
-      return row === undefined ? yield* new ProjectNotFound({ projectId }) : Number(row.total)
+      if (row === undefined) return yield* new ProjectNotFound({ projectId })
+      return { total: Number(row.total), event: eventOf(extension, row) }
     }, once),
 
     count: Effect.fnUntraced(function* (projectId, endDate) {
@@ -246,15 +253,16 @@ export const make = Effect.fnUntraced(function* (
     end: Effect.fnUntraced(function* (ending: Ending) {
       const { projectId, userId } = ending
       const form = formOf(sql.end, changeParams(ending, userId, undefined), ending.once)
-      const rows = yield* change(form, { owner: projectId })
-      if (rows.length === 0) return yield* new MembershipNotFound({ projectId, userId })
+      const [row] = yield* change(form, { owner: projectId })
+      if (row === undefined) return yield* new MembershipNotFound({ projectId, userId })
+      return eventOf(ending, row)
     }, once),
 
     erase: Effect.fnUntraced(function* (erasure: Ending) {
       const { projectId, userId } = erasure
       const ended = yield* once(endErased(erasure), erasure)
       // A repetition completes what the first may have left, and leaves what was written since then.
-      const at = typeof ended === "boolean" ? undefined : Number(ended.answer)
+      const at = isReplayed(ended) ? Number(ended.answer) : undefined
       yield* eraseRows({ projectId, userId, at })
       return ended
     }),

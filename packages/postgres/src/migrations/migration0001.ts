@@ -23,7 +23,9 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     -- The number of memberships and webhooks of the project.
     members       bigint NOT NULL DEFAULT 0,
     webhooks      integer NOT NULL DEFAULT 0,
-    -- The number of bulk extensions.
+    -- The seq of the last change of many memberships or, if that is greater, of the end of one.
+    seq           bigint NOT NULL DEFAULT 0,
+    -- The seq of the last bulk extension of either mode.
     bulk_seq      bigint NOT NULL DEFAULT 0,
     -- The date of the last one that set all memberships, and its seq. It applies to every membership with a
     -- smaller seq.
@@ -38,7 +40,7 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     project_number    bigint NOT NULL,
     user_id           text COLLATE "C" NOT NULL,
     end_date          timestamptz NOT NULL,
-    -- The bulk_seq of the project when end_date was set.
+    -- The sequence of the change that set end_date: greater than those of earlier changes, also of all members.
     seq               bigint NOT NULL,
     -- The end date before the last change, for the statement that records the change.
     previous_end_date timestamptz,

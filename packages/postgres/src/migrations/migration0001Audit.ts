@@ -16,7 +16,7 @@ export const createAudit = (schema: string): ReadonlyArray<string> => [
     id         bigint NOT NULL DEFAULT nextval('${schema}.audit_ids'),
     -- 0 for what belongs to no project.
     project_number bigint NOT NULL,
-    -- The seq of what was changed. It puts an extension that a bulk extension overrode before that,
+    -- The round of the seq of the change. It puts an extension that a bulk extension overrode before that,
     -- whichever of them was recorded first.
     seq        bigint NOT NULL,
     -- NULL for a change of all memberships of the project, of somebody who was erased, or of something

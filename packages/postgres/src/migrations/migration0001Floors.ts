@@ -7,7 +7,7 @@ export const createFloors = (schema: string): ReadonlyArray<string> => [
   `
   CREATE TABLE ${schema}.floors (
     project_number bigint NOT NULL REFERENCES ${schema}.projects (number) ON DELETE CASCADE,
-    -- The bulk_seq of the project after the extension.
+    -- The seq of the extension.
     seq            bigint NOT NULL,
     end_date       timestamptz NOT NULL,
     PRIMARY KEY (project_number, seq),

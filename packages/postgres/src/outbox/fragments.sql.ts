@@ -5,12 +5,17 @@
  * delivery of each to every webhook of its project that is enabled and receives its type. `source` has
  * the columns `project_number`, `event_id`, `event_type`, `at`, `body` and `n`, which gives the order.
  *
- * @param condition - a further condition on a webhook `w` and a row `s` of `source`
+ * @param options.body - an expression for the body, in place of that column
+ * @param options.condition - a further condition on a webhook `w` and a row `s` of `source`
  */
-export const publishing = (schema: string, source: string, condition = "true"): string => `
+export const publishing = (
+  schema: string,
+  source: string,
+  { body = "body", condition = "true" } = {},
+): string => `
   published AS (
     INSERT INTO ${schema}.events (id, project_number, type, at, body)
-    SELECT event_id, project_number, event_type, at, body FROM ${source}
+    SELECT event_id, project_number, event_type, at, ${body} FROM ${source}
   ),
   delivered AS (
     INSERT INTO ${schema}.deliveries (event_id, webhook_id, due_at)

@@ -2,6 +2,7 @@ import * as Concurrency from "@tenure/core/Concurrency"
 import type { Event } from "@tenure/core/Event"
 import type { Claim, Settled, Settlement } from "@tenure/core/Outbox"
 import { bigints, instants, texts, uuids } from "../connection/parameters.ts"
+import { roundOf } from "../sequence.sql.ts"
 import { type AcceptedRow, publishing } from "./fragments.sql.ts"
 
 // Whether the claim `a` of the delivery `d` still holds.
@@ -102,9 +103,9 @@ export const settle = (schema: string): string => `
   ),
   audited AS (
     INSERT INTO ${schema}.audit (project_number, seq, subject, action, at)
-    SELECT a.project_number, p.bulk_seq, a.webhook_id::text, 'webhook_disabled', a.at
+    SELECT a.project_number, ${roundOf("p.seq")}, a.webhook_id::text, 'webhook_disabled', a.at
     FROM announced a JOIN ${schema}.projects p ON p.number = a.project_number
-  ),${publishing(schema, "announced", "w.id <> s.webhook_id")}
+  ),${publishing(schema, "announced", { condition: "w.id <> s.webhook_id" })}
   SELECT n::integer, n IN (SELECT n FROM announced) AS has_disabled,
          (SELECT count(*) FROM delivered)::integer AS deliveries
   FROM settled

@@ -65,6 +65,7 @@ const publicationTests = (serving: Serving): void => {
             user_id: "1001",
             new_end_date: extend,
             request_id: fieldsOf(response.body)["request_id"],
+            sequence: expect.any(Number),
           },
         })
         expect(Math.abs(Date.parse(timestamp) - before)).toBeLessThan(1000)

@@ -11,6 +11,7 @@ import { ProjectId } from "@tenure/core/Project"
 import { StoredSecret } from "@tenure/core/StoredSecret"
 import { type StoredWebhook, WebhookId } from "@tenure/core/Webhook"
 import { secretFromBytes } from "@tenure/core/WebhookSignature"
+import * as Predicate from "effect/Predicate"
 
 export const p1 = ProjectId("p1")
 export const p2 = ProjectId("p2")
@@ -35,6 +36,22 @@ export const event = (projectId: ProjectId, type = "test.happened"): Event.Event
     data: { project_id: projectId },
   })
 
+/** Returns the draft of the event of a change in a project, with a new id. */
+export const draft = (projectId: ProjectId, type = "test.happened"): Event.Draft =>
+  Event.draft({
+    id: Event.EventId(crypto.randomUUID()),
+    projectId,
+    type: Event.EventType(type),
+    at: 0,
+    data: { project_id: projectId },
+  })
+
+/** Returns the sequence in the event of a change. */
+export const sequenceOf = (changed: Event.Event): number => {
+  const data = Event.dataOf(changed)
+  return Predicate.hasProperty(data, "sequence") ? Number(data.sequence) : NaN
+}
+
 /** The occasion of a change that nobody in particular has asked for. */
 export const occasion: Origin.Occasion = { origin: Origin.host, at: 0 }
 
@@ -50,7 +67,7 @@ export const change = (projectId: ProjectId, type?: string): Change => ({
   projectId,
   ...occasion,
   reason: undefined,
-  event: event(projectId, type),
+  event: draft(projectId, type),
 })
 
 /** Returns a webhook of a project, with a new id and secret. */

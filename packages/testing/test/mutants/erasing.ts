@@ -1,5 +1,6 @@
 /** Stores that are wrong about erasing persons. */
 
+import * as Event from "@tenure/core/Event"
 import { FeedStore } from "@tenure/core/FeedStore"
 import type { AuditRow } from "@tenure/core/Membership"
 import { MembershipStore } from "@tenure/core/MembershipStore"
@@ -16,17 +17,14 @@ const wasErased = ({ action, userId }: AuditRow): boolean =>
 const memberships = mutantsOf(MembershipStore, {
   "only ends the membership of a person to erase": ({ end }) => ({
     erase: (erasure) =>
-      end(erasure).pipe(
-        Effect.as(true),
-        Effect.catchTag("MembershipNotFound", () => Effect.succeed(false)),
-      ),
+      end(erasure).pipe(Effect.catchTag("MembershipNotFound", () => Effect.succeed(undefined))),
   }),
 
   "erases only members": ({ erase, find }) => ({
     erase: (erasure) =>
       Effect.matchEffect(find(erasure.projectId, erasure.userId), {
         onSuccess: () => erase(erasure),
-        onFailure: () => Effect.succeed(false),
+        onFailure: () => Effect.succeed(undefined),
       }),
   }),
 
@@ -40,12 +38,13 @@ const memberships = mutantsOf(MembershipStore, {
   }),
 
   "says of everybody who is erased that there was a membership": ({ erase }) => ({
-    erase: (erasure) => Effect.map(erase(erasure), (result) => result === false || result),
+    erase: (erasure) =>
+      Effect.map(erase(erasure), (result) => result ?? Event.complete(erasure.event, 0)),
   }),
 
   "erases persons of projects that do not exist": ({ erase }) => ({
     erase: (erasure) =>
-      Effect.catchTag(erase(erasure), "ProjectNotFound", () => Effect.succeed(false)),
+      Effect.catchTag(erase(erasure), "ProjectNotFound", () => Effect.succeed(undefined)),
   }),
 
   "forgets who erased a person": ({ erase }) => ({

@@ -1,7 +1,7 @@
 /** Stores of memberships that are wrong. */
 
 import { EndDate } from "@tenure/core/EndDate"
-import { EventId } from "@tenure/core/Event"
+import * as Event from "@tenure/core/Event"
 import {
   type AuditRow,
   conflictOf,
@@ -9,13 +9,14 @@ import {
   MembershipNotFound,
   type UserId,
 } from "@tenure/core/Membership"
-import { type Import, MembershipStore } from "@tenure/core/MembershipStore"
+import { type Ending, type Import, MembershipStore } from "@tenure/core/MembershipStore"
 import { isReplayed } from "@tenure/core/Once"
 import * as Origin from "@tenure/core/Origin"
 import { Outbox } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import { sequenceOf } from "../../src/support/fixtures.ts"
 import { mutantsOf } from "./Mutant.ts"
 
 type Store = MembershipStore["Service"]
@@ -37,6 +38,10 @@ const unchanged = ({ currentEndDate }: EndDateConflict) => ({
   endDate: currentEndDate,
   expectedEndDate: currentEndDate,
 })
+
+/** Returns the event of a change with another sequence. */
+const renumber = <Result>(result: Result, { event }: Ending, sequence: number) =>
+  isReplayed(result) ? result : Event.complete(event, sequence)
 
 /** Makes each membership of an import an import of its own. */
 const eachOf = (imported: Import): ReadonlyArray<Import> =>
@@ -149,9 +154,10 @@ export const memberships = mutantsOf(MembershipStore, {
       extend: Effect.fnUntraced(function* (extension) {
         const { endDate } = yield* find(extension.projectId, extension.userId)
         yield* Effect.yieldNow
-        yield* extend(extension)
+        const extended = yield* extend(extension)
         const [row] = yield* Effect.orDie(history(extension.projectId, all))
         if (row !== undefined) stale.set(row, endDate)
+        return extended
       }),
       history: (projectId, page) =>
         Effect.map(history(projectId, page), (rows) =>
@@ -163,7 +169,8 @@ export const memberships = mutantsOf(MembershipStore, {
   "ignores an extension that changes nothing": ({ extend, find }) => ({
     extend: Effect.fnUntraced(function* (extension) {
       const { endDate } = yield* find(extension.projectId, extension.userId)
-      if (endDate !== extension.endDate) yield* extend(extension)
+      if (endDate !== extension.endDate) return yield* extend(extension)
+      return Event.complete(extension.event, 0)
     }),
   }),
 
@@ -179,7 +186,7 @@ export const memberships = mutantsOf(MembershipStore, {
       )
       if (conflict !== undefined) return yield* conflict
       yield* Effect.yieldNow
-      yield* extend(extension)
+      return yield* extend(extension)
     }),
   }),
 
@@ -188,7 +195,7 @@ export const memberships = mutantsOf(MembershipStore, {
       const { endDate } = yield* find(extension.projectId, extension.userId)
       const { expectedEndDate = endDate } = extension
       const isNear = Math.abs(expectedEndDate - endDate) < 1000
-      yield* extend({ ...extension, expectedEndDate: isNear ? endDate : expectedEndDate })
+      return yield* extend({ ...extension, expectedEndDate: isNear ? endDate : expectedEndDate })
     }),
   }),
 
@@ -212,7 +219,7 @@ export const memberships = mutantsOf(MembershipStore, {
         const own = { ...found, endDate: before.get(extension.userId) ?? found.endDate }
         const conflict = conflictOf(own, expectedEndDate)
         if (conflict !== undefined) return yield* conflict
-        yield* extend(extension)
+        return yield* extend(extension)
       }),
     }
   },
@@ -245,7 +252,7 @@ export const memberships = mutantsOf(MembershipStore, {
   "publishes the event of an extension that fails because of the date": ({ extend }, context) => ({
     extend: (extension) =>
       Effect.tapError(extend(extension), () =>
-        Effect.ignore(Context.get(context, Outbox).publish(extension.event)),
+        Effect.ignore(Context.get(context, Outbox).publish(Event.complete(extension.event, 0))),
       ),
   }),
 
@@ -278,23 +285,26 @@ export const memberships = mutantsOf(MembershipStore, {
   "ignores a bulk extension of nobody": ({ extendAll, list }) => ({
     extendAll: Effect.fnUntraced(function* (extension) {
       const members = yield* list(extension.projectId, { after: undefined, limit: 1 })
-      return members.length === 0 ? 0 : yield* extendAll(extension)
+      return members.length === 0
+        ? { total: 0, event: Event.complete(extension.event, 0) }
+        : yield* extendAll(extension)
     }),
   }),
 
   "publishes an event for each member of a bulk extension": ({ extendAll }, context) => ({
     extendAll: Effect.fnUntraced(function* (extension) {
-      const total = yield* extendAll(extension)
+      const extended = yield* extendAll(extension)
+      if (isReplayed(extended)) return extended
       const { publish } = Context.get(context, Outbox)
-      for (let member = 1; member < Number(total); member++) yield* publish(extension.event)
-      return total
+      for (let member = 1; member < extended.total; member++) yield* publish(extended.event)
+      return extended
     }),
   }),
 
   "publishes the event of an ending that fails": ({ end }, context) => ({
     end: (ending) =>
       Effect.tapError(end(ending), () =>
-        Effect.ignore(Context.get(context, Outbox).publish(ending.event)),
+        Effect.ignore(Context.get(context, Outbox).publish(Event.complete(ending.event, 0))),
       ),
   }),
 
@@ -302,9 +312,11 @@ export const memberships = mutantsOf(MembershipStore, {
     extendAll: Effect.fnUntraced(function* (extension) {
       const page = { after: undefined, limit: 1_000_000 }
       const members = yield* Effect.orElseSucceed(list(extension.projectId, page), () => [])
-      const total = yield* extendAll(extension)
+      const extended = yield* extendAll(extension)
       const left = members.filter(({ endDate }) => endDate > extension.endDate)
-      return extension.mode === "set" || isReplayed(total) ? total : total - left.length
+      return extension.mode === "set" || isReplayed(extended)
+        ? extended
+        : { ...extended, total: extended.total - left.length }
     }),
   }),
 
@@ -363,23 +375,27 @@ export const memberships = mutantsOf(MembershipStore, {
       const members = yield* right.list(imported.projectId, page)
       const users = new Set(members.map(({ userId }) => userId))
       const joining = imported.memberships.filter(({ userId }) => !users.has(userId))
-      yield* right.import({ ...imported, memberships: joining })
+      return yield* right.import({ ...imported, memberships: joining })
     }),
   }),
 
   "publishes an event for each membership of an import": (right, context) => ({
     import: Effect.fnUntraced(function* (imported) {
-      yield* right.import(imported)
+      const event = yield* right.import(imported)
+      if (isReplayed(event)) return event
       const { publish } = Context.get(context, Outbox)
       for (let more = 1; more < imported.memberships.length; more++) {
-        yield* publish({ ...imported.event, id: EventId(crypto.randomUUID()) })
+        yield* publish({ ...event, id: Event.EventId(crypto.randomUUID()) })
       }
+      return event
     }),
   }),
 
   "ignores an import of nobody": (right) => ({
     import: (imported) =>
-      imported.memberships.length === 0 ? Effect.void : right.import(imported),
+      imported.memberships.length === 0
+        ? Effect.succeed(Event.complete(imported.event, 0))
+        : right.import(imported),
   }),
 
   "imports the first hundred memberships": (right) => ({
@@ -395,8 +411,8 @@ export const memberships = mutantsOf(MembershipStore, {
         return right.import(change)
       },
       extendAll: (change) =>
-        Effect.map(right.extendAll(change), (total) =>
-          isReplayed(total) ? total : total - imported,
+        Effect.map(right.extendAll(change), (extended) =>
+          isReplayed(extended) ? extended : { ...extended, total: extended.total - imported },
         ),
     }
   },
@@ -407,11 +423,12 @@ export const memberships = mutantsOf(MembershipStore, {
         yield* Effect.yieldNow
         yield* right.import(one)
       }
+      return Event.complete(imported.event, 0)
     }),
   }),
 
   "keeps a part of an import whose event cannot be stored": (right) => {
-    const published = new Set<EventId>()
+    const published = new Set<Event.EventId>()
     return {
       grant: (change) => {
         published.add(change.event.id)
@@ -420,8 +437,8 @@ export const memberships = mutantsOf(MembershipStore, {
       import: Effect.fnUntraced(function* (imported) {
         const isRefused = published.has(imported.event.id)
         const part = imported.memberships.slice(0, isRefused ? 1 : undefined)
-        yield* right.import({ ...imported, memberships: part })
-        if (isRefused) yield* Effect.die("the id of the event is not unique")
+        const event = yield* right.import({ ...imported, memberships: part })
+        return isRefused ? yield* Effect.die("the id of the event is not unique") : event
       }),
     }
   },
@@ -434,8 +451,9 @@ export const memberships = mutantsOf(MembershipStore, {
         return createProject(projectId, occasion)
       },
       end: Effect.fnUntraced(function* (ending) {
-        yield* end(ending)
+        const ended = yield* end(ending)
         yield* Effect.forEach(projects, (projectId) => Effect.ignore(end({ ...ending, projectId })))
+        return ended
       }),
     }
   },
@@ -481,8 +499,9 @@ export const memberships = mutantsOf(MembershipStore, {
         return extendAll(extension)
       },
       grant: Effect.fnUntraced(function* (change) {
-        yield* grant(change)
+        const granted = yield* grant(change)
         if (bulk !== undefined) yield* Effect.orDie(extend({ ...change, endDate: bulk }))
+        return granted
       }),
     }
   },
@@ -523,6 +542,68 @@ export const memberships = mutantsOf(MembershipStore, {
     }
   },
 
+  "gives changes the sequence that they had before their turn": ({ extend }) => {
+    let sequence = 1_000_000
+    return {
+      extend: Effect.fnUntraced(function* (extension) {
+        const before = ++sequence
+        yield* Effect.yieldNow
+        if (before % 2 === 0) yield* Effect.yieldNow
+        return renumber(yield* extend(extension), extension, before)
+      }),
+    }
+  },
+
+  "counts the changes of those who return anew": ({ end, extend, grant }) => {
+    const counts = new Map<UserId, number>()
+    const next = (userId: UserId): number => {
+      const count = 1 + (counts.get(userId) ?? 0)
+      counts.set(userId, count)
+      return count
+    }
+    return {
+      grant: (change) =>
+        Effect.map(grant(change), (result) => renumber(result, change, next(change.userId))),
+      extend: (change) =>
+        Effect.map(extend(change), (result) => renumber(result, change, next(change.userId))),
+      end: (change) =>
+        Effect.map(end(change), (result) => {
+          const sequence = next(change.userId)
+          counts.delete(change.userId)
+          return renumber(result, change, sequence)
+        }),
+    }
+  },
+
+  "counts bulk extensions by themselves": ({ extendAll }) => {
+    let count = 0
+    return {
+      extendAll: (extension) =>
+        Effect.map(extendAll(extension), (extended) =>
+          isReplayed(extended)
+            ? extended
+            : { ...extended, event: Event.complete(extension.event, ++count) },
+        ),
+    }
+  },
+
+  "gives an import the sequence of its first membership": (right) => ({
+    import: (imported) =>
+      Effect.map(right.import(imported), (event) => {
+        if (isReplayed(event)) return event
+        const first = sequenceOf(event) - imported.memberships.length + 1
+        return Event.complete(imported.event, first)
+      }),
+  }),
+
+  "numbers an event anew when it returns it": ({ extend }) => {
+    let count = 1_000_000_000
+    return {
+      extend: (extension) =>
+        Effect.map(extend(extension), (event) => renumber(event, extension, ++count)),
+    }
+  },
+
   "sets the date and stores the rest in a second step": ({ extend, find }) => {
     const early = new Map<UserId, EndDate>()
     return {
@@ -530,8 +611,9 @@ export const memberships = mutantsOf(MembershipStore, {
         yield* find(extension.projectId, extension.userId)
         early.set(extension.userId, extension.endDate)
         yield* Effect.yieldNow
-        yield* extend(extension)
+        const extended = yield* extend(extension)
         early.delete(extension.userId)
+        return extended
       }),
       find: (projectId, userId) =>
         Effect.map(find(projectId, userId), (found) => ({
@@ -542,7 +624,7 @@ export const memberships = mutantsOf(MembershipStore, {
   },
 
   "keeps the date of a change whose event cannot be stored": ({ extend, find, grant }) => {
-    const published = new Set<EventId>()
+    const published = new Set<Event.EventId>()
     const set = new Map<UserId, EndDate>()
     return {
       grant: (change) => {
@@ -556,7 +638,7 @@ export const memberships = mutantsOf(MembershipStore, {
           return yield* Effect.die("the id of the event is not unique")
         }
         published.add(event.id)
-        yield* extend(extension)
+        return yield* extend(extension)
       }),
       find: (projectId, userId) =>
         Effect.map(find(projectId, userId), (found) => ({

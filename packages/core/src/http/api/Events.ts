@@ -3,6 +3,7 @@
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
 import * as Event from "../../events/Event.ts"
+import { modeNames } from "../../memberships/Bulk.ts"
 import * as Fields from "./Fields.ts"
 
 /** A kind of event: when it is published, and what its data is. */
@@ -28,6 +29,11 @@ const change = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
       description: "Why, in the words of whoever asked for the change.",
       examples: ["prepaid for two years"],
     }),
+    sequence: Schema.Int.annotate({
+      description:
+        "The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns.",
+      examples: [3_000_000_002],
+    }),
   })
 
 const ending = Schema.Struct({
@@ -51,9 +57,22 @@ const kinds: { readonly [Name in keyof typeof Event.types]: Kind } = {
   extended: { when: "A membership was extended.", data: change({ ...member, ...endDate }) },
   bulkExtended: {
     when: "All memberships of the project were extended.",
-    data: change(endDate),
+    data: change({
+      ...endDate,
+      mode: Schema.optionalKey(Schema.Literal(modeNames.neverShorten)).annotate({
+        description: "If it is there, memberships that end later were left as they are.",
+      }),
+    }),
   },
-  ended: { when: "A membership was removed.", data: change(member) },
+  ended: {
+    when: "A membership was removed.",
+    data: change({
+      user_id: Schema.NullOr(Fields.userId).annotate({
+        description: "The user; null if the person was erased.",
+        examples: ["1001"],
+      }),
+    }),
+  },
   expiring: {
     when: "A membership ends soon.",
     data: Schema.Struct({

@@ -6238,7 +6238,8 @@ export const document: Document = {
                   "user_id": "1001",
                   "new_end_date": "2099-01-01T00:00:00.000Z",
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
-                  "reason": "prepaid for two years"
+                  "reason": "prepaid for two years",
+                  "sequence": 3000000002
                 }
               }
             }
@@ -6314,7 +6315,8 @@ export const document: Document = {
                   "project_id": "demo",
                   "total": 1,
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
-                  "reason": "prepaid for two years"
+                  "reason": "prepaid for two years",
+                  "sequence": 3000000002
                 }
               }
             }
@@ -6391,7 +6393,8 @@ export const document: Document = {
                   "user_id": "1001",
                   "new_end_date": "2099-01-01T00:00:00.000Z",
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
-                  "reason": "prepaid for two years"
+                  "reason": "prepaid for two years",
+                  "sequence": 3000000002
                 }
               }
             }
@@ -6466,8 +6469,10 @@ export const document: Document = {
                 "data": {
                   "project_id": "demo",
                   "new_end_date": "2099-01-01T00:00:00.000Z",
+                  "mode": "never_shorten",
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
-                  "reason": "prepaid for two years"
+                  "reason": "prepaid for two years",
+                  "sequence": 3000000002
                 }
               }
             }
@@ -6543,7 +6548,8 @@ export const document: Document = {
                   "project_id": "demo",
                   "user_id": "1001",
                   "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
-                  "reason": "prepaid for two years"
+                  "reason": "prepaid for two years",
+                  "sequence": 3000000002
                 }
               }
             }
@@ -8405,13 +8411,23 @@ export const document: Document = {
                 "examples": [
                   "prepaid for two years"
                 ]
+              },
+              "sequence": {
+                "type": "integer",
+                "minimum": -9007199254740991,
+                "maximum": 9007199254740991,
+                "description": "The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns.",
+                "examples": [
+                  3000000002
+                ]
               }
             },
             "required": [
               "project_id",
               "user_id",
               "new_end_date",
-              "request_id"
+              "request_id",
+              "sequence"
             ]
           }
         },
@@ -8469,12 +8485,22 @@ export const document: Document = {
                 "examples": [
                   "prepaid for two years"
                 ]
+              },
+              "sequence": {
+                "type": "integer",
+                "minimum": -9007199254740991,
+                "maximum": 9007199254740991,
+                "description": "The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns.",
+                "examples": [
+                  3000000002
+                ]
               }
             },
             "required": [
               "project_id",
               "total",
-              "request_id"
+              "request_id",
+              "sequence"
             ]
           }
         },
@@ -8537,13 +8563,23 @@ export const document: Document = {
                 "examples": [
                   "prepaid for two years"
                 ]
+              },
+              "sequence": {
+                "type": "integer",
+                "minimum": -9007199254740991,
+                "maximum": 9007199254740991,
+                "description": "The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns.",
+                "examples": [
+                  3000000002
+                ]
               }
             },
             "required": [
               "project_id",
               "user_id",
               "new_end_date",
-              "request_id"
+              "request_id",
+              "sequence"
             ]
           }
         },
@@ -8578,6 +8614,13 @@ export const document: Document = {
               "new_end_date": {
                 "$ref": "#/components/schemas/Instant"
               },
+              "mode": {
+                "type": "string",
+                "enum": [
+                  "never_shorten"
+                ],
+                "description": "If it is there, memberships that end later were left as they are."
+              },
               "request_id": {
                 "anyOf": [
                   {
@@ -8598,12 +8641,22 @@ export const document: Document = {
                 "examples": [
                   "prepaid for two years"
                 ]
+              },
+              "sequence": {
+                "type": "integer",
+                "minimum": -9007199254740991,
+                "maximum": 9007199254740991,
+                "description": "The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns.",
+                "examples": [
+                  3000000002
+                ]
               }
             },
             "required": [
               "project_id",
               "new_end_date",
-              "request_id"
+              "request_id",
+              "sequence"
             ]
           }
         },
@@ -8636,9 +8689,20 @@ export const document: Document = {
                 ]
               },
               "user_id": {
-                "type": "string",
-                "pattern": "^[0-9]{1,64}$",
-                "description": "The id of the user.",
+                "anyOf": [
+                  {
+                    "type": "string",
+                    "pattern": "^[0-9]{1,64}$",
+                    "description": "The id of the user.",
+                    "examples": [
+                      "1001"
+                    ]
+                  },
+                  {
+                    "type": "null"
+                  }
+                ],
+                "description": "The user; null if the person was erased.",
                 "examples": [
                   "1001"
                 ]
@@ -8663,12 +8727,22 @@ export const document: Document = {
                 "examples": [
                   "prepaid for two years"
                 ]
+              },
+              "sequence": {
+                "type": "integer",
+                "minimum": -9007199254740991,
+                "maximum": 9007199254740991,
+                "description": "The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns.",
+                "examples": [
+                  3000000002
+                ]
               }
             },
             "required": [
               "project_id",
               "user_id",
-              "request_id"
+              "request_id",
+              "sequence"
             ]
           }
         },

@@ -2,6 +2,7 @@
 
 import { expect } from "@effect/vitest"
 import { EndDate } from "@tenure/core/EndDate"
+import * as Event from "@tenure/core/Event"
 import type { AuditRow, UserId } from "@tenure/core/Membership"
 import type { MembershipStore } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
@@ -10,7 +11,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import {
   change,
-  event,
+  draft,
   in2027,
   in2028,
   in2029,
@@ -50,7 +51,7 @@ const observed = Effect.gen(function* () {
 /** Each kind of change, with the same event. */
 const changesOf = (
   store: MembershipStore["Service"],
-  one = event(p1),
+  one = draft(p1),
 ): ReadonlyArray<Effect.Effect<unknown, unknown>> => {
   const common = { ...change(p1), event: one }
   return [
@@ -86,8 +87,8 @@ const failureTests = ({ test }: StoreTests): void => {
   test("writes all or nothing if its event cannot be stored", () =>
     Effect.gen(function* () {
       const { everything, store } = yield* observed
-      const published = event(p1)
-      yield* (yield* Outbox).publish(published)
+      const published = draft(p1)
+      yield* (yield* Outbox).publish(Event.complete(published, 1))
       const before = yield* everything
       // Most stores refuse a second event with the same id.
       const exits = yield* Effect.forEach(changesOf(store, published), Effect.exit, {

@@ -18,8 +18,8 @@ export const bulkTests = ({ describe, test }: StoreTests): void => {
       Effect.gen(function* () {
         const store = yield* prepared
         yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
-        const total = yield* store.extendAll({ ...change(p1), endDate: in2028, mode: "set" })
-        expect(total).toBe(2)
+        const extended = yield* store.extendAll({ ...change(p1), endDate: in2028, mode: "set" })
+        expect(extended).toMatchObject({ total: 2 })
         expect(yield* endDateOf(u1)).toBe(in2028)
         expect(yield* endDateOf(u2)).toBe(in2028)
         expect(yield* endDateOf(u1, p2)).toBe(in2027)
@@ -29,7 +29,7 @@ export const bulkTests = ({ describe, test }: StoreTests): void => {
       Effect.gen(function* () {
         const store = yield* prepared
         const bulk = { ...change(p1), endDate: in2028, mode: "neverShorten" } as const
-        expect(yield* store.extendAll(bulk)).toBe(2)
+        expect(yield* store.extendAll(bulk)).toMatchObject({ total: 2 })
         expect(yield* endDateOf(u1)).toBe(in2028)
         expect(yield* endDateOf(u2)).toBe(in2029)
       }))
@@ -61,7 +61,7 @@ export const bulkTests = ({ describe, test }: StoreTests): void => {
         const store = yield* prepared
         for (let left = 100; left > 0; left--) {
           const bulk = { ...change(p1), endDate: day(left), mode: "neverShorten" } as const
-          expect(yield* store.extendAll(bulk)).toBe(2)
+          expect(yield* store.extendAll(bulk)).toMatchObject({ total: 2 })
           expect(yield* endDateOf(u1)).toBe(day(left))
           yield* store.extend({ ...change(p1), userId: u1, endDate: day(0) })
         }
@@ -73,7 +73,8 @@ export const bulkTests = ({ describe, test }: StoreTests): void => {
       Effect.gen(function* () {
         const store = yield* prepared
         for (const mode of ["set", "neverShorten"] as const) {
-          expect(yield* store.extendAll({ ...change(p2), endDate: in2028, mode })).toBe(0)
+          const extended = yield* store.extendAll({ ...change(p2), endDate: in2028, mode })
+          expect(extended).toMatchObject({ total: 0 })
         }
       }))
 
@@ -99,7 +100,8 @@ export const bulkTests = ({ describe, test }: StoreTests): void => {
       Effect.gen(function* () {
         const store = yield* prepared
         yield* store.end({ ...change(p1), userId: u1 })
-        expect(yield* store.extendAll({ ...change(p1), endDate: in2029, mode: "set" })).toBe(1)
+        const extended = yield* store.extendAll({ ...change(p1), endDate: in2029, mode: "set" })
+        expect(extended).toMatchObject({ total: 1 })
         yield* store.grant({ ...change(p1), userId: u1, endDate: in2027 })
         expect(yield* endDateOf(u1)).toBe(in2027)
       }))

@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import {
   change,
   date,
-  event,
+  draft,
   in2027,
   in2028,
   in2029,
@@ -114,7 +114,7 @@ const extendTests = ({ describe, test }: StoreTests): void => {
         const store = yield* prepared
         const extension = { ...change(p1), userId: u1, endDate: in2028 }
         yield* store.extend(extension)
-        yield* store.extend({ ...extension, event: event(p1) })
+        yield* store.extend({ ...extension, event: draft(p1) })
         expect(yield* endDateOf(u1)).toBe(in2028)
         expect(yield* store.history(p1, { userId: u1, limit: 2 })).toMatchObject([
           { from: in2028, to: in2028 },
@@ -147,7 +147,11 @@ const endTests = ({ describe, test }: StoreTests): void => {
         yield* store.end({ ...change(p1), userId: u1 })
         expect(yield* endDateOf(u1, p2)).toBe(in2027)
         expect((yield* Effect.flip(store.find(p1, u1)))._tag).toBe("MembershipNotFound")
-        expect(yield* store.extendAll({ ...change(p1), endDate: in2029, mode: "set" })).toBe(1)
+        expect(
+          yield* store.extendAll({ ...change(p1), endDate: in2029, mode: "set" }),
+        ).toMatchObject({
+          total: 1,
+        })
       }))
 
     test("fails if the user has no membership", () =>

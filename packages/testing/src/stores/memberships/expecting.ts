@@ -147,7 +147,7 @@ const concurrencyTests = ({ property, test }: StoreTests): void => {
         ],
         { concurrency: "unbounded" },
       )
-      expect(results).toEqual([{ current: in2027 }, undefined, "done"])
+      expect(results).toMatchObject([{ current: in2027 }, { projectId: p1 }, "done"])
       expect(yield* Effect.forEach([u1, u2, u3], (user) => endDateOf(user))).toEqual([
         in2027,
         in2027,

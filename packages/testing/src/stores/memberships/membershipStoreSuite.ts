@@ -17,6 +17,7 @@ import { modelTests } from "./model.ts"
 import { onceTests } from "./once.ts"
 import { projectTests } from "./projects.ts"
 import { readingTests } from "./reading.ts"
+import { sequenceTests } from "./sequence.ts"
 
 /** Declares the tests. */
 export const membershipStoreSuite = (on: StoreTests): void => {
@@ -32,6 +33,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   erasingTests(on)
   auditingTests(on)
   eventTests(on)
+  sequenceTests(on)
   atomicityTests(on)
   onceTests(on)
   modelTests(on)

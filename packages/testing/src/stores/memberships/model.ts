@@ -61,8 +61,8 @@ const extendIf = (userId: UserId, endDate: EndDate, expectedEndDate: EndDate): C
 
 const extendAll = (endDate: EndDate, mode: "set" | "neverShorten"): Command =>
   command(`extendAll ${endDate} ${mode}`, async (model, { run }) => {
-    const total = await run((store) => store.extendAll({ ...change(p1), endDate, mode }))
-    expect(total).toBe(model.size)
+    const extended = await run((store) => store.extendAll({ ...change(p1), endDate, mode }))
+    expect(extended).toMatchObject({ total: model.size })
     for (const [userId, current] of model) {
       if (mode === "set" || current < endDate) model.set(userId, endDate)
     }

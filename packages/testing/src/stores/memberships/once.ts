@@ -97,10 +97,10 @@ const repetitionTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const { store } = yield* observed
       const bulk = { ...common(once()), endDate: in2028, mode: "set" } as const
-      const total = yield* store.extendAll(bulk)
+      yield* store.extendAll(bulk)
       yield* store.end({ ...change(p1), userId: u2 })
       const replayed = yield* store.extendAll({ ...bulk, ...change(p1) })
-      expect(replayed).toEqual({ _tag: "Replayed", answer: String(total) })
+      expect(replayed).toEqual({ _tag: "Replayed", answer: "2" })
     }))
 
   test("knows a change that could not be made any more", () =>

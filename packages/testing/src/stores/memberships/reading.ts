@@ -10,7 +10,7 @@ import { Reason } from "@tenure/core/Reason"
 import * as Effect from "effect/Effect"
 import {
   change,
-  event,
+  draft,
   in2027,
   in2028,
   in2029,
@@ -113,8 +113,8 @@ const historyTests = ({ describe, test }: StoreTests): void => {
           origin: byBulk,
           at: 6,
         })
-        yield* store.grant({ ...one, event: event(p1), endDate: in2027, origin: byGrant, at: 7 })
-        yield* store.end({ ...one, event: event(p1), origin: byEnding, at: 8 })
+        yield* store.grant({ ...one, event: draft(p1), endDate: in2027, origin: byGrant, at: 7 })
+        yield* store.end({ ...one, event: draft(p1), origin: byEnding, at: 8 })
         const rows = yield* store.history(p1, { userId: undefined, limit: 5 })
         const ofUser = { projectId: p1, userId: u1 }
         const [ended, granted, bulk, extended, first] = rows
