@@ -1,0 +1,56 @@
+import { slug } from "github-slugger"
+import { defineConfig } from "vitepress"
+import * as markdownRules from "../src/markdownRules.ts"
+import { pageOf } from "../src/pages.ts"
+import { repository } from "../src/repository.ts"
+import * as sidebar from "../src/sidebar.ts"
+
+export default defineConfig({
+  title: "Tenure",
+  description: "Membership end dates in your backend.",
+  lang: "en",
+  srcDir: "../..",
+  srcExclude: ["**/CHANGELOG.md", "**/dist/**", "**/test/**", ".*/**", "README.md"],
+  rewrites: (file) => pageOf(file) ?? file,
+  outDir: "dist",
+  cleanUrls: true,
+  ignoreDeadLinks: "localhostLinks",
+  markdown: {
+    anchor: { slugify: slug },
+    config: markdownRules.apply,
+    languageAlias: { haproxy: "nginx" },
+  },
+  vite: {
+    publicDir: "packages/site/public",
+    plugins: [
+      {
+        // Pages lie outside of this package, from where the server could not import it.
+        name: "vue-of-the-site",
+        enforce: "pre",
+        resolveId: (id, _, { ssr = false }) =>
+          ssr && /^vue(\/server-renderer)?$/.test(id)
+            ? { id: import.meta.resolve(id), external: true }
+            : undefined,
+      },
+      {
+        name: "example-of-the-readme",
+        enforce: "pre",
+        transform: (code, id) =>
+          id.endsWith("packages/site/index.md")
+            ? code.replace("<!-- the example of the README -->", markdownRules.example)
+            : undefined,
+      },
+    ],
+  },
+  themeConfig: {
+    search: { provider: "local" },
+    outline: [2, 3],
+    socialLinks: [{ icon: "github", link: repository }],
+    nav: [
+      { text: "Guide", link: "/getting-started" },
+      { text: "Endpoints", link: "/reference/http" },
+      { text: "Reference", link: "/reference/" },
+    ],
+    sidebar: { "/reference/": sidebar.reference(), "/": sidebar.guide() },
+  },
+})

@@ -1,0 +1,35 @@
+/** How the site reads Markdown that is also read on GitHub. */
+
+import { readFileSync } from "node:fs"
+import { relative } from "node:path"
+import type { MarkdownRenderer } from "vitepress"
+import { linkOf } from "./pages.ts"
+import { root } from "./repository.ts"
+
+const picture =
+  /<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)" \/>\s*<img alt="([^"]*)" src="([^"]+)" \/>\s*<\/picture>/g
+
+/** Has the switch of the site choose between two images, not the system alone. */
+const withSwitch = (html: string): string =>
+  html.replaceAll(
+    picture,
+    '<img class="only-dark" alt="$2" src="./$1" loading="lazy"><img class="only-light" alt="$2" src="./$3" loading="lazy">',
+  )
+
+/** Adds the rules. */
+export const apply = (renderer: MarkdownRenderer): void => {
+  renderer.core.ruler.push("repository", ({ env, tokens }) => {
+    const file = relative(root, env.realPath ?? env.path)
+    for (const token of tokens) {
+      if (token.type === "html_block") token.content = withSwitch(token.content)
+      for (const child of token.children ?? []) {
+        const href = child.type === "link_open" ? child.attrGet("href") : null
+        if (href !== null) child.attrSet("href", linkOf(file, href))
+      }
+    }
+  })
+}
+
+/** Reads the example of the README, as Markdown. */
+export const example = (): string =>
+  /^```ts\n.*?^```$/ms.exec(readFileSync(`${root}/README.md`, "utf8"))?.[0] ?? ""
