@@ -8,6 +8,26 @@ import type { ImportLine } from "./importLine.ts"
 import type { List } from "./pages.ts"
 import type { Continued, Counted, Success } from "./response.ts"
 
+export interface Activity {
+  /** Sixty minutes, oldest first; the last one goes on. */
+  readonly minutes: ReadonlyArray<{
+    /** A time in UTC, with milliseconds. */
+    readonly at: string
+    /** Attempts that succeeded. */
+    readonly delivered: number
+    /** Attempts that failed. */
+    readonly failed: number
+    /** Requests that a rate limit refused. */
+    readonly refused: number
+  }>
+  /** Who was refused, most often first. In each minute, a hundred keys are told from others. */
+  readonly refusals: ReadonlyArray<{
+    /** The id of the API key; null for requests without a valid key, and for those of further keys. */
+    readonly key_id: string | null
+    readonly refused: number
+  }>
+}
+
 export interface AnsweredAttempt {
   /** A time in UTC, with milliseconds. */
   readonly at: string
@@ -1031,6 +1051,9 @@ export interface Client {
   readonly status: {
     /** Returns how the server and its stores are doing. Needs a key that opens all projects. Needs the role `admin`. `GET /v2/status` */
     readonly get: (input?: {}, options?: CallOptions) => Promise<Success<Status>>
+
+    /** Returns how many deliveries succeeded and failed, and how many requests were refused, by the minute. They are those of the server that answers, since it was started; of several servers, each counts its own. Needs a key that opens all projects. Needs the role `admin`. `GET /v2/status/activity` */
+    readonly activity: (input?: {}, options?: CallOptions) => Promise<Success<Activity>>
   }
 }
 
@@ -1141,5 +1164,6 @@ export const operations = ({ call, callWithLines, list }: Calls): Client => ({
   },
   status: {
     get: (input = {}, options) => call("GET", "/v2/status", input, options),
+    activity: (input = {}, options) => call("GET", "/v2/status/activity", input, options),
   },
 })

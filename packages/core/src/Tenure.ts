@@ -24,6 +24,7 @@ import * as FeedPromises from "./events/FeedPromises.ts"
 import type { FeedStore } from "./events/FeedStore.ts"
 import * as Hooks from "./events/Hooks.ts"
 import * as Listeners from "./events/Listeners.ts"
+import * as Activity from "./health/Activity.ts"
 import * as Metrics from "./health/Metrics.ts"
 import * as ObservedStores from "./health/ObservedStores.ts"
 import { Readiness } from "./health/Readiness.ts"
@@ -75,6 +76,7 @@ export type Services =
   | Readiness
   | Status
   | Metrics.Metrics
+  | Activity.Activity
 
 /** The options of webhooks and their deliveries. */
 export interface WebhookOptions
@@ -191,6 +193,8 @@ const compose = (settings: Setting.Output<typeof options>) => {
     Layer.provide(Faults.layer(settings)),
     Layer.provide(ObservedStores.layer),
     Layer.provide(Metrics.counting(settings)),
+    Layer.provide(Activity.counting),
+    Layer.provideMerge(Activity.Activity.layer),
     Layer.provideMerge(transactions),
   )
 }
@@ -309,6 +313,12 @@ export interface Promises extends Mountable, Connectable, PromisedServices {
    */
   readonly status: () => Promise<Report>
   /**
+   * Returns what this process has done in each minute of the last hour: deliveries that succeeded and
+   * failed, and requests that were refused, by API key. Rejects only with `StoreUnavailable`, after Tenure
+   * is closed.
+   */
+  readonly activity: () => Promise<Activity.Report>
+  /**
    * Returns all metrics of this process in the text format of Prometheus. Rejects with `InvalidInput` if
    * the option `metrics` is off, and with `StoreUnavailable` after Tenure is closed.
    *
@@ -408,6 +418,7 @@ const promisesBy = Effect.fnUntraced(function* (start: Draining.Start) {
     yield* Handler.Handler
   const readiness = yield* Readiness
   const status = yield* Status
+  const activity = yield* Activity.Activity
   const metrics = yield* Metrics.Metrics
   const dispatcher = yield* Dispatcher.Dispatcher
   const memberships = yield* Memberships.Memberships
@@ -455,6 +466,7 @@ const promisesBy = Effect.fnUntraced(function* (start: Draining.Start) {
     isReady: () => run(start, readiness.isReady, () => Effect.succeed(false)),
     flush: (given) => run(start, dispatcher.flush(given)),
     status: () => run(start, status.report),
+    activity: () => run(start, activity.report),
     metrics: () => run(start, metrics.text),
   } satisfies Promises
 })

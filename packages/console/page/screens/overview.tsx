@@ -1,14 +1,19 @@
 /** How the server is doing. */
 
-import type { Status } from "@tenure/client"
+import type { Activity, Status } from "@tenure/client"
+import type { ComponentChildren } from "preact"
 import { useRef } from "preact/hooks"
 import { api } from "../api.ts"
+import { Bars } from "../parts/bars.tsx"
 import { Loaded, useLoad } from "../parts/load.tsx"
-import { Screen } from "../parts/screen.tsx"
+import { Screen, Table } from "../parts/screen.tsx"
 import { durationOf, State } from "../parts/text.tsx"
 
 // How often the status is asked for, in milliseconds.
 const interval = 5000
+
+// How often the last hour is asked for, in milliseconds.
+const activityInterval = 15_000
 
 /** The most points of the chart: ten minutes. */
 const mostPoints = 120
@@ -72,9 +77,16 @@ const names: Readonly<Record<keyof Status["stores"], string>> = {
   rate_limits: "Rate limits",
 }
 
+// The keys that are shown of those that were refused.
+const mostRefused = 10
+
 const isStore = (name: string): name is keyof typeof names => name in names
 
-const Report = (props: { readonly status: Status; readonly points: ReadonlyArray<number> }) => {
+const Report = (props: {
+  readonly status: Status
+  readonly points: ReadonlyArray<number>
+  readonly children: ComponentChildren
+}) => {
   const { backlog, disabled_webhooks, stores, suspended_keys, versions } = props.status
   const dueFor = backlog?.due_for_ms ?? null
   return (
@@ -102,6 +114,7 @@ const Report = (props: { readonly status: Status; readonly points: ReadonlyArray
         />
       </dl>
       {props.points.length > 1 && <Chart points={props.points} />}
+      {props.children}
       <h2>Stores</h2>
       <ul class="stores">
         {Object.entries(stores).map(([name, answers]) => (
@@ -127,6 +140,46 @@ const Report = (props: { readonly status: Status; readonly points: ReadonlyArray
   )
 }
 
+/** What the server that answers has done in the last hour. */
+const LastHour = ({ of: { minutes, refusals } }: { readonly of: Activity }) => {
+  const starts = minutes.map(({ at }) => at)
+  return (
+    <>
+      <h2>The last hour of this server</h2>
+      <p class="dim">Each server counts its own, from its start on.</p>
+      <div class="charts">
+        <Bars
+          title="Attempts to deliver"
+          minutes={starts}
+          series={[
+            { name: "succeeded", tone: "good", counts: minutes.map(({ delivered }) => delivered) },
+            { name: "failed", tone: "bad", counts: minutes.map(({ failed }) => failed) },
+          ]}
+        />
+        <Bars
+          title="Requests beyond limits"
+          minutes={starts}
+          series={[
+            { name: "refused", tone: "warn", counts: minutes.map(({ refused }) => refused) },
+          ]}
+        />
+      </div>
+      {refusals.length > 0 && (
+        <Table label="Refusals by key" columns={["API key", "Refused"]} isEmpty={false} empty="">
+          {refusals.slice(0, mostRefused).map(({ key_id, refused }) => (
+            <tr key={key_id}>
+              <td class="long">
+                {key_id === null ? "without a valid key, and others" : <code>{key_id}</code>}
+              </td>
+              <td class="number">{refused.toLocaleString("en")}</td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </>
+  )
+}
+
 /** How the server is doing, every few seconds. */
 export const OverviewScreen = () => {
   const points = useRef<ReadonlyArray<number>>([])
@@ -141,9 +194,20 @@ export const OverviewScreen = () => {
     "",
     interval,
   )
+  const activity = useLoad(
+    async (signal) => (await api.status.activity({}, { signal })).data,
+    "",
+    activityInterval,
+  )
   return (
     <Screen title="Overview">
-      <Loaded from={status}>{(value) => <Report status={value} points={points.current} />}</Loaded>
+      <Loaded from={status}>
+        {(value) => (
+          <Report status={value} points={points.current}>
+            <Loaded from={activity}>{(hour) => <LastHour of={hour} />}</Loaded>
+          </Report>
+        )}
+      </Loaded>
     </Screen>
   )
 }

@@ -584,6 +584,38 @@ describe.skipIf(path === undefined)(
       await page.context().close()
     })
 
+    it("shows what was delivered, and to whom requests were refused", async () => {
+      const tenure = await Tenure.make({
+        stores: memory(),
+        rateLimits: {
+          perKey: { limit: 40, window: "1 hour" },
+          burst: { limit: 1000, window: "1 second" },
+        },
+      })
+      onTestFinished(tenure.close)
+      const page = tenureConsole(tenure, {
+        authorize: ({ headers }) => ({
+          keyId: String(headers["x-who"] ?? "Ada"),
+          projects: "all",
+          role: "admin",
+        }),
+      })
+      const { close, url } = await serve(tenure, { listener: toNodeHandler(page) })
+      onTestFinished(close)
+      const headers = { "x-who": "busy", "sec-fetch-site": "same-origin" }
+      for (let count = 0; count < 43; count++) {
+        await (await fetch(`${url}/console/api/v2/identity`, { headers })).text()
+      }
+      const { faults, page: overview } = await openWith(browser, { url }, "#/", "", {})
+      await overview.getByRole("row", { name: "busy 3" }).waitFor()
+      await overview.getByRole("img", { name: "Requests beyond limits: 3 refused" }).waitFor()
+      await overview.getByText("As a table").click()
+      await overview.getByRole("columnheader", { name: "Minute (UTC)" }).waitFor()
+      expect(await findingsOf(overview)).toEqual([])
+      expect(faults).toEqual([])
+      await overview.context().close()
+    })
+
     it(
       "can be used by keyboard alone",
       at(`${shop}/members/1001`, async (page) => {

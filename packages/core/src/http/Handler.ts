@@ -17,6 +17,7 @@ import * as Setting from "../base/Setting.ts"
 import * as Step from "../base/Step.ts"
 import type { Feed } from "../events/Feed.ts"
 import type { Listeners } from "../events/Listeners.ts"
+import type { Activity } from "../health/Activity.ts"
 import type { Status } from "../health/Status.ts"
 import { ApiKeys } from "../keys/ApiKeys.ts"
 import type { Authenticate, Principal } from "../keys/Identity.ts"
@@ -155,7 +156,16 @@ export class Handler extends Context.Service<
   ): Layer.Layer<
     Handler,
     never,
-    ApiKeys | Tickets | RateLimiter | Memberships | Status | Webhooks | Events | Feed | Listeners
+    | ApiKeys
+    | Tickets
+    | RateLimiter
+    | Memberships
+    | Status
+    | Activity
+    | Webhooks
+    | Events
+    | Feed
+    | Listeners
   > => Layer.effect(Handler, make(settings))
 }
 

@@ -188,6 +188,7 @@ export const table = {
   },
   "audit.list": { method: "GET", pattern: "/v2/audit", role: "admin" },
   "identity.get": { method: "GET", pattern: "/v2/identity", role: "client" },
+  "status.activity": { method: "GET", pattern: "/v2/status/activity", role: "admin" },
   "status.get": { method: "GET", pattern: "/v2/status", role: "admin" },
   "docs.document": { method: "GET", pattern: "/v2/openapi.json", role: "none" },
   "docs.asyncDocument": { method: "GET", pattern: "/v2/asyncapi.json", role: "none" },

@@ -74,6 +74,7 @@ const expectations: { readonly [Of in Route.Operation]: Expectation } = {
   "apiKeys.revoke": { least: "admin", answer: "API_KEY_NOT_FOUND" },
   "audit.list": { least: "admin", needsAll: true },
   "identity.get": { least: "client" },
+  "status.activity": { least: "admin", needsAll: true },
   "status.get": { least: "admin", needsAll: true },
   "docs.document": { least: "none" },
   "docs.asyncDocument": { least: "none" },

@@ -1,4 +1,4 @@
-/** The operation that tells how Tenure is doing. */
+/** The operations that tell how Tenure is doing. */
 
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
@@ -8,9 +8,10 @@ import { mostCounted } from "../../webhooks/Outbox.ts"
 import { table } from "../Route.ts"
 import { Authorization } from "./Authorization.ts"
 import * as Failures from "./Failures.ts"
+import * as Fields from "./Fields.ts"
 import { success } from "./Successes.ts"
 
-const { "status.get": get } = table
+const { "status.activity": activityOf, "status.get": get } = table
 
 const count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: mostCounted })).annotate({
   description: "A number up to 10,000, which stands for as many or more.",
@@ -57,7 +58,32 @@ const status = Schema.Struct({
   }),
 }).annotate({ identifier: "Status" })
 
-/** The operation that tells how Tenure is doing. */
+const times = Schema.Int.annotate({ examples: [0] })
+
+const activity = Schema.Struct({
+  minutes: Schema.Array(
+    Schema.Struct({
+      at: Fields.instant.annotateKey({ description: "When the minute began." }),
+      delivered: times.annotateKey({ description: "Attempts that succeeded." }),
+      failed: times.annotateKey({ description: "Attempts that failed." }),
+      refused: times.annotateKey({ description: "Requests that a rate limit refused." }),
+    }),
+  ).annotate({ description: "Sixty minutes, oldest first; the last one goes on." }),
+  refusals: Schema.Array(
+    Schema.Struct({
+      key_id: Schema.NullOr(Schema.String).annotate({
+        description:
+          "The id of the API key; null for requests without a valid key, and for those of further keys.",
+      }),
+      refused: times,
+    }),
+  ).annotate({
+    description:
+      "Who was refused, most often first. In each minute, a hundred keys are told from others.",
+  }),
+}).annotate({ identifier: "Activity" })
+
+/** The operations that tell how Tenure is doing. */
 export class Status extends HttpApiGroup.make("status")
   .add(
     HttpApiEndpoint.make(get.method)("get", get.pattern, {
@@ -68,6 +94,16 @@ export class Status extends HttpApiGroup.make("status")
         summary: "Get the status",
         description:
           "Returns how the server and its stores are doing. Needs a key that opens all projects.",
+      }),
+    ),
+    HttpApiEndpoint.make(activityOf.method)("activity", activityOf.pattern, {
+      success: success(activity, "What this server has done in the last hour."),
+      error: [...Failures.common, Failures.failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Get the last hour",
+        description:
+          "Returns how many deliveries succeeded and failed, and how many requests were refused, by the minute. They are those of the server that answers, since it was started; of several servers, each counts its own. Needs a key that opens all projects.",
       }),
     ),
   )

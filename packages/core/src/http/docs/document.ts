@@ -6008,6 +6008,140 @@ export const document: Document = {
         }
       }
     },
+    "/v2/status/activity": {
+      "get": {
+        "operationId": "status.activity",
+        "summary": "Get the last hour",
+        "description": "Returns how many deliveries succeeded and failed, and how many requests were refused, by the minute. They are those of the server that answers, since it was started; of several servers, each counts its own. Needs a key that opens all projects. Needs the role `admin`.",
+        "tags": [
+          "Status"
+        ],
+        "security": [
+          {
+            "bearer": []
+          }
+        ],
+        "parameters": [],
+        "responses": {
+          "200": {
+            "description": "What this server has done in the last hour.",
+            "headers": {
+              "X-RateLimit-Limit": {
+                "$ref": "#/components/headers/X-RateLimit-Limit"
+              },
+              "X-RateLimit-Remaining": {
+                "$ref": "#/components/headers/X-RateLimit-Remaining"
+              },
+              "X-RateLimit-Reset": {
+                "$ref": "#/components/headers/X-RateLimit-Reset"
+              }
+            },
+            "content": {
+              "application/json": {
+                "schema": {
+                  "type": "object",
+                  "properties": {
+                    "ok": {
+                      "type": "boolean",
+                      "enum": [
+                        true
+                      ]
+                    },
+                    "request_id": {
+                      "$ref": "#/components/schemas/RequestId"
+                    },
+                    "method": {
+                      "type": "string"
+                    },
+                    "path": {
+                      "type": "string"
+                    },
+                    "code": {
+                      "type": "number",
+                      "enum": [
+                        200
+                      ]
+                    },
+                    "message": {
+                      "type": "string",
+                      "examples": [
+                        "What this server has done in the last hour."
+                      ]
+                    },
+                    "data": {
+                      "$ref": "#/components/schemas/Activity"
+                    }
+                  },
+                  "required": [
+                    "ok",
+                    "request_id",
+                    "method",
+                    "path",
+                    "code",
+                    "message",
+                    "data"
+                  ]
+                },
+                "example": {
+                  "ok": true,
+                  "request_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
+                  "method": "GET",
+                  "path": "/v2/status/activity",
+                  "code": 200,
+                  "message": "What this server has done in the last hour.",
+                  "data": {
+                    "minutes": [
+                      {
+                        "at": "2099-01-01T00:00:00.000Z",
+                        "delivered": 0,
+                        "failed": 0,
+                        "refused": 0
+                      }
+                    ],
+                    "refusals": [
+                      {
+                        "key_id": null,
+                        "refused": 0
+                      }
+                    ]
+                  }
+                }
+              }
+            }
+          },
+          "400": {
+            "$ref": "#/components/responses/MalformedRequest"
+          },
+          "401": {
+            "$ref": "#/components/responses/Unauthorized"
+          },
+          "403": {
+            "$ref": "#/components/responses/Forbidden"
+          },
+          "405": {
+            "$ref": "#/components/responses/MethodNotAllowed"
+          },
+          "408": {
+            "$ref": "#/components/responses/RequestTimeout"
+          },
+          "422": {
+            "$ref": "#/components/responses/InvalidInput"
+          },
+          "429": {
+            "$ref": "#/components/responses/RateLimited"
+          },
+          "431": {
+            "$ref": "#/components/responses/RequestHeadersTooLarge"
+          },
+          "500": {
+            "$ref": "#/components/responses/InternalError"
+          },
+          "503": {
+            "$ref": "#/components/responses/StoreUnavailable"
+          }
+        }
+      }
+    },
     "/v2/openapi.json": {
       "get": {
         "operationId": "docs.document",
@@ -9611,6 +9745,93 @@ export const document: Document = {
           "path",
           "code",
           "error"
+        ]
+      },
+      "Activity": {
+        "type": "object",
+        "properties": {
+          "minutes": {
+            "type": "array",
+            "items": {
+              "type": "object",
+              "properties": {
+                "at": {
+                  "$ref": "#/components/schemas/Instant",
+                  "description": "When the minute began."
+                },
+                "delivered": {
+                  "description": "Attempts that succeeded.",
+                  "type": "integer",
+                  "minimum": -9007199254740991,
+                  "maximum": 9007199254740991,
+                  "examples": [
+                    0
+                  ]
+                },
+                "failed": {
+                  "description": "Attempts that failed.",
+                  "type": "integer",
+                  "minimum": -9007199254740991,
+                  "maximum": 9007199254740991,
+                  "examples": [
+                    0
+                  ]
+                },
+                "refused": {
+                  "description": "Requests that a rate limit refused.",
+                  "type": "integer",
+                  "minimum": -9007199254740991,
+                  "maximum": 9007199254740991,
+                  "examples": [
+                    0
+                  ]
+                }
+              },
+              "required": [
+                "at",
+                "delivered",
+                "failed",
+                "refused"
+              ]
+            },
+            "description": "Sixty minutes, oldest first; the last one goes on."
+          },
+          "refusals": {
+            "type": "array",
+            "items": {
+              "type": "object",
+              "properties": {
+                "key_id": {
+                  "anyOf": [
+                    {
+                      "type": "string"
+                    },
+                    {
+                      "type": "null"
+                    }
+                  ],
+                  "description": "The id of the API key; null for requests without a valid key, and for those of further keys."
+                },
+                "refused": {
+                  "type": "integer",
+                  "minimum": -9007199254740991,
+                  "maximum": 9007199254740991,
+                  "examples": [
+                    0
+                  ]
+                }
+              },
+              "required": [
+                "key_id",
+                "refused"
+              ]
+            },
+            "description": "Who was refused, most often first. In each minute, a hundred keys are told from others."
+          }
+        },
+        "required": [
+          "minutes",
+          "refusals"
         ]
       },
       "Status": {

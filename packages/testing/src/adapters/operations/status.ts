@@ -1,10 +1,11 @@
 /** The status of the server. */
 
 import { describe, expect, it } from "vitest"
-import { expectFailure, expectSuccess } from "../../support/envelope.ts"
+import { expectFailure, expectSuccess, fieldsOf, instant } from "../../support/envelope.ts"
 import type { Serving } from "../AdapterHarness.ts"
 
 const path = "/v2/status"
+const activity = "/v2/status/activity"
 
 /** Declares the tests. */
 export const statusTests = (serving: Serving): void => {
@@ -31,6 +32,29 @@ export const statusTests = (serving: Serving): void => {
         const unknown = await call("GET", `${path}?verbose=true`, { token })
         expectFailure(unknown, "GET", path, 422, "VALIDATION_ERROR")
       }),
+    )
+
+    it(
+      "says to an admin of all projects what this server has done in the last hour",
+      serving(
+        async ({ call, tenure }) => {
+          const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
+          const refused = await tenure.apiKeys.issue({ projects: ["p1"], name: "busy" })
+          for (let count = 0; count < 8; count++) {
+            await call("GET", "/v2/identity", { token: refused.token })
+          }
+          const response = await call("GET", activity, { token })
+          const { minutes, refusals } = fieldsOf(
+            fieldsOf(expectSuccess(response, "GET", activity, { data: expect.any(Object) }))[
+              "data"
+            ],
+          )
+          expect(minutes).toHaveLength(60)
+          expect(refusals).toEqual([{ key_id: refused.id, refused: 3 }])
+          expect(minutes).toContainEqual({ at: instant, delivered: 0, failed: 0, refused: 3 })
+        },
+        { rateLimits: { perKey: { limit: 5, window: "1 hour" } } },
+      ),
     )
   })
 }
