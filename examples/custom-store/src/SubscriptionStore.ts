@@ -174,10 +174,10 @@ const make = Effect.gen(function* () {
 
   /** Makes a change, whose locks are held, unless it was made before. */
   const unlessMade = Effect.fnUntraced(function* <A, E, R>(
-    { once }: Change,
+    { once, projectId }: Change,
     work: Effect.Effect<A, E, R>,
   ) {
-    return (once && (yield* recall(once))) ?? (yield* work)
+    return (once && (yield* recall(once, projectId))) ?? (yield* work)
   })
 
   /** Stores the audit row of a change, its event, and the deliveries of the event. Returns the event. */

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { PgClient } from "@effect/sql-pg"
 import { expect, it } from "@effect/vitest"
+import type { InvalidInput } from "@tenure/core/InvalidInput"
 import type { EndDateConflict, MembershipNotFound } from "@tenure/core/Membership"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import type { Conflict } from "@tenure/core/Once"
@@ -78,7 +79,12 @@ const everything = Effect.gen(function* () {
 
 type Change = Effect.Effect<
   unknown,
-  Conflict | EndDateConflict | MembershipNotFound | ProjectNotFound | StoreUnavailable
+  | Conflict
+  | EndDateConflict
+  | InvalidInput
+  | MembershipNotFound
+  | ProjectNotFound
+  | StoreUnavailable
 >
 
 const changesOf = (store: MembershipStore["Service"]): ReadonlyArray<Change> => [

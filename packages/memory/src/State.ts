@@ -29,6 +29,8 @@ interface Stored {
 /** The state behind all ports. */
 export interface State {
   readonly projects: Map<ProjectId, Project.Project>
+  /** The projects that are in other stores; see `ProjectDirectory`. */
+  readonly elsewhere: Set<ProjectId>
   /** All API keys, oldest first. */
   readonly keys: Map<ApiKeyId, ApiKey>
   /** The audit trail of what belongs to no project. */
@@ -57,6 +59,7 @@ export const make = (history: number, answers: Answers.Bounds, epoch: string): S
   const projects = new Map<ProjectId, Project.Project>()
   return {
     projects,
+    elsewhere: new Set(),
     keys: new Map(),
     otherHistory: Trail.make(history),
     deliveries: Deliveries.make(history),
@@ -88,16 +91,43 @@ const without = (key: ApiKey, projectId: ProjectId): ApiKey =>
     ? key
     : { ...key, projects: new Set([...key.projects].filter((id) => id !== projectId)) }
 
+/** Takes the access to a project from all keys. */
+const closeTo = ({ keys }: State, projectId: ProjectId): void => {
+  for (const [id, key] of keys) keys.set(id, without(key, projectId))
+}
+
+/** Adds a project that is in another store, unless it is known. */
+export const addElsewhere = (
+  state: State,
+  projectId: ProjectId,
+  occasion: Origin.Occasion,
+): void => {
+  if (state.elsewhere.has(projectId)) return
+  state.elsewhere.add(projectId)
+  audit(state, undefined, "project_created", projectId, occasion)
+}
+
+/** Removes a project that is in another store, with the access of keys to it. */
+export const removeElsewhere = (
+  state: State,
+  projectId: ProjectId,
+  occasion: Origin.Occasion,
+): void => {
+  if (!state.elsewhere.delete(projectId)) return
+  closeTo(state, projectId)
+  audit(state, undefined, "project_deleted", projectId, occasion)
+}
+
 /** Deletes a project with all that belongs to it. Returns whether it existed. */
 export const deleteProject = (
   state: State,
   projectId: ProjectId,
   occasion: Origin.Occasion,
 ): boolean => {
-  const { answers, deliveries, keys, projects } = state
+  const { answers, deliveries, projects } = state
   if (!projects.delete(projectId)) return false
   Deliveries.forget(deliveries, projectId)
-  for (const [id, key] of keys) keys.set(id, without(key, projectId))
+  closeTo(state, projectId)
   answers.forget(projectId)
   audit(state, undefined, "project_deleted", projectId, occasion)
   return true

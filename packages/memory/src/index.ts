@@ -8,6 +8,7 @@ import { FeedStore } from "@tenure/core/FeedStore"
 import type { InvalidInput } from "@tenure/core/InvalidInput"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
+import { ProjectDirectory } from "@tenure/core/ProjectDirectory"
 import { RateLimitStore } from "@tenure/core/RateLimitStore"
 import * as Setting from "@tenure/core/Setting"
 import type { Stores } from "@tenure/core/Tenure"
@@ -19,6 +20,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as State from "./State.ts"
 import * as ApiKeys from "./stores/ApiKeys.ts"
+import * as Directory from "./stores/Directory.ts"
 import * as Feed from "./stores/Feed.ts"
 import * as Memberships from "./stores/Memberships.ts"
 import * as MemoryOutbox from "./stores/Outbox.ts"
@@ -74,6 +76,7 @@ export const memory = (given: Options = {}): Layer.Layer<Stores, InvalidInput> =
         Context.add(FeedStore, Feed.make(state)),
         Context.add(RateLimitStore, RateLimits.make(maxBuckets)),
         Context.add(TicketStore, Tickets.make()),
+        Context.add(ProjectDirectory, Directory.make(state)),
       )
     }),
   )

@@ -4,12 +4,14 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
 import * as Encryption from "@tenure/core/Encryption"
 import { FeedStore } from "@tenure/core/FeedStore"
-import type { InvalidInput } from "@tenure/core/InvalidInput"
+import { InvalidInput } from "@tenure/core/InvalidInput"
 import * as Keyring from "@tenure/core/Keyring"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
+import { ProjectDirectory } from "@tenure/core/ProjectDirectory"
 import { RateLimitStore } from "@tenure/core/RateLimitStore"
 import * as Setting from "@tenure/core/Setting"
+import * as Shards from "@tenure/core/Shards"
 import type { Stores } from "@tenure/core/Tenure"
 import { TicketStore } from "@tenure/core/TicketStore"
 import { Transactions } from "@tenure/core/Transactions"
@@ -22,6 +24,7 @@ import { type DatabaseUnusable, fromSqlError } from "./connection/DatabaseUnusab
 import * as DatabaseUrl from "./connection/DatabaseUrl.ts"
 import * as Executor from "./connection/Executor.ts"
 import { Database } from "./Database.ts"
+import * as Directory from "./directory/projectDirectory.ts"
 import * as Feed from "./feed/feedStore.ts"
 import * as Answers from "./idempotency/Answers.ts"
 import * as ApiKeys from "./keys/apiKeyStore.ts"
@@ -215,6 +218,7 @@ const onClient = (settings: Setting.Output<typeof options>) =>
         Context.add(FeedStore, Feed.make(executor, settings.eventRetention)),
         Context.add(RateLimitStore, yield* RateLimits.make(executor)),
         Context.add(TicketStore, yield* Tickets.make(executor)),
+        Context.add(ProjectDirectory, Directory.make(executor, answers)),
         Context.add(Transactions, yield* HostTransactions.make(client, executor)),
         Context.add(Database, {
           run: executor.run,
@@ -224,23 +228,11 @@ const onClient = (settings: Setting.Output<typeof options>) =>
     }),
   )
 
-/**
- * Makes all stores, with their own connections to the database. Fails in the same way as `layer`. Its
- * type is that of `memory()`, but it provides `Database` and `Transactions` too:
- * `Effect.serviceOption(Database)` finds it.
- *
- * @example
- * ```ts
- * import { Tenure } from "tenure"
- * import { postgres } from "tenure/postgres"
- *
- * const tenure = await Tenure.make({ stores: postgres({ url: "postgres://localhost/app" }) })
- * ```
- */
-export const postgres = (given: ConnectionOptions): Layer.Layer<Stores, Failure> =>
+/** Makes all stores of one database, with their own connections. */
+const onServer = (given: Setting.Output<typeof connectionOptions>) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const { url, ...settings } = yield* Setting.read(connectionOptions, given)
+      const { url, ...settings } = given
       // The client itself only migrates, and runs what is to be atomic.
       const client = PgClient.layer({
         ...(yield* DatabaseUrl.toConfig(url, "url")),
@@ -253,3 +245,72 @@ export const postgres = (given: ConnectionOptions): Layer.Layer<Stores, Failure>
       return Layer.provide(onClient(settings), client)
     }),
   ).pipe(Layer.catchTag("SqlError", unusable))
+
+/** The options of one of several databases. */
+export const shardOptions = Setting.struct({
+  ...Shards.options.fields,
+  ...connectionOptions.fields,
+})
+
+/** One of several databases. */
+export interface ShardOptions extends Setting.Input<typeof shardOptions> {}
+
+const areSeveral = (
+  given: ConnectionOptions | ReadonlyArray<ShardOptions>,
+): given is ReadonlyArray<ShardOptions> => Array.isArray(given)
+
+/** Whether a database cannot be used whoever waits: what is wrong is an option, or the version of the tables. */
+const isForGood = (error: Failure): boolean => error._tag !== "DatabaseUnusable"
+
+const onShards = (given: ReadonlyArray<ShardOptions>) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const all = yield* Setting.read(Setting.list(shardOptions), given)
+      const [first, ...others] = all.map(({ name, projects, ...settings }) => ({
+        name,
+        projects,
+        stores: onServer(settings),
+      }))
+      return first === undefined
+        ? yield* new InvalidInput({ field: "options", problem: "must have at least one database" })
+        : Shards.layer([first, ...others], isForGood)
+    }),
+  )
+
+/**
+ * Makes all stores, with their own connections to the database. Fails in the same way as `layer`. Its
+ * type is that of `memory()`, but it provides `Database` and `Transactions` too:
+ * `Effect.serviceOption(Database)` finds it.
+ *
+ * Given an array, spreads projects over several databases, as `Shards` describes: each entry names a
+ * database and its projects, and the first also has API keys, tickets and limits. Then there is no
+ * `Database`, and there are no `Transactions`. A database other than the first that is down at the start is
+ * tried again once a second, and requests for its projects are answered 503 until then.
+ *
+ * @example
+ * ```ts
+ * import { Tenure } from "tenure"
+ * import { postgres } from "tenure/postgres"
+ *
+ * const tenure = await Tenure.make({ stores: postgres({ url: "postgres://localhost/app" }) })
+ * ```
+ *
+ * @example
+ * ```ts
+ * import { Tenure } from "tenure"
+ * import { postgres } from "tenure/postgres"
+ *
+ * const tenure = await Tenure.make({
+ *   stores: postgres([
+ *     { name: "main", url: "postgres://db1/app", projects: "others" },
+ *     { name: "large", url: "postgres://db2/app", projects: ["p1", "p2"] },
+ *   ]),
+ * })
+ * ```
+ */
+export const postgres = (
+  given: ConnectionOptions | ReadonlyArray<ShardOptions>,
+): Layer.Layer<Stores, Failure> =>
+  areSeveral(given)
+    ? onShards(given)
+    : Layer.unwrap(Effect.map(Setting.read(connectionOptions, given), onServer))

@@ -25,16 +25,22 @@ const tables = [
   "audit",
   "memberships",
   "projects",
+  "elsewhere",
   "buckets",
   "answers",
   "tickets",
 ]
 
-/** Runs statements on a new connection. */
-export const execute = (...statements: ReadonlyArray<string>): Effect.Effect<void> =>
-  Effect.gen(function* () {
-    for (const statement of statements) yield* sql(statement)
-  }).pipe(Effect.provide(clientLayer({ maxConnections: 1 })), Effect.orDie)
+/** Returns a function that runs statements on a new connection of a client. */
+export const executeBy =
+  (client: ReturnType<typeof clientLayer>) =>
+  (...statements: ReadonlyArray<string>): Effect.Effect<void> =>
+    Effect.gen(function* () {
+      for (const statement of statements) yield* sql(statement)
+    }).pipe(Effect.provide(client), Effect.orDie)
+
+/** Runs statements on a new connection to the database of the tests. */
+export const execute = executeBy(clientLayer({ maxConnections: 1 }))
 
 /** Runs a statement on the client of the test. */
 export const sql = <Row extends object>(text: string, params: ReadonlyArray<unknown> = []) =>
@@ -66,26 +72,29 @@ export const recordingTransport = () => {
   return { sent, transport }
 }
 
-/** The client of the stores, and whether they migrate. */
+/** The client of the stores, whether they migrate, and how the tests reach the same database. */
 interface As {
   readonly stores: ReturnType<typeof clientLayer>
   readonly migrate: boolean
+  readonly run?: typeof execute
 }
 
 /** Stores on a schema that only the tests of one file use. */
 export const harnessOn = (
   schema: string,
-  { migrate, stores }: As,
-): StoreHarness<PgClient.PgClient> => {
-  const empty = Layer.effectDiscard(
-    execute(...tables.map((table) => `DELETE FROM ${schema}.${table}`)),
-  )
+  { migrate, run = execute, stores }: As,
+): StoreHarness<PgClient.PgClient> & { readonly empty: Effect.Effect<void> } => {
+  const empty = run(...tables.map((table) => `DELETE FROM ${schema}.${table}`))
   return {
-    layer: Layer.provideMerge(empty, Layer.provideMerge(layer({ schema, migrate }), stores)),
+    empty,
+    layer: Layer.provideMerge(
+      Layer.effectDiscard(empty),
+      Layer.provideMerge(layer({ schema, migrate }), stores),
+    ),
     transaction: (work) => PgClient.PgClient.use((client) => client.withTransaction(work)),
     // Moving all stored times into the past has the same effect as time passing.
     advance: (millis) =>
-      execute(
+      run(
         `UPDATE ${schema}.buckets SET tat = tat - ${1000 * millis}`,
         `UPDATE ${schema}.webhooks SET held_until = held_until - ${millis} * interval '1 millisecond'`,
         `UPDATE ${schema}.deliveries SET due_at = due_at - ${millis} * interval '1 millisecond'`,

@@ -12,7 +12,7 @@ import type { InvalidInput } from "../base/InvalidInput.ts"
 import { owned } from "../base/Own.ts"
 import * as Setting from "../base/Setting.ts"
 import * as EventTypes from "./EventTypes.ts"
-import { Cursor, type FeedPage, FeedStore } from "./FeedStore.ts"
+import { Cursor, type FeedPage, FeedStore, type History } from "./FeedStore.ts"
 import { type Asked, Follower, ofTypes, type Source, type StepFailure } from "./Follower.ts"
 import { Hooks } from "./Hooks.ts"
 import * as Tail from "./Tail.ts"
@@ -113,10 +113,26 @@ const cut = (page: FeedPage, limit: number): FeedPage => {
     : page
 }
 
+/** Makes a tail of each history, so that one that does not answer delays no other. */
+const tailOf = Effect.fnUntraced(function* (
+  store: FeedStore["Service"],
+  published: Effect.Effect<void>,
+): Effect.fn.Return<Tail.Tail, never, Scope.Scope> {
+  const { histories } = store
+  if (histories === undefined) return yield* Tail.make(store, published)
+  const [first, ...others] = histories.all
+  const tails = new Map<History, Tail.Tail>()
+  for (const history of others) tails.set(history, yield* Tail.make(history, published))
+  const tail = yield* Tail.make(first, published)
+  return {
+    watch: (projectId) => (tails.get(histories.of(projectId)) ?? tail).watch(projectId),
+  }
+})
+
 const make = Effect.gen(function* () {
   const store = yield* FeedStore
   const hooks = yield* Hooks
-  const tail = yield* Tail.make(store, hooks.published)
+  const tail = yield* tailOf(store, hooks.published)
   const released = yield* Latch.make()
 
   /** Reads a page of the types asked for. */

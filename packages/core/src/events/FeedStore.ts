@@ -53,6 +53,19 @@ export class CursorExpired extends Data.TaggedError("CursorExpired") {
   override readonly message = "The feed cannot go on from this cursor without a gap."
 }
 
+/** Reads the events of one history. */
+export interface History {
+  /**
+   * Reads the next events of some projects. Fails with `ProjectNotFound` if none of them exists, and
+   * with `CursorExpired`, also if the text was never a cursor of this history.
+   */
+  readonly read: (
+    projects: readonly [ProjectId, ...ReadonlyArray<ProjectId>],
+    from: From,
+    size: PageSize,
+  ) => Effect.Effect<FeedPage, ProjectNotFound | CursorExpired | StoreUnavailable>
+}
+
 /**
  * Reads events in the order in which they became visible.
  *
@@ -62,15 +75,14 @@ export class CursorExpired extends Data.TaggedError("CursorExpired") {
  */
 export class FeedStore extends Context.Service<
   FeedStore,
-  {
+  History & {
     /**
-     * Reads the next events of some projects. Fails with `ProjectNotFound` if none of them exists, and
-     * with `CursorExpired`, also if the text was never a cursor of this store.
+     * The histories of which the store consists, and that of a project, if it has several. A cursor of one
+     * has expired in the others, and `read` is for projects of one.
      */
-    readonly read: (
-      projects: readonly [ProjectId, ...ReadonlyArray<ProjectId>],
-      from: From,
-      size: PageSize,
-    ) => Effect.Effect<FeedPage, ProjectNotFound | CursorExpired | StoreUnavailable>
+    readonly histories?: {
+      readonly all: readonly [History, ...ReadonlyArray<History>]
+      readonly of: (projectId: ProjectId) => History
+    }
   }
 >()("@tenure/core/FeedStore") {}

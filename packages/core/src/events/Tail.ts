@@ -1,4 +1,4 @@
-/** Reads new events once for everybody in the process who follows the feed. */
+/** Reads new events once for everybody in the process who follows the feed of a history. */
 
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
@@ -6,7 +6,7 @@ import type * as Scope from "effect/Scope"
 import { Faults } from "../base/Faults.ts"
 import * as Outage from "../base/Outage.ts"
 import type { ProjectId } from "../base/Project.ts"
-import type { FeedEvent, FeedPage, FeedStore, From, PageSize } from "./FeedStore.ts"
+import type { FeedEvent, FeedPage, From, History, PageSize } from "./FeedStore.ts"
 import { type Batch, Watch } from "./Watch.ts"
 
 /** Reads new events. */
@@ -65,7 +65,7 @@ const isSome = <A>(list: ReadonlyArray<A>): list is readonly [A, ...ReadonlyArra
  * @param published - waits until this process has stored an event
  */
 export const make = Effect.fnUntraced(function* (
-  store: FeedStore["Service"],
+  history: History,
   published: Effect.Effect<void>,
 ): Effect.fn.Return<Tail, never, Scope.Scope> {
   const watches = new Set<Watch>()
@@ -89,7 +89,7 @@ export const make = Effect.fnUntraced(function* (
     const asked = [...watches]
     const projects = [...new Set(asked.map(({ projectId }) => projectId))]
     if (!isSome(projects)) return Effect.succeed(true)
-    return Effect.match(store.read(projects, from, pageSize), {
+    return Effect.match(history.read(projects, from, pageSize), {
       onSuccess: (page) => {
         // Who joins has read beyond the place of this page, so some of its events would come twice.
         hand(page)

@@ -62,6 +62,11 @@ export class ApiKeyStore extends Context.Service<
      */
     readonly touch: (uses: ReadonlyMap<ApiKeyId, number>) => Effect.Effect<void, StoreUnavailable>
 
+    /** Returns the names of keys, of those that have one. */
+    readonly names: (
+      keyIds: ReadonlySet<ApiKeyId>,
+    ) => Effect.Effect<ReadonlyMap<ApiKeyId, string>, StoreUnavailable>
+
     /**
      * Returns at most `limit` of the keys that the caller may see, oldest first: those after the key
      * `after`. Fails with `ApiKeyNotFound` if that is not one of those that the caller may see.

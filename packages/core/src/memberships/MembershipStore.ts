@@ -2,6 +2,7 @@
 
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
+import type { InvalidInput } from "../base/InvalidInput.ts"
 import type { Conflict, IdempotencyMismatch, Once, Replayed } from "../base/Once.ts"
 import type { Occasion } from "../base/Origin.ts"
 import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
@@ -112,11 +113,14 @@ export class MembershipStore extends Context.Service<
      */
     readonly expiry: ExpiryStore | undefined
 
-    /** Creates a project. Does nothing if it exists. */
+    /**
+     * Creates a project. Does nothing if it exists. Fails with `InvalidInput` if the store has no place for
+     * one with this id.
+     */
     readonly createProject: (
       projectId: ProjectId,
       occasion: Occasion,
-    ) => Effect.Effect<Replayed | void, Conflict | StoreUnavailable>
+    ) => Effect.Effect<Replayed | void, InvalidInput | Conflict | StoreUnavailable>
 
     /**
      * Deletes a project, and in the same step all that belongs to it: memberships, webhooks, events and
@@ -203,9 +207,14 @@ export class MembershipStore extends Context.Service<
       change: Ending,
     ) => Effect.Effect<Event | Replayed | undefined, ProjectNotFound | Conflict | StoreUnavailable>
 
-    /** Returns what a change with this idempotency key would return; `undefined` if there was none. */
+    /**
+     * Returns what a change with this idempotency key would return; `undefined` if there was none.
+     *
+     * @param projectId - the project of the change; `undefined` if it has none
+     */
     readonly recall: (
       once: Once,
+      projectId: ProjectId | undefined,
     ) => Effect.Effect<Replayed | undefined, IdempotencyMismatch | StoreUnavailable>
 
     /** Returns a membership with its current end date. */

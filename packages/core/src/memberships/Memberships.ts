@@ -409,7 +409,7 @@ const make = Effect.fnUntraced(function* ({ bulk: defaultMode }: Settings) {
 
   /** Makes an extension. If its date has passed, it may only have been made before. */
   const extendBy = <A, E>(
-    { at, endDate, once }: Change & { readonly endDate: EndDate.EndDate },
+    { at, endDate, once, projectId }: Change & { readonly endDate: EndDate.EndDate },
     extend: Effect.Effect<A, E>,
   ): Effect.Effect<
     A | Once.Replayed,
@@ -417,7 +417,7 @@ const make = Effect.fnUntraced(function* ({ bulk: defaultMode }: Settings) {
   > =>
     once === undefined || endDate > at
       ? extend
-      : Effect.flatMap(store.recall(once), (known) =>
+      : Effect.flatMap(store.recall(once, projectId), (known) =>
           known === undefined ? Effect.fail(EndDate.notInFuture) : Effect.succeed(known),
         )
 

@@ -42,7 +42,7 @@ export const make = (state: State.State): ApiKeyStore["Service"] => {
 
   const add = Effect.fnUntraced(function* (key: ApiKey, occasion: Occasion) {
     const projects = key.projects === "all" ? [] : key.projects
-    yield* Effect.forEach(projects, (id) => State.projectOf(state, id), { discard: true })
+    for (const id of projects) if (!state.elsewhere.has(id)) yield* State.projectOf(state, id)
     const known = find(key.digest)
     if (known === undefined) {
       State.audit(state, undefined, "key_issued", key.id, occasion)
@@ -88,6 +88,16 @@ export const make = (state: State.State): ApiKeyStore["Service"] => {
           const key = keys.get(id)
           if (key !== undefined) put({ ...key, lastUsedAt: Math.max(key.lastUsedAt ?? at, at) })
         }
+      }),
+
+    names: (keyIds) =>
+      Effect.sync(() => {
+        const names = new Map<ApiKeyId, string>()
+        for (const id of keyIds) {
+          const name = keys.get(id)?.name
+          if (name !== undefined) names.set(id, name)
+        }
+        return names
       }),
 
     list: ({ after, limit, within }) =>

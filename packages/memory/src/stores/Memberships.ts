@@ -18,6 +18,7 @@ import * as Moment from "@tenure/core/Moment"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import * as Page from "../projects/Page.ts"
 import { membershipOf, type Project, summaryOf } from "../projects/Project.ts"
 import * as Trail from "../projects/Trail.ts"
 import * as State from "../State.ts"
@@ -41,9 +42,6 @@ const audit = (project: Project, { at, origin, reason }: Change, entry: Entry): 
     subject: undefined,
   })
 }
-
-const isWithin = (projectId: ProjectId, within: ReadonlySet<string> | "all"): boolean =>
-  within === "all" || within.has(projectId)
 
 type Only = Parameters<MembershipStore["Service"]["list"]>[1]["only"]
 
@@ -140,13 +138,12 @@ export const make = (state: State.State): MembershipStore["Service"] => {
 
     findProject: (projectId) => Effect.map(State.projectOf(state, projectId), summaryOf),
 
-    listProjects: ({ after, limit, within }) =>
+    listProjects: (page) =>
       Effect.sync(() =>
-        [...state.projects.values()]
-          .filter(({ id }) => (after === undefined || id > after) && isWithin(id, within))
-          .toSorted((one, other) => (one.id < other.id ? -1 : 1))
-          .slice(0, limit)
-          .map(summaryOf),
+        Page.of([...state.projects.keys()], page).flatMap((id) => {
+          const project = state.projects.get(id)
+          return project === undefined ? [] : summaryOf(project)
+        }),
       ),
 
     grant: (granted) =>

@@ -14,7 +14,7 @@ import { columns, type KeyRow, projectsOf } from "./fragments.sql.ts"
 export const addKey = (schema: string, once: OncePart): string => `
   WITH missing AS (
     SELECT id FROM unnest($9::text[]) AS asked (id)
-    WHERE NOT EXISTS (SELECT FROM ${schema}.projects p WHERE p.id = asked.id)
+    WHERE NOT EXISTS (SELECT FROM ${schema}.known_projects p WHERE p.id = asked.id)
     LIMIT 1
   ),
   key AS (
@@ -30,7 +30,7 @@ export const addKey = (schema: string, once: OncePart): string => `
   ),
   opened AS (
     INSERT INTO ${schema}.api_key_projects (key_id, project_number)
-    SELECT k.id, p.number FROM key k, ${schema}.projects p
+    SELECT k.id, p.number FROM key k, ${schema}.known_projects p
     WHERE p.id = ANY ($9::text[]) AND k.role = $3::text AND k.revoked_at IS NULL
     ON CONFLICT DO NOTHING
     RETURNING key_id

@@ -3,6 +3,7 @@
 import {
   ApiKeyConflict,
   type ApiKey,
+  ApiKeyId,
   ApiKeyNotFound,
   ApiKeyRevoked,
   type TokenDigest,
@@ -24,6 +25,7 @@ import { type AddedRow, addKey, addKeyParams } from "./addKey.sql.ts"
 import { findKeys } from "./findKeys.sql.ts"
 import { type KeyRow, toKey, withinParam } from "./fragments.sql.ts"
 import { listKeys } from "./listKeys.sql.ts"
+import { type NameRow, namesOfKeys } from "./namesOfKeys.sql.ts"
 import { revokeKey } from "./revokeKey.sql.ts"
 import { touchKeys } from "./touchKeys.sql.ts"
 
@@ -36,6 +38,7 @@ export const make = Effect.fnUntraced(function* (executor: Executor, answers: An
     add: forms(schema, addKey, 12),
     find: findKeys(schema),
     list: listKeys(schema),
+    names: namesOfKeys(schema),
     revoke: forms(schema, revokeKey, 5),
     touch: touchKeys(schema),
   }
@@ -89,6 +92,12 @@ export const make = Effect.fnUntraced(function* (executor: Executor, answers: An
         owner: "keys",
         isBrief: true,
       }),
+
+    names: (keyIds) =>
+      Effect.map(
+        executor.execute<NameRow>(sql.names, [texts([...keyIds])]),
+        (rows) => new Map(rows.map(({ id, name }) => [ApiKeyId(id), name])),
+      ),
 
     list: Effect.fnUntraced(function* ({ after, limit, within }) {
       const list = (most: number) =>

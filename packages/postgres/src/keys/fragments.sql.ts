@@ -15,7 +15,7 @@ export const columns = `k.id, k.digest, k.role, k.name, k.opens_all,
 /** A query for the ids of the projects that a key `k` opens. */
 export const projectsOf = (schema: string): string =>
   `SELECT p.id FROM ${schema}.api_key_projects o
-   JOIN ${schema}.projects p ON p.number = o.project_number WHERE o.key_id = k.id`
+   JOIN ${schema}.known_projects p ON p.number = o.project_number WHERE o.key_id = k.id`
 
 /** Whether the projects that a key `k` opens are at least one, and all among those of a parameter. */
 export const isWithin = (schema: string, param: string): string => `(

@@ -47,6 +47,20 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     PRIMARY KEY (project_number, user_id)
   ) WITH (fillfactor = 60)
   `,
+  // What API keys open besides: the projects that are in other databases, with numbers of the same sequence.
+  `
+  CREATE TABLE ${schema}.elsewhere (
+    id     text COLLATE "C" PRIMARY KEY,
+    number bigint NOT NULL UNIQUE
+           DEFAULT nextval(pg_get_serial_sequence('${schema}.projects', 'number'))
+  )
+  `,
+  `
+  CREATE VIEW ${schema}.known_projects AS
+  SELECT id, number FROM ${schema}.projects
+  UNION ALL
+  SELECT id, number FROM ${schema}.elsewhere
+  `,
   ...createFloors(schema),
   `
   CREATE VIEW ${schema}.memberships_current AS

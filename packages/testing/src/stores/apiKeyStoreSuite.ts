@@ -308,6 +308,19 @@ const listTests = ({ test }: StoreTests): void => {
 }
 
 const useTests = ({ test }: StoreTests): void => {
+  test("returns the names of keys, of those that have one", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const [one, other, nameless] = [apiKey("one", p1), apiKey("two", p2), apiKey("three", p1)]
+      yield* store.add({ ...one, name: "nightly import" }, occasion)
+      yield* store.add({ ...other, name: "shop" }, occasion)
+      yield* store.add(nameless, occasion)
+      yield* store.revoke(revocation(one))
+      const asked = new Set([one.id, nameless.id, ApiKeyId("unknown")])
+      expect(yield* store.names(asked)).toEqual(new Map([[one.id, "nightly import"]]))
+      expect(yield* store.names(new Set())).toEqual(new Map())
+    }))
+
   test("records the last use of keys, and changes nothing else", () =>
     Effect.gen(function* () {
       const store = yield* prepared

@@ -272,6 +272,16 @@ export const apiKeys = mutantsOf(ApiKeyStore, {
 
   "forgets the last use of a key": reading((key) => ({ ...key, lastUsedAt: undefined })),
 
+  "forgets the names of keys": () => ({ names: () => Effect.succeed(new Map()) }),
+
+  "takes the id of a key without a name for its name": ({ names }) => ({
+    names: (keyIds) =>
+      Effect.map(
+        names(keyIds),
+        (found) => new Map([...keyIds].map((id) => [id, found.get(id) ?? id])),
+      ),
+  }),
+
   "records an earlier use": ({ find, list, touch }) => {
     const uses = new Map<ApiKeyId, number>()
     const latest = (key: ApiKey) => ({ ...key, lastUsedAt: uses.get(key.id) ?? key.lastUsedAt })

@@ -110,7 +110,7 @@ export const memberships = mutantsOf(MembershipStore, {
   }),
 
   "takes any request for the one of its idempotency key": ({ extend, recall }) => ({
-    recall: (once) => recall({ ...once, fingerprint: "a request" }),
+    recall: (once, projectId) => recall({ ...once, fingerprint: "a request" }, projectId),
     extend: (extension) =>
       extend(
         extension.once === undefined
@@ -130,7 +130,7 @@ export const memberships = mutantsOf(MembershipStore, {
 
   "looks for idempotency keys before its turn": ({ grant, recall }) => ({
     grant: Effect.fnUntraced(function* ({ once, ...granted }) {
-      const known = once && (yield* recall(once))
+      const known = once && (yield* recall(once, granted.projectId))
       yield* Effect.yieldNow
       return known ?? (yield* grant(granted))
     }),

@@ -193,7 +193,7 @@ const deletionTests = ({ test, transactional }: StoreTests): void => {
       const other = { ...change(p2), userId: u3, endDate: in2027, once: kept }
       yield* store.grant(other)
       yield* store.deleteProject(p1, occasion)
-      expect(yield* store.recall(key)).toBeUndefined()
+      expect(yield* store.recall(key, p1)).toBeUndefined()
       yield* store.createProject(p1, occasion)
       expect(isReplayed(yield* grant(p1))).toBe(false)
       expect(isReplayed(yield* grant(p1))).toBe(true)

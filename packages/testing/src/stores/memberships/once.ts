@@ -125,7 +125,9 @@ const keyTests = ({ test }: StoreTests): void => {
         const error = yield* Effect.flip(make(store, other))
         expect(error).toMatchObject({ _tag: "IdempotencyMismatch" })
       }
-      expect(yield* Effect.flip(store.recall(other))).toMatchObject({ _tag: "IdempotencyMismatch" })
+      expect(yield* Effect.flip(store.recall(other, p1))).toMatchObject({
+        _tag: "IdempotencyMismatch",
+      })
       expect(yield* counts).toEqual(one)
     }))
 
@@ -172,9 +174,9 @@ const keyTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const { store } = yield* observed
       const key = once()
-      expect(yield* store.recall(key)).toBeUndefined()
+      expect(yield* store.recall(key, p1)).toBeUndefined()
       yield* store.extendAll({ ...common(key), endDate: in2028, mode: "set" })
-      expect(yield* store.recall(key)).toEqual({ _tag: "Replayed", answer: "2" })
+      expect(yield* store.recall(key, p1)).toEqual({ _tag: "Replayed", answer: "2" })
     }))
 }
 
@@ -201,7 +203,7 @@ const failureTests = ({ test, transactional }: StoreTests): void => {
       for (const [, make] of kinds) {
         const key = once()
         yield* undone(make(store, key))
-        expect(yield* store.recall(key)).toBeUndefined()
+        expect(yield* store.recall(key, p1)).toBeUndefined()
       }
       expect(yield* counts).toEqual(nothing)
     }),

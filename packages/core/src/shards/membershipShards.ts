@@ -1,0 +1,146 @@
+/** The port `MembershipStore` over several shards. */
+
+import * as Effect from "effect/Effect"
+import type { Faults } from "../base/Faults.ts"
+import { InvalidInput } from "../base/InvalidInput.ts"
+import { isReplayed } from "../base/Once.ts"
+import type { Occasion } from "../base/Origin.ts"
+import type { ProjectId } from "../base/Project.ts"
+import type { AuditRow, ProjectSummary } from "../memberships/Membership.ts"
+import type { MembershipStore } from "../memberships/MembershipStore.ts"
+import * as expiryShards from "./expiryShards.ts"
+import type { Routing, Shards } from "./Routing.ts"
+import type { Shard, Stores } from "./Shard.ts"
+
+type Store = MembershipStore["Service"]
+
+const byId = (one: { readonly id: string }, other: { readonly id: string }): number =>
+  one.id < other.id ? -1 : 1
+
+const find = ({ memberships }: Stores, projectId: ProjectId) => memberships.findProject(projectId)
+
+/** Makes the store. */
+export const make = (shards: Shards, routing: Routing, faults: Faults): Store => {
+  const { apiKeys, directory, home, map } = shards
+  const { misplaced, on, shardOf } = routing
+
+  /** Returns the projects with these ids, of which none is in the home. */
+  const summariesOf = Effect.fnUntraced(function* (ids: ReadonlyArray<ProjectId>) {
+    const byShard = new Map<Shard, Array<ProjectId>>()
+    for (const id of ids) byShard.set(shardOf(id), [...(byShard.get(shardOf(id)) ?? []), id])
+    const found = yield* Effect.forEach(
+      byShard,
+      ([shard, own]) =>
+        shard.use(({ memberships }) =>
+          memberships.listProjects({ within: new Set(own), after: undefined, limit: own.length }),
+        ),
+      { concurrency: "unbounded" },
+    )
+    return found.flat()
+  })
+
+  const listProjects: Store["listProjects"] = Effect.fnUntraced(function* ({ limit, ...page }) {
+    const listed: Array<ProjectSummary> = []
+    let after = page.after
+    // A project that is just being deleted or moved may be in the directory alone.
+    for (;;) {
+      const asked = { within: page.within, after, limit: limit - listed.length }
+      const [here, elsewhere] = yield* Effect.all(
+        [home.use(({ memberships }) => memberships.listProjects(asked)), directory.list(asked)],
+        { concurrency: "unbounded" },
+      )
+      const known: ReadonlyArray<ProjectSummary | { readonly id: ProjectId }> = [
+        ...here,
+        ...elsewhere.map((id) => ({ id })),
+      ]
+      const next = known.toSorted(byId).slice(0, asked.limit)
+      const ids = new Set(next.map(({ id }) => id))
+      const others = yield* summariesOf(elsewhere.filter((id) => ids.has(id)))
+      listed.push(...[...here.filter(({ id }) => ids.has(id)), ...others].toSorted(byId))
+      const last = next.at(-1)
+      if (last === undefined || next.length < asked.limit || listed.length === limit) return listed
+      after = last.id
+    }
+  })
+
+  const recallHome = ({ once }: Occasion) =>
+    once === undefined
+      ? Effect.undefined
+      : home.use(({ memberships }) => memberships.recall(once, undefined))
+
+  /** Adds the names of keys, which are in the home. */
+  const named = Effect.fnUntraced(function* (rows: ReadonlyArray<AuditRow>) {
+    const ids = new Set(rows.flatMap(({ origin: { keyId } }) => keyId ?? []))
+    if (ids.size === 0) return rows
+    const names = yield* apiKeys.names(ids)
+    return rows.map((row) => ({
+      ...row,
+      keyName: row.origin.keyId && names.get(row.origin.keyId),
+    }))
+  })
+
+  return {
+    ping: home.stores.memberships.ping,
+    expiry: expiryShards.make(shards, faults),
+
+    createProject: Effect.fnUntraced(function* (projectId, occasion) {
+      if (map(projectId) === undefined) {
+        return yield* new InvalidInput({
+          field: "projectId",
+          problem: "must be one that an entry of the databases names",
+        })
+      }
+      yield* misplaced(projectId)
+      const shard = shardOf(projectId)
+      const created = yield* shard.use(({ memberships }) =>
+        memberships.createProject(projectId, occasion),
+      )
+      return shard === home ? created : yield* directory.add(projectId, occasion)
+    }),
+
+    deleteProject: Effect.fnUntraced(function* (projectId, occasion) {
+      const remove = on(projectId, ({ memberships }) =>
+        memberships.deleteProject(projectId, occasion),
+      )
+      if (shardOf(projectId) === home) return yield* remove
+      const known = yield* recallHome(occasion)
+      // One that is being moved is nowhere to be found, and has to stay known.
+      if (known === undefined) yield* on(projectId, (stores) => find(stores, projectId))
+      // Its name goes first: no key may open a project that is created again.
+      const removed = yield* directory.remove(projectId, occasion)
+      if (!isReplayed(removed)) return yield* remove
+      // The process may have died in between.
+      return yield* Effect.catchTag(remove, "ProjectNotFound", () => Effect.succeed(removed))
+    }),
+
+    findProject: (projectId) => on(projectId, (stores) => find(stores, projectId)),
+    listProjects,
+
+    grant: (change) => on(change.projectId, ({ memberships }) => memberships.grant(change)),
+    import: (change) => on(change.projectId, ({ memberships }) => memberships.import(change)),
+    extend: (change) => on(change.projectId, ({ memberships }) => memberships.extend(change)),
+    extendAll: (change) => on(change.projectId, ({ memberships }) => memberships.extendAll(change)),
+    end: (change) => on(change.projectId, ({ memberships }) => memberships.end(change)),
+    erase: (change) => on(change.projectId, ({ memberships }) => memberships.erase(change)),
+
+    count: (projectId, endDate) =>
+      on(projectId, ({ memberships }) => memberships.count(projectId, endDate)),
+    recall: (once, projectId) =>
+      projectId === undefined
+        ? home.use(({ memberships }) => memberships.recall(once, projectId))
+        : on(projectId, ({ memberships }) => memberships.recall(once, projectId)),
+    find: (projectId, userId) =>
+      on(projectId, ({ memberships }) => memberships.find(projectId, userId)),
+    list: (projectId, page) =>
+      on(projectId, ({ memberships }) => memberships.list(projectId, page)),
+    recordShown: (projectId, ...rest) =>
+      on(projectId, ({ memberships }) => memberships.recordShown(projectId, ...rest)),
+    history: (projectId, page) =>
+      projectId === undefined
+        ? home.use(({ memberships }) => memberships.history(projectId, page))
+        : Effect.flatMap(
+            on(projectId, ({ memberships }) => memberships.history(projectId, page)),
+            shardOf(projectId) === home ? Effect.succeed : named,
+          ),
+  }
+}

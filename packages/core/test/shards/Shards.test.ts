@@ -1,0 +1,308 @@
+/** What shards do beyond what every store does, which `storeSuite` tests. */
+
+import { expect, it } from "@effect/vitest"
+import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
+import { EndDate } from "@tenure/core/EndDate"
+import * as Expiry from "@tenure/core/Expiry"
+import { FeedStore } from "@tenure/core/FeedStore"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { Outbox } from "@tenure/core/Outbox"
+import { ProjectId } from "@tenure/core/Project"
+import * as Shards from "@tenure/core/Shards"
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
+import type { Stores } from "@tenure/core/Tenure"
+import { Millis } from "@tenure/core/Units"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import { memory } from "@tenure/memory"
+import { Fixture } from "@tenure/testing"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { TestClock } from "effect/testing"
+
+const { apiKey, change, event, in2027, occasion, once, p1, p2, u1, webhook } = Fixture
+
+/** Stores that are built once, so that several maps can be tried on them. */
+const built = Effect.map(Layer.build(memory()), (context) => Layer.succeedContext(context))
+
+type StoreLayer = Layer.Layer<Stores, unknown>
+
+/** Runs a test on two shards. */
+const onShards = <A, E>(
+  [home, other]: readonly [StoreLayer, StoreLayer],
+  projects: Shards.Options["projects"],
+  test: Effect.Effect<A, E, Stores>,
+) =>
+  Effect.provide(
+    test,
+    Shards.layer([
+      { name: "home", projects, stores: home },
+      { name: "other", projects: "others", stores: other },
+    ]),
+  )
+
+const grant = (projectId: ProjectId) =>
+  Effect.flatMap(MembershipStore, (store) =>
+    store.grant({ ...change(projectId), userId: u1, endDate: in2027 }),
+  )
+
+const all = { within: "all", after: undefined, limit: 10 } as const
+
+const idsIn = Effect.flatMap(MembershipStore, (store) =>
+  Effect.map(store.listProjects(all), (found) => found.map(({ id }) => id)),
+)
+
+it.effect("a project that is in another shard than the map says is unavailable, not missing", () =>
+  Effect.gen(function* () {
+    const stores = [yield* built, yield* built] as const
+    yield* onShards(
+      stores,
+      ["p1"],
+      Effect.gen(function* () {
+        const store = yield* MembershipStore
+        yield* store.createProject(p1, occasion)
+        yield* store.createProject(p2, occasion)
+      }),
+    )
+    const swapped = Effect.gen(function* () {
+      const store = yield* MembershipStore
+      const outbox = yield* Outbox
+      const feed = yield* FeedStore
+      const size = { events: 1, bytes: 1 }
+      for (const projectId of [p1, p2]) {
+        const refusals: ReadonlyArray<Effect.Effect<unknown, unknown, Stores>> = [
+          grant(projectId),
+          store.find(projectId, u1),
+          store.findProject(projectId),
+          store.createProject(projectId, occasion),
+          store.deleteProject(projectId, occasion),
+          store.extend({ ...change(projectId), userId: u1, endDate: in2027 }),
+          outbox.publish(event(projectId)),
+          feed.read([projectId], "now", size),
+          (yield* WebhookStore).list(projectId),
+        ]
+        for (const refused of refusals)
+          expect(yield* Effect.flip(refused)).toMatchObject({
+            _tag: "StoreUnavailable",
+            cause: expect.stringContaining(`The project ${projectId} is not in the shard `),
+          })
+      }
+      const missing = yield* Effect.flip(store.findProject(ProjectId("p3")))
+      expect(missing._tag).toBe("ProjectNotFound")
+    })
+    yield* onShards(stores, ["p2"], swapped)
+    yield* onShards(stores, ["p1"], Effect.andThen(grant(p1), grant(p2)))
+  }),
+)
+
+it.effect("a project that no shard names cannot be created", () =>
+  Effect.gen(function* () {
+    const layer = Shards.layer([{ name: "home", projects: ["p1"], stores: memory() }])
+    const created = Effect.flatMap(MembershipStore, (store) => store.createProject(p2, occasion))
+    const error = yield* Effect.flip(Effect.provide(created, layer))
+    expect(error).toMatchObject({ _tag: "InvalidInput", field: "projectId" })
+  }),
+)
+
+it.effect("lists projects of all shards in pages, in the order of their ids", () =>
+  Effect.gen(function* () {
+    const ids = Array.from({ length: 25 }, (_, index) => ProjectId(`p${100 + index}`))
+    const test = Effect.gen(function* () {
+      const store = yield* MembershipStore
+      yield* Effect.forEach(ids.toReversed(), (id) => store.createProject(id, occasion))
+      const found: Array<ProjectId> = []
+      for (;;) {
+        const page = yield* store.listProjects({ ...all, after: found.at(-1), limit: 4 })
+        found.push(...page.map(({ id }) => id))
+        if (page.length < 4) break
+      }
+      expect(found).toEqual(ids)
+    })
+    const stores = [memory(), memory()] as const
+    for (const isHome of [(id: string) => Number(id.at(-1)) % 3 === 0, () => true, () => false])
+      yield* onShards(stores, isHome, test)
+  }),
+)
+
+it.effect("a deletion that has stopped halfway is completed by its repetition", () =>
+  Effect.gen(function* () {
+    const [home, other] = [yield* built, yield* built]
+    let isDown = false
+    const failing = Layer.provideMerge(
+      Layer.effect(
+        MembershipStore,
+        Effect.map(MembershipStore, (store) => ({
+          ...store,
+          deleteProject: (...asked: Parameters<typeof store.deleteProject>) =>
+            isDown
+              ? Effect.fail(new StoreUnavailable({ cause: "down" }))
+              : store.deleteProject(...asked),
+        })),
+      ),
+      other,
+    )
+    const test = Effect.gen(function* () {
+      const store = yield* MembershipStore
+      const keys = yield* ApiKeyStore
+      yield* store.createProject(p1, occasion)
+      const key = apiKey("a token", p1)
+      yield* keys.add(key, occasion)
+      const deletion = store.deleteProject(p1, { ...occasion, once: once() })
+      isDown = true
+      expect((yield* Effect.flip(deletion))._tag).toBe("StoreUnavailable")
+      // Whatever becomes of it, no key opens it any more.
+      expect((yield* keys.find(key.digest))?.projects).toEqual(new Set())
+      isDown = false
+      yield* deletion
+      expect((yield* Effect.flip(store.findProject(p1)))._tag).toBe("ProjectNotFound")
+      expect(yield* deletion).toMatchObject({ _tag: "Replayed" })
+      expect(yield* idsIn).toEqual([])
+    })
+    yield* onShards([home, failing], [], test)
+  }),
+)
+
+it.effect("claims from a shard that answers while another does not", () =>
+  Effect.gen(function* () {
+    let isDown = false
+    const failing = Layer.provideMerge(
+      Layer.effect(
+        Outbox,
+        Effect.map(Outbox, (outbox) => ({
+          ...outbox,
+          claim: (options: Parameters<typeof outbox.claim>[0]) =>
+            isDown ? Effect.fail(new StoreUnavailable({ cause: "down" })) : outbox.claim(options),
+        })),
+      ),
+      memory(),
+    )
+    const claim = Effect.flatMap(Outbox, (outbox) =>
+      outbox.claim({
+        limit: 4,
+        failing: 4,
+        perWebhook: { least: 10, most: 10 },
+        perProject: 100,
+        ahead: new Map(),
+        leaseMillis: 1000,
+      }),
+    )
+    const test = Effect.gen(function* () {
+      const store = yield* MembershipStore
+      for (const projectId of [p1, p2]) {
+        yield* store.createProject(projectId, occasion)
+        yield* (yield* WebhookStore).add(webhook(projectId), 10, occasion)
+        for (let n = 0; n < 10; n++) yield* (yield* Outbox).publish(event(projectId))
+      }
+      const projectsOf = Effect.map(claim, ({ claims }) =>
+        claims.map((one) => one.webhook.projectId).toSorted(),
+      )
+      expect(yield* projectsOf).toEqual([p1, p1, p2, p2])
+      isDown = true
+      const { claims, nextDueMillis } = yield* claim
+      expect(claims.map((one) => one.webhook.projectId)).toEqual([p1, p1, p1, p1])
+      expect(nextDueMillis).toBeLessThanOrEqual(1000)
+    })
+    yield* onShards([memory(), failing], ["p1"], test)
+  }),
+)
+
+it.effect("opens a shard later if it cannot be opened at the start", () =>
+  Effect.gen(function* () {
+    let attempts = 0
+    const late = Layer.unwrap(
+      Effect.suspend(() =>
+        ++attempts < 3 ? Effect.fail("down" as const) : Effect.succeed(memory()),
+      ),
+    )
+    const layer = Shards.layer(
+      [
+        { name: "home", projects: ["p1"], stores: memory() },
+        { name: "other", projects: "others", stores: late },
+      ],
+      (error) => error !== "down",
+    )
+    const test = Effect.gen(function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      const error = yield* Effect.flip(store.createProject(p2, occasion))
+      expect(error).toMatchObject({ _tag: "StoreUnavailable", cause: "down" })
+      yield* TestClock.adjust("2 seconds")
+      yield* store.createProject(p2, occasion)
+      expect(attempts).toBe(3)
+    })
+    yield* Effect.provide(test, layer)
+  }),
+)
+
+it.effect("fails at the start if it is in vain to try a shard again", () =>
+  Effect.gen(function* () {
+    const layer = Shards.layer<unknown>([
+      { name: "home", projects: [], stores: memory() },
+      { name: "other", projects: [], stores: Layer.effectContext(Effect.fail("broken")) },
+    ])
+    expect(yield* Effect.flip(Layer.build(layer))).toBe("broken")
+  }),
+)
+
+it.effect("refuses two shards with one name", () =>
+  Effect.gen(function* () {
+    const shard = { name: "main", projects: [], stores: memory() }
+    expect(yield* Effect.flip(Layer.build(Shards.layer([shard, shard])))).toMatchObject({
+      message: "[1].name is main, as that of an earlier entry",
+    })
+  }),
+)
+
+it.effect("follows the feed of each shard by itself", () =>
+  Effect.gen(function* () {
+    const test = Effect.gen(function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      yield* store.createProject(p2, occasion)
+      const feed = yield* FeedStore
+      const size = { events: 10, bytes: 1000 }
+      const here = yield* feed.read([p1], "now", size)
+      const expired = yield* Effect.flip(feed.read([p2], here.cursor, size))
+      expect(expired._tag).toBe("CursorExpired")
+      expect(feed.histories?.all).toHaveLength(2)
+      expect(feed.histories?.of(p1)).not.toBe(feed.histories?.of(p2))
+    })
+    yield* onShards([memory(), memory()], ["p1"], test)
+  }),
+)
+
+it.effect("announces ends in all shards, each watched since the first sweep that reaches it", () =>
+  Effect.gen(function* () {
+    let isOpen = false
+    const late = Layer.unwrap(
+      Effect.suspend(() => (isOpen ? Effect.succeed(memory()) : Effect.fail("down"))),
+    )
+    const layer = Shards.layer<unknown>(
+      [
+        { name: "home", projects: ["p1"], stores: memory() },
+        { name: "other", projects: "others", stores: late },
+      ],
+      () => false,
+    )
+    const test = Effect.gen(function* () {
+      const store = yield* MembershipStore
+      const since = yield* store.expiry?.watch(Millis(0)) ?? Effect.die("no expiry")
+      const judge = Expiry.judgeBy({ leads: Expiry.leadsOf([]), since })
+      const ended = Effect.map(
+        store.expiry?.sweep(10, judge) ?? Effect.die("no expiry"),
+        ({ events }) => events.map(({ projectId }) => projectId).toSorted(),
+      )
+      expect(yield* ended).toEqual([])
+      isOpen = true
+      yield* TestClock.adjust("1 second")
+      expect(yield* ended).toEqual([])
+      for (const projectId of [p1, p2]) {
+        yield* store.createProject(projectId, occasion)
+        const endDate = EndDate(5000)
+        yield* store.grant({ ...change(projectId), userId: u1, endDate })
+      }
+      yield* TestClock.adjust("10 seconds")
+      expect(yield* ended).toEqual([p1, p2])
+    })
+    yield* Effect.provide(test, layer)
+  }),
+)

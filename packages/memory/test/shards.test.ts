@@ -1,0 +1,28 @@
+/** The suites of all ports, over shards in memory. */
+
+import * as Shards from "@tenure/core/Shards"
+import { memory } from "@tenure/memory"
+import { type Port, storeSuite } from "@tenure/testing"
+import * as Layer from "effect/Layer"
+import { TestClock } from "effect/testing"
+
+const on = (home: (projectId: string) => boolean) => ({
+  layer: Layer.merge(
+    Shards.layer([
+      { name: "home", projects: home, stores: memory() },
+      { name: "other", projects: "others", stores: memory() },
+    ]),
+    TestClock.layer(),
+  ),
+  advance: (millis: number) => TestClock.adjust(millis),
+})
+
+storeSuite(
+  "shards, of which the home has no project",
+  on(() => false),
+)
+
+// A read of the feed is for projects of one shard.
+const ports: ReadonlyArray<Port> = ["MembershipStore", "WebhookStore", "ApiKeyStore", "Outbox"]
+
+storeSuite("shards, of which the home has one project", { ...on((id) => id === "p1"), ports })

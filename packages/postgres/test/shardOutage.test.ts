@@ -1,0 +1,97 @@
+/** Shards on two servers, of which one is down. */
+
+import * as Tenure from "@tenure/core/Tenure"
+import { serve } from "@tenure/node-http"
+import { postgres, type ShardOptions } from "@tenure/postgres"
+import { type PostgresServer, startPostgres } from "@tenure/testing/PostgresServer"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+
+const endDate = "2099-01-01T00:00:00.000Z"
+
+let servers: readonly [PostgresServer, PostgresServer]
+beforeAll(async () => {
+  servers = await Promise.all([startPostgres(), startPostgres()])
+})
+afterAll(() => Promise.all(servers.map(({ stop }) => stop())))
+
+let tenure: Tenure.Tenure
+afterEach(() => tenure?.close())
+
+type Projects = ShardOptions["projects"]
+
+const open = async (home: Projects = ["here"], other: Projects = ["there"]): Promise<void> => {
+  const [first, second] = servers
+  tenure = await Tenure.make({
+    stores: postgres([
+      { name: "home", projects: home, url: first.url, maxConnections: 4 },
+      { name: "other", projects: other, url: second.url, maxConnections: 4 },
+    ]),
+    logger: { info: () => {}, warn: () => {}, error: () => {} },
+  })
+}
+
+const fill = async (): Promise<void> => {
+  for (const projectId of ["here", "there"]) {
+    await tenure.memberships.createProject(projectId)
+    await tenure.memberships.grant({ projectId, userId: "1001", endDate })
+  }
+}
+
+const extend = (projectId: string) =>
+  tenure.memberships.extend({ projectId, userId: "1001", endDate })
+
+const unavailable = { _tag: "StoreUnavailable" }
+
+describe("while a database other than the first is down", () => {
+  it("its projects are answered 503, and all others go on", async () => {
+    await open()
+    await fill()
+    const { token } = await tenure.apiKeys.issue({ projects: ["here", "there"] })
+    const server = await serve(tenure)
+    const patch = async (projectId: string): Promise<number> => {
+      const { status } = await fetch(
+        `${server.url}/v2/projects/${projectId}/memberships/1001/extend`,
+        {
+          method: "PATCH",
+          headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+          body: JSON.stringify({ extend: endDate }),
+        },
+      )
+      return status
+    }
+    const statuses = () => Promise.all(["here", "there"].map(patch))
+    expect(await statuses()).toEqual([200, 200])
+    const follower = tenure.events.stream({ projectId: "here" })[Symbol.asyncIterator]()
+    await servers[1].halt()
+    expect(await statuses()).toEqual([200, 503])
+    expect(await tenure.isReady()).toBe(true)
+    await expect(tenure.events.read({ projectId: "there" })).rejects.toMatchObject(unavailable)
+    const next = follower.next()
+    const id = await tenure.events.publish({ projectId: "here", type: "later", data: {} })
+    const read = async (): Promise<string | undefined> => {
+      const { value } = await next
+      return value?.id
+    }
+    expect(await read()).toBe(id)
+    await follower.return?.()
+    await servers[1].resume()
+    await expect.poll(() => patch("there")).toBe(200)
+    await server.close()
+  })
+
+  it("a process starts, and has its projects as soon as it answers", async () => {
+    await servers[1].halt()
+    await open()
+    await extend("here")
+    await expect(extend("there")).rejects.toMatchObject(unavailable)
+    await servers[1].resume()
+    await expect
+      .poll(() =>
+        extend("there").then(
+          () => "done",
+          () => "refused",
+        ),
+      )
+      .toBe("done")
+  })
+})

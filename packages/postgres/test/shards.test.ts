@@ -1,0 +1,63 @@
+/** The suites of the ports, over shards that are databases of one server. */
+
+import * as Shards from "@tenure/core/Shards"
+import { migrate } from "@tenure/postgres"
+import { storeSuite } from "@tenure/testing"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as ManagedRuntime from "effect/ManagedRuntime"
+import * as Redacted from "effect/Redacted"
+import { afterAll, beforeAll, inject } from "vitest"
+import { clientLayer, execute, executeBy, harnessOn } from "./harness.ts"
+
+const databases = ["tenure_shard_home", "tenure_shard_other"] as const
+
+const clientOf = (database: string, maxConnections: number) => {
+  const url = new URL(inject("databaseUrl"))
+  url.pathname = database
+  return clientLayer({ url: Redacted.make(url.href), maxConnections })
+}
+
+const dropping = databases.map((name) => `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+
+beforeAll(() =>
+  Effect.gen(function* () {
+    yield* execute(...dropping, ...databases.map((name) => `CREATE DATABASE ${name}`))
+    for (const name of databases) yield* Effect.provide(migrate(), clientOf(name, 1))
+  }).pipe(Effect.runPromise),
+)
+afterAll(() => Effect.runPromise(execute(...dropping)))
+
+const harnessOf = (database: string) =>
+  harnessOn("tenure", {
+    stores: clientOf(database, 10),
+    migrate: false,
+    run: executeBy(clientOf(database, 1)),
+  })
+
+const [home, other] = [harnessOf(databases[0]), harnessOf(databases[1])]
+
+const layer = Shards.layer([
+  { name: "home", projects: ["p1"], stores: home.layer },
+  { name: "other", projects: "others", stores: other.layer },
+])
+
+const harness = {
+  layer,
+  advance: (millis: number) => Effect.andThen(home.advance(millis), other.advance(millis)),
+}
+
+const shards = ManagedRuntime.make(layer)
+afterAll(() => shards.dispose())
+
+// Opening takes longer than most tests, and these ports remember nothing. A read of the feed is for projects
+// of one shard.
+storeSuite("shards on PostgreSQL, of which the home has one project", {
+  ...harness,
+  layer: Layer.effectContext(
+    Effect.andThen(Effect.andThen(home.empty, other.empty), shards.contextEffect),
+  ),
+  ports: ["MembershipStore", "WebhookStore", "ApiKeyStore"],
+})
+
+storeSuite("the deliveries of shards on PostgreSQL", { ...harness, ports: ["Outbox"] })
