@@ -200,7 +200,12 @@ export const tenureConsole = (tenure: Mountable, given: ConsoleOptions = {}): Mo
       pathOfApi(target) !== undefined ||
       (target.startsWith(basePath) && owned.has(target.slice(basePath.length))),
     basePath,
-    patterns: [...places, ...tenure.patterns.map((pattern) => `${api}${pattern}`)],
+    patterns: [
+      // At the root of a host, there is no path without the slash.
+      ...(basePath === "" ? [] : [""]),
+      ...places,
+      ...tenure.patterns.map((pattern) => `${api}${pattern}`),
+    ],
     bodyLimit: (method, target) => tenure.bodyLimit(method, pathOfApi(target) ?? target),
     maxRefusals: tenure.maxRefusals,
   }

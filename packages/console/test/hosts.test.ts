@@ -62,6 +62,8 @@ const check = async (url: string, token: string) => {
     const answer = await send(url, { method, path, headers: { ...fromPage, ...headers }, body })
     return { status: answer.status, headers: answer.headers, body: answer.text }
   }
+  const bare = await ask("GET", "/members/console")
+  expect([bare.status, bare.headers["location"]]).toEqual([308, "console/"])
   const page = await ask("GET", "/members/console/")
   expect([page.status, page.headers["content-type"]]).toEqual([200, "text/html; charset=utf-8"])
   const script = await ask("GET", `/members/console/${/app\.js\?\w+/.exec(page.body)?.[0]}`)
