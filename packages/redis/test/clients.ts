@@ -2,7 +2,7 @@
 
 import type { Client } from "@tenure/redis"
 import { Cluster, Redis } from "ioredis"
-import { createClient, createCluster } from "redis"
+import { createClient, createCluster, createSentinel } from "redis"
 
 /** A client, and what tests do with the server besides. */
 export interface Opened {
@@ -41,6 +41,21 @@ export const clusterLibraries = {
     // Until then, it refuses commands.
     await client.connect()
     return { client, close: () => client.destroy() }
+  },
+}
+
+/** Opens clients for the server that a Sentinel calls `limits`. */
+export const sentinelLibraries = {
+  ioredis: async (port: number): Promise<Opened> => {
+    const sentinels = [{ host: "127.0.0.1", port }]
+    const client = new Redis({ sentinels, name: "limits" }).on("error", ignore)
+    return { client, close: () => client.disconnect() }
+  },
+  redis: async (port: number): Promise<Opened> => {
+    const sentinelRootNodes = [{ host: "127.0.0.1", port }]
+    const client = createSentinel({ name: "limits", sentinelRootNodes }).on("error", ignore)
+    await client.connect()
+    return { client, close: () => void client.destroy() }
   },
 }
 

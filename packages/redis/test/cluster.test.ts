@@ -5,37 +5,15 @@ import { once } from "node:events"
 import { fileURLToPath } from "node:url"
 import { assert } from "@effect/vitest"
 import { ApiKeyId } from "@tenure/core/ApiKey"
-import { type Client, type Policies, RateLimitStore, type Take } from "@tenure/core/RateLimitStore"
-import * as TokenBucket from "@tenure/core/TokenBucket"
-import { Millis } from "@tenure/core/Units"
-import { redisLimits } from "@tenure/redis"
-import * as Exit from "effect/Exit"
-import * as ManagedRuntime from "effect/ManagedRuntime"
+import type { Client } from "@tenure/core/RateLimitStore"
 import fc from "fast-check"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, it } from "vitest"
 import { slotOf } from "../src/Slot.ts"
 import { clusterLibraries, names, type Opened } from "./clients.ts"
-import { type RedisCluster, startCluster, tell, until } from "./redisCluster.ts"
+import { type RedisCluster, startCluster } from "./redisCluster.ts"
 import { missing, titled } from "./redisServer.ts"
-
-const hundred = TokenBucket.policy({ limit: 100, window: Millis(86_400_000) })
-const policies: Policies = { address: hundred, key: hundred, burst: hundred }
-
-/** A store on a client. */
-const storeOn = ({ client }: Opened) => {
-  const runtime = ManagedRuntime.make(redisLimits({ client }))
-  const take = (of: Client) =>
-    runtime.runPromiseExit(RateLimitStore.use((store) => store.take(of, policies)))
-  return {
-    take,
-    takeMany: (count: number, of: Client) =>
-      Promise.all(Array.from({ length: count }, () => take(of))),
-    close: () => runtime.dispose(),
-  }
-}
-
-const admitted = (exits: ReadonlyArray<Exit.Exit<Take, unknown>>): number =>
-  exits.filter((exit) => Exit.isSuccess(exit) && exit.value.admitted).length
+import { admitted, exhaust, storeOn } from "./takes.ts"
+import { tell, until } from "./tell.ts"
 
 /** An id whose bucket is on the server with a given third of the slots. */
 const idOn = (third: 0 | 1 | 2, bucketOf: (id: string) => string): string => {
@@ -137,12 +115,7 @@ describe.skipIf(missing !== undefined)(titled("a server of a cluster"), () => {
     assert.strictEqual(admitted(await takeMany(25, elsewhere)), 50)
 
     await tell(replica, "CLUSTER", "FAILOVER", "TAKEOVER")
-    const isExhausted = async () => {
-      const more = await takeMany(3, client)
-      total += admitted(more)
-      return more.every((exit) => Exit.isSuccess(exit) && !exit.value.admitted)
-    }
-    await expect.poll(isExhausted, { timeout: 60_000, interval: 20 }).toBe(true)
+    total += await exhaust(() => takeMany(3, client))
     // Of those under way, the replica may not have some, or their answers may have been lost.
     assert.isAtLeast(total, 80)
     assert.isAtMost(total, 120)

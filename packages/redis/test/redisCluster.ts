@@ -1,8 +1,8 @@
 /** A cluster of three servers on this machine. */
 
 import { freePort } from "@tenure/testing"
-import { Redis } from "ioredis"
 import { type RedisServer, startRedis } from "./redisServer.ts"
+import { tell, until } from "./tell.ts"
 
 /** A running cluster. */
 export interface RedisCluster {
@@ -11,20 +11,6 @@ export interface RedisCluster {
   /** Adds a server that copies one of the others. */
   readonly addReplica: (of: RedisServer) => Promise<RedisServer>
   readonly stop: () => Promise<void>
-}
-
-/** Sends a command to a server. */
-export const tell = async (
-  { port }: RedisServer,
-  command: string,
-  ...args: ReadonlyArray<string | number>
-): Promise<unknown> => {
-  const redis = new Redis(port, "127.0.0.1", { enableReadyCheck: false })
-  try {
-    return await redis.call(command, ...args)
-  } finally {
-    redis.disconnect()
-  }
 }
 
 const startNode = async (): Promise<RedisServer> =>
@@ -50,18 +36,6 @@ const busPort = async (server: RedisServer): Promise<number> => {
 
 const meet = async (one: RedisServer, other: RedisServer): Promise<unknown> =>
   tell(one, "CLUSTER", "MEET", "127.0.0.1", other.port, await busPort(other))
-
-/** Asks a server until it answers as wanted. */
-export const until = async (
-  server: RedisServer,
-  command: ReadonlyArray<string>,
-  wanted: RegExp,
-): Promise<void> => {
-  const [name = "", ...args] = command
-  while (!wanted.test(String(await tell(server, name, ...args)))) {
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-}
 
 const startThird = async (index: 0 | 1 | 2): Promise<RedisServer> => {
   const server = await startNode()

@@ -3,7 +3,7 @@
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
 import { existsSync } from "node:fs"
-import { mkdtemp, readdir, rename, rm } from "node:fs/promises"
+import { mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises"
 import { connect } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -98,16 +98,14 @@ const accepts = (port: number): Promise<boolean> =>
 // Outlives neither `stop` nor this process, however that ends: both close the input of the shell.
 const supervise = `"$@" >/dev/null & read -r _; kill -9 $!; rm -r "$PWD"`
 
-/** Starts a server that keeps its data in memory alone, with more settings if given. */
-export const startRedis = async (
-  settings: ReadonlyArray<string> = [],
-  given?: number,
+const launch = async (
+  port: number,
+  optionsIn: (folder: string) => Promise<ReadonlyArray<string>>,
 ): Promise<RedisServer> => {
   if (typeof program === "string") throw new Error(program)
-  const port = given ?? (await freePort())
   const cwd = await mkdtemp(join(tmpdir(), "tenure-redis-server-"))
-  const fixed = ["--bind", "127.0.0.1", "--port", String(port), "--save", "", "--appendonly", "no"]
-  const shell = spawn("sh", ["-c", supervise, "sh", program.path, ...fixed, ...settings], {
+  const options = await optionsIn(cwd)
+  const shell = spawn("sh", ["-c", supervise, "sh", program.path, ...options], {
     cwd,
     env: program.env,
     stdio: ["pipe", "ignore", "inherit"],
@@ -123,4 +121,31 @@ export const startRedis = async (
       await ended
     },
   }
+}
+
+/** Starts a server that keeps its data in memory alone, with more settings if given. */
+export const startRedis = async (
+  settings: ReadonlyArray<string> = [],
+  given?: number,
+): Promise<RedisServer> => {
+  const port = given ?? (await freePort())
+  const fixed = ["--bind", "127.0.0.1", "--port", String(port), "--save", "", "--appendonly", "no"]
+  return launch(port, async () => [...fixed, ...settings])
+}
+
+/** Starts a Sentinel that watches a server by the name `limits`. */
+export const startSentinel = async (watched: RedisServer): Promise<RedisServer> => {
+  const port = await freePort()
+  return launch(port, async (folder) => {
+    const file = join(folder, "sentinel.conf")
+    const lines = [
+      "bind 127.0.0.1",
+      `port ${port}`,
+      `sentinel monitor limits 127.0.0.1 ${watched.port} 1`,
+      // A busy machine is no outage.
+      "sentinel down-after-milliseconds limits 60000",
+    ]
+    await writeFile(file, `${lines.join("\n")}\n`)
+    return [file, "--sentinel"]
+  })
 }

@@ -38,7 +38,7 @@ const http = ({ rows }: Found): Chart => {
   }
 }
 
-const onPostgres = /^take on PostgreSQL, (.*): Tenure's RateLimitStore$/
+const onServer = /^take on ((?:PostgreSQL|Redis), .*): Tenure's RateLimitStore$/
 
 const limits = ({ rows }: Found): Chart => {
   const group = (title: string, measured: string) =>
@@ -57,8 +57,8 @@ const limits = ({ rows }: Found): Chart => {
       inMemory("admitted"),
       inMemory("refused"),
       ...[...takes].flatMap((measured) => {
-        const [, clients] = onPostgres.exec(measured) ?? []
-        return clients === undefined ? [] : [group(`On PostgreSQL, ${clients}`, measured)]
+        const [, clients] = onServer.exec(measured) ?? []
+        return clients === undefined ? [] : [group(`On ${clients}`, measured)]
       }),
     ],
   }

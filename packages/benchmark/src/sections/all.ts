@@ -13,6 +13,7 @@ import { httpPostgres } from "./httpPostgres.ts"
 import { imports } from "./imports.ts"
 import { limiter } from "./limiter.ts"
 import { limiterPostgres } from "./limiterPostgres.ts"
+import { limiterRedis } from "./limiterRedis.ts"
 import { metrics } from "./metrics.ts"
 import { mounted } from "./mounted.ts"
 import { roundTrips } from "./roundTrips.ts"
@@ -28,6 +29,7 @@ export const sections: ReadonlyArray<Section> = [
   mounted,
   limiter,
   limiterPostgres,
+  limiterRedis,
   httpPostgres,
   extensions,
   grants,

@@ -1,0 +1,175 @@
+/**
+ * Limiters that share their counters through Redis. The union of rate-limiter-flexible counts the key
+ * three times, because it knows one key for all of its limiters.
+ */
+
+import { RateLimitStore } from "@tenure/core/RateLimitStore"
+import * as TokenBucket from "@tenure/core/TokenBucket"
+import { Millis } from "@tenure/core/Units"
+import { type Client as RedisClient, redisLimits } from "@tenure/redis"
+import * as Effect from "effect/Effect"
+import * as ManagedRuntime from "effect/ManagedRuntime"
+import { Redis } from "ioredis"
+import { RateLimiterRedis, RateLimiterUnion } from "rate-limiter-flexible"
+import { createClient } from "redis"
+import { missing, startRedis } from "../../../redis/test/redisServer.ts"
+import { type Client, clientOf } from "../limiters/clients.ts"
+import { type Row, rowsOf, type Section, type Settings } from "../measurement.ts"
+import { compare, type Contestant, loops } from "../rounds.ts"
+import type { Target } from "../target.ts"
+
+/** A client of one of the libraries. All limiters that are compared have one of their own. */
+interface Opened {
+  readonly client: RedisClient
+  /** Makes a limiter of rate-limiter-flexible. */
+  readonly flexible: (keyPrefix: string) => RateLimiterRedis
+  readonly close: () => void
+}
+
+const counter = { points: 1_000_000_000, duration: 3600 }
+
+const ioredis = async (port: number): Promise<Opened> => {
+  const client = new Redis(port, "127.0.0.1")
+  return {
+    client,
+    flexible: (keyPrefix) => new RateLimiterRedis({ storeClient: client, keyPrefix, ...counter }),
+    close: () => client.disconnect(),
+  }
+}
+
+const nodeRedis = async (port: number): Promise<Opened> => {
+  const client = createClient({ socket: { host: "127.0.0.1", port } })
+  await client.connect()
+  return {
+    client,
+    flexible: (keyPrefix) =>
+      new RateLimiterRedis({ storeClient: client, useRedisPackage: true, keyPrefix, ...counter }),
+    close: () => client.destroy(),
+  }
+}
+
+/** A limiter on the server; the promise of a take tells whether it was admitted. */
+interface Limiter {
+  readonly name: string
+  readonly take: (client: Client) => Promise<boolean>
+  readonly close: () => unknown
+}
+
+const policy = TokenBucket.policy({ limit: 10_000_000, window: Millis(300 * 86_400_000) })
+
+const policies = { address: policy, key: policy, burst: policy }
+
+const tenure = async ({ client, close }: Opened): Promise<Limiter> => {
+  const runtime = ManagedRuntime.make(redisLimits({ client }))
+  const store = await runtime.runPromise(Effect.map(RateLimitStore, (service) => service))
+  return {
+    name: "Tenure's RateLimitStore",
+    take: async ({ address, key }) => {
+      const { admitted } = await Effect.runPromise(store.take({ address, keyId: key }, policies))
+      return admitted
+    },
+    close: async () => {
+      await runtime.dispose()
+      close()
+    },
+  }
+}
+
+const inSequence = ({ close, flexible }: Opened): Limiter => {
+  const [key, address, burst] = [flexible("key"), flexible("address"), flexible("burst")]
+  return {
+    name: "rate-limiter-flexible",
+    take: async (client) => {
+      await key.consume(client.key)
+      await address.consume(client.address)
+      await burst.consume(client.key)
+      return true
+    },
+    close,
+  }
+}
+
+const union = ({ close, flexible }: Opened): Limiter => {
+  const all = new RateLimiterUnion(flexible("union"), flexible("of"), flexible("three"))
+  return {
+    name: "rate-limiter-flexible, union",
+    take: async ({ key }) => {
+      await all.consume(key)
+      return true
+    },
+    close,
+  }
+}
+
+const targets: Record<string, Target> = {
+  "rate-limiter-flexible": { of: "ratio", atLeast: 3 },
+  "rate-limiter-flexible, union": { of: "ratio", atLeast: 1 },
+}
+
+/** A situation: a library, which clients send requests, and how many at the same time. */
+interface Situation {
+  readonly measured: string
+  readonly open: (port: number) => Promise<Opened>
+  readonly clients: number
+  readonly concurrency: number
+}
+
+const situations = ({ pick }: Settings): ReadonlyArray<Situation> => {
+  const many = { clients: pick(100_000, 1000), concurrency: 64 }
+  return [
+    { measured: "100,000 keys, ioredis", open: ioredis, ...many },
+    { measured: "100,000 keys, node-redis", open: nodeRedis, ...many },
+    { measured: "one hot key, ioredis", open: ioredis, clients: 1, concurrency: 64 },
+    {
+      measured: "100,000 keys, one request at a time, ioredis",
+      open: ioredis,
+      ...many,
+      concurrency: 1,
+    },
+  ]
+}
+
+const contestant = ({ name, take }: Limiter, { clients, concurrency }: Situation): Contestant => ({
+  name,
+  run: (seconds) =>
+    loops(concurrency, seconds, async () => {
+      const client = clientOf(Math.floor(Math.random() * clients))
+      if (!(await take(client))) throw new Error(`${name} judged wrongly`)
+    }),
+})
+
+const measure = async (
+  port: number,
+  situation: Situation,
+  settings: Settings,
+): Promise<ReadonlyArray<Row>> => {
+  const ours = await tenure(await situation.open(port))
+  const peers = [inSequence(await situation.open(port)), union(await situation.open(port))]
+  const field = {
+    tenure: contestant(ours, situation),
+    peers: peers.map((peer) => contestant(peer, situation)),
+  }
+  const scores = await compare(field, settings)
+  for (const { close } of [ours, ...peers]) await close()
+  const measured = `take on Redis, ${situation.measured}: ${ours.name}`
+  // The processor time is that of this process; the server's is not counted.
+  return [...rowsOf(measured, "rate", scores, targets), ...rowsOf(measured, "cpu", scores)]
+}
+
+/** Takes a second, each on three buckets. */
+export const limiterRedis: Section = {
+  name: "limiter-redis",
+  measure: async (settings) => {
+    if (missing !== undefined) {
+      console.warn(`limiter-redis is skipped because there is no Redis: ${missing}`)
+      return { rows: [] }
+    }
+    const server = await startRedis()
+    const rows: Array<Row> = []
+    for (const situation of situations(settings)) {
+      rows.push(...(await measure(server.port, situation, settings)))
+    }
+    await server.stop()
+    return { rows }
+  },
+}
