@@ -16,6 +16,7 @@ import * as Logger from "effect/Logger"
 import * as Result from "effect/Result"
 import { anotherKey, curls } from "./curls.ts"
 import * as Health from "./health.ts"
+import { limitsAt } from "./limits.ts"
 import * as Log from "./log.ts"
 import * as Monitoring from "./monitoring.ts"
 import { printable } from "./printable.ts"
@@ -53,6 +54,7 @@ const tenureLayer = (settings: Settings) => {
     onError: Log.fault,
     metrics: hasMetrics,
   }).pipe(
+    Layer.provideMerge(limitsAt(settings.redisUrl)),
     Layer.provideMerge(storesOf(settings)),
     Layer.provideMerge(hasMetrics ? RuntimeMetrics.layer : Layer.empty),
     Layer.provideMerge(Monitoring.layer(settings)),

@@ -12,12 +12,16 @@ import * as Suspension from "@tenure/core/Suspension"
 import * as Webhooks from "@tenure/core/Webhooks"
 import { serverOptions } from "@tenure/node-http"
 import { connectionOptions } from "@tenure/postgres"
+import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Place from "./Place.ts"
 import * as Variable from "./Variable.ts"
 
 const isHttpUrl = (given: string): boolean =>
   URL.canParse(given) && /^https?:$/.test(new URL(given).protocol)
+
+const isRedisUrl = (given: string): boolean =>
+  URL.canParse(given) && /^rediss?:$/.test(new URL(given).protocol)
 
 /** The options that the server has beside those of the packages. */
 export const options = Setting.struct({
@@ -29,6 +33,19 @@ export const options = Setting.struct({
    * server stops. Default: `"file:./data"`.
    */
   databaseUrl: Setting.withDefault(Place.setting, "file:./data"),
+  /**
+   * The URL of a Redis that keeps the rate limits, such as `redis://localhost:6379`. By default, they are
+   * kept with everything else.
+   */
+  redisUrl: Setting.optional(
+    Setting.make<string, Redacted.Redacted>(
+      "a URL such as redis://localhost:6379",
+      (given) =>
+        typeof given === "string" && isRedisUrl(given) ? Redacted.make(given) : undefined,
+      // What is invalid may still contain a password.
+      () => "another text",
+    ),
+  ),
   /** A file with projects, memberships and API keys to create at the start. */
   seedFile: Setting.optional(Setting.text("the path of a file", (path) => path !== "")),
   /**
@@ -91,6 +108,7 @@ export const variables = {
   eventRetention: Variable.duration("DATABASE_EVENT_RETENTION", database.eventRetention),
   failedRetention: Variable.duration("DATABASE_FAILED_RETENTION", database.failedRetention),
   auditRetention: Variable.duration("DATABASE_AUDIT_RETENTION", database.auditRetention),
+  redisUrl: Variable.text("REDIS_URL", own.redisUrl),
   encryption: Variable.text("TENURE_ENCRYPTION_KEY", own.encryption),
   seedFile: Variable.text("SEED_FILE", own.seedFile),
   drainDelay: Variable.duration("DRAIN_DELAY", own.drainDelay),
