@@ -9,6 +9,8 @@ export default defineConfig({
   title: "Tenure",
   description: "Membership end dates in your backend.",
   lang: "en",
+  // Without an icon of its own, browsers would ask for one that is not there.
+  head: [["link", { rel: "icon", href: "data:," }]],
   srcDir: "../..",
   srcExclude: ["**/CHANGELOG.md", "**/dist/**", "**/test/**", ".*/**", "README.md"],
   rewrites: (file) => pageOf(file) ?? file,
@@ -16,6 +18,7 @@ export default defineConfig({
   cleanUrls: true,
   ignoreDeadLinks: "localhostLinks",
   markdown: {
+    theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
     anchor: { slugify: slug },
     config: markdownRules.apply,
     languageAlias: { haproxy: "nginx" },
@@ -45,11 +48,11 @@ export default defineConfig({
   themeConfig: {
     search: { provider: "local" },
     outline: [2, 3],
-    socialLinks: [{ icon: "github", link: repository }],
     nav: [
       { text: "Guide", link: "/getting-started" },
       { text: "Endpoints", link: "/reference/http" },
       { text: "Reference", link: "/reference/" },
+      { text: "GitHub", link: repository },
     ],
     sidebar: { "/reference/": sidebar.reference(), "/": sidebar.guide() },
   },
