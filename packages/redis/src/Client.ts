@@ -13,10 +13,7 @@ export interface IoRedis {
   readonly eval: (script: string, keys: number, ...more: Array<string>) => Promise<unknown>
 }
 
-/**
- * What is used of a client of `redis`: of what `createClient`, `createClientPool`, `createSentinel` or
- * `createCluster` returns.
- */
+/** What is used of a client of `redis`, which `createClient`, `createSentinel` or `createCluster` makes. */
 export interface NodeRedis {
   readonly evalSha: (sha: string, keyed: Keyed) => Promise<unknown>
   readonly eval: (script: string, keyed: Keyed) => Promise<unknown>
