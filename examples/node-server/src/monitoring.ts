@@ -7,7 +7,7 @@ import type { Promises } from "@tenure/core/Tenure"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as Layer from "effect/Layer"
-import * as Otlp from "effect/observability/Otlp"
+import * as OtlpMetrics from "effect/observability/OtlpMetrics"
 import * as OtlpSerialization from "effect/observability/OtlpSerialization"
 import type { Settings } from "./settings.ts"
 
@@ -36,14 +36,13 @@ const inTime: typeof fetch = (input, init) => {
 const defaults = {
   OTEL_SERVICE_NAME: "tenure",
   OTEL_METRICS_EXPORTER: "otlp",
-  OTEL_TRACES_EXPORTER: "otlp",
 }
 
-/** Sends metrics and traces to the collector of the settings, if they name one. */
+/** Sends metrics to the collector of the settings, if they name one. */
 export const layer = ({ otlpEndpoint, otlpProtocol }: Settings): Layer.Layer<never> =>
   otlpEndpoint === undefined
     ? Layer.empty
-    : Otlp.layerFromConfig().pipe(
+    : OtlpMetrics.layerFromConfig().pipe(
         Layer.provide(
           otlpProtocol === "http/json"
             ? OtlpSerialization.layerJson

@@ -66,8 +66,8 @@ export const options = Setting.struct({
   /** The address to serve the metrics on. Default: `"127.0.0.1"`. */
   metricsHost: Setting.withDefault(serverOptions.fields.host, "127.0.0.1"),
   /**
-   * The URL of a collector of OpenTelemetry, such as `http://localhost:4318`. It gets metrics and traces
-   * by OTLP over HTTP. By default, nothing is sent.
+   * The URL of a collector of OpenTelemetry, such as `http://localhost:4318`. It gets the metrics by
+   * OTLP over HTTP. By default, nothing is sent.
    */
   otlpEndpoint: Setting.optional(Setting.text("the URL of a collector", isHttpUrl)),
   /** How they are encoded: `"http/protobuf"` or `"http/json"`. Default: `"http/protobuf"`. */

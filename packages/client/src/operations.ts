@@ -214,6 +214,8 @@ export interface MembershipEndedEvent {
   readonly type: "membership.ended"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
+  /** The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too. */
+  readonly traceparent?: string
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
@@ -232,6 +234,8 @@ export interface MembershipExpiredEvent {
   readonly type: "membership.expired"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
+  /** The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too. */
+  readonly traceparent?: string
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
@@ -246,6 +250,8 @@ export interface MembershipExpiringEvent {
   readonly type: "membership.expiring"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
+  /** The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too. */
+  readonly traceparent?: string
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
@@ -262,6 +268,8 @@ export interface MembershipExtendedEvent {
   readonly type: "membership.extended"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
+  /** The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too. */
+  readonly traceparent?: string
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
@@ -282,6 +290,8 @@ export interface MembershipGrantedEvent {
   readonly type: "membership.granted"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
+  /** The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too. */
+  readonly traceparent?: string
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
@@ -302,6 +312,8 @@ export interface MembershipsExtendedEvent {
   readonly type: "memberships.extended"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
+  /** The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too. */
+  readonly traceparent?: string
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
@@ -322,6 +334,8 @@ export interface MembershipsImportedEvent {
   readonly type: "memberships.imported"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
+  /** The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too. */
+  readonly traceparent?: string
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
@@ -447,6 +461,8 @@ export interface WebhookDisabledEvent {
   readonly type: "webhook.disabled"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
+  /** The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too. */
+  readonly traceparent?: string
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
@@ -478,6 +494,8 @@ export interface WebhookPingEvent {
   readonly type: "webhook.ping"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
+  /** The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too. */
+  readonly traceparent?: string
   readonly data: {
     /** The id of the project. */
     readonly project_id: string

@@ -174,7 +174,14 @@ export const audit = (
 ): void => {
   const history = projectId === undefined ? otherHistory : projects.get(projectId)?.history
   if (history !== undefined) {
-    Trail.add(history, { ...unchanged, projectId, action, subject, at, origin })
+    Trail.add(history, {
+      ...unchanged,
+      projectId,
+      action,
+      subject,
+      at,
+      origin: Origin.kept(origin),
+    })
   }
 }
 

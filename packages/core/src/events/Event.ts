@@ -6,6 +6,7 @@ import { memoizeLast } from "../base/MemoizeLast.ts"
 import type { ProjectId } from "../base/Project.ts"
 import { nominal, refined } from "../base/Refined.ts"
 import { sha256 } from "../base/Sha256.ts"
+import { parse, type Traceparent } from "../base/Traceparent.ts"
 import { isUuid, v7, v8 } from "../base/Uuid.ts"
 
 /** The id of an event: a UUID, which is the `webhook-id` of every attempt to deliver it. */
@@ -78,7 +79,7 @@ export interface Event {
   readonly type: EventType
   /** When it happened, in milliseconds since the epoch. */
   readonly at: number
-  /** The JSON text `{ "type", "timestamp", "data" }`. */
+  /** The JSON text `{ "type", "timestamp", "data" }`, with a `traceparent` before the data if it has one. */
   readonly body: string
 }
 
@@ -93,14 +94,32 @@ export class EventNotFound extends Data.TaggedError("EventNotFound")<{
 
 const timestampOf = memoizeLast((at: number): string => new Date(at).toISOString())
 
+// What comes before the data cannot be made up by whoever publishes it.
+const traced = /^\{"type":"[^"]*","timestamp":"[^"]*","traceparent":"([^"]*)"/
+
+/** Returns the trace in the body of an event, if it has one. */
+export const traceparentOf = (body: string): Traceparent | undefined => {
+  const text = traced.exec(body)?.[1]
+  return text === undefined ? undefined : parse(text)
+}
+
 /** Returns the data in the body of an event. */
 export const dataOf = ({ body }: Event): unknown => {
   const { data }: { readonly data: unknown } = JSON.parse(body)
   return data
 }
 
-const bodyOf = (type: EventType, at: number, data: unknown): string =>
-  JSON.stringify({ type, timestamp: timestampOf(at), data })
+interface Traced {
+  /** The trace of the request that has led to the event. */
+  readonly traceparent?: Traceparent | undefined
+}
+
+const bodyOf = (
+  type: EventType,
+  at: number,
+  traceparent: Traceparent | undefined,
+  data: unknown,
+): string => JSON.stringify({ type, timestamp: timestampOf(at), traceparent, data })
 
 /** The event of a change of memberships, until the store adds the sequence of the change. */
 export interface Draft extends Omit<Event, "body"> {
@@ -120,13 +139,14 @@ export const draft = ({
   data,
   id,
   projectId,
+  traceparent,
   type,
-}: Omit<Draft, "head"> & { readonly data: DraftData }): Draft => ({
+}: Omit<Draft, "head"> & Traced & { readonly data: DraftData }): Draft => ({
   id,
   projectId,
   type,
   at,
-  head: bodyOf(type, at, data).slice(0, -"}}".length),
+  head: bodyOf(type, at, traceparent, data).slice(0, -"}}".length),
 })
 
 /**
@@ -153,9 +173,10 @@ export const make = ({
   data,
   id,
   projectId,
+  traceparent,
   type,
-}: Omit<Event, "body"> & { readonly data: unknown }): Event => {
-  const body = bodyOf(type, at, data)
+}: Omit<Event, "body"> & Traced & { readonly data: unknown }): Event => {
+  const body = bodyOf(type, at, traceparent, data)
   // Neither a type nor a timestamp contains a quotation mark.
   if (!body.includes('"data":')) {
     throw new TypeError(`JSON cannot represent the type ${typeof data}`)

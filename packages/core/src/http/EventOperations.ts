@@ -5,6 +5,7 @@ import * as Random from "effect/Random"
 import { Faults } from "../base/Faults.ts"
 import { type HeaderFields, single } from "../base/HeaderFields.ts"
 import * as Setting from "../base/Setting.ts"
+import * as Traceparent from "../base/Traceparent.ts"
 import * as Event from "../events/Event.ts"
 import { Feed, type PageQuery } from "../events/Feed.ts"
 import { Cursor } from "../events/FeedStore.ts"
@@ -168,6 +169,7 @@ export const make = Effect.fnUntraced(function* (
         projectId,
         type: yield* Effect.fromResult(RequestBody.field(body, "type", type)),
         data: yield* Effect.fromResult(RequestBody.field(body, "data", data)),
+        traceparent: Traceparent.ofHeaders(call.request.headers),
         idempotencyKey: call.once,
       })
       return { message: "The event was published.", data: { id } }

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import type { Once } from "../base/Once.ts"
 import type { Origin } from "../base/Origin.ts"
 import { ProjectId } from "../base/Project.ts"
+import * as Traceparent from "../base/Traceparent.ts"
 import type { Principal } from "../keys/Identity.ts"
 import type { ApiError } from "./ApiError.ts"
 import type { ApiRequest } from "./ApiRequest.ts"
@@ -98,7 +99,8 @@ export const timeOf = (millis: number | undefined): string | null =>
   millis === undefined ? null : new Date(millis).toISOString()
 
 /** The origin that the audit trail keeps of a change. */
-export const originOf = ({ principal, requestId }: Call<never>): Origin => ({
+export const originOf = ({ principal, request, requestId }: Call<never>): Origin => ({
   requestId,
   keyId: principal.keyId,
+  traceparent: Traceparent.ofHeaders(request.headers),
 })

@@ -209,7 +209,7 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
           request: {
             method: "POST",
             url,
-            headers: SignedRequest.headersOf(event.id, null, null),
+            headers: SignedRequest.headersOf(event, null, null),
             body: event.body,
           },
         },

@@ -403,6 +403,7 @@ const make = Effect.fnUntraced(function* ({ bulk: defaultMode }: Settings) {
       projectId,
       type,
       at,
+      traceparent: origin.traceparent,
       // JSON has no reason where it is undefined.
       data: { ...data, request_id: origin.requestId ?? null, reason },
     })

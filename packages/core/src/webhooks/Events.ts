@@ -13,6 +13,7 @@ import { owned } from "../base/Own.ts"
 import type { ProjectNotFound } from "../base/Project.ts"
 import * as Setting from "../base/Setting.ts"
 import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
+import * as Traceparent from "../base/Traceparent.ts"
 import * as Event from "../events/Event.ts"
 import { Hooks } from "../events/Hooks.ts"
 import { Outbox, type PublishedEvent } from "./Outbox.ts"
@@ -39,6 +40,11 @@ export interface Publication {
   readonly type: string
   /** A value that can be written as JSON, no longer than the option `maxEventBytes` allows. */
   readonly data: unknown
+  /**
+   * The trace that the event is part of, as W3C's header field `traceparent` has it. The requests of
+   * webhooks carry it.
+   */
+  readonly traceparent?: string | undefined
   /**
    * Publishes the event once, however often the call is repeated within 24 hours: 1 to 255 visible
    * characters of ASCII.
@@ -130,6 +136,16 @@ const decodeType = (text: string): Effect.Effect<Event.EventType, InvalidInput> 
       : Effect.fail(new InvalidInput({ field: "type", problem: `must not be ${type}: ${reason}` }))
   })
 
+const decodeTrace = (
+  text: string | undefined,
+): Effect.Effect<Traceparent.Traceparent | undefined, InvalidInput> => {
+  if (text === undefined) return Effect.undefined
+  const trace = Traceparent.parse(text)
+  return trace === undefined
+    ? Argument.invalid("traceparent", Traceparent.expected)
+    : Effect.succeed(trace)
+}
+
 /** Decodes the id of an event. Text that is not a UUID cannot be the id of any. */
 const decodeEventId = (
   text: string,
@@ -196,7 +212,8 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
       const projectId = yield* Argument.projectId(named.projectId)
       const type = yield* decodeType(named.type)
       const id = Event.freshId(crypto, at)
-      const event = yield* makeEvent({ id, projectId, type, at, data }, settings)
+      const traceparent = yield* decodeTrace(named.traceparent)
+      const event = yield* makeEvent({ id, projectId, type, at, data, traceparent }, settings)
       const occasion = { origin: Origin.host, at }
       const { once } = yield* Once.on(occasion, idempotencyKey, type, projectId, data)
       const replayed = yield* outbox.publish(event, once)

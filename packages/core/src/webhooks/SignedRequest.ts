@@ -1,20 +1,28 @@
 /** The request of one attempt, in the form of Standard Webhooks. */
 
 import * as Effect from "effect/Effect"
-import type { EventId } from "../events/Event.ts"
+import * as Event from "../events/Event.ts"
 import { Encryption, SecretUnreadable } from "./Encryption.ts"
 import type { Claim } from "./Outbox.ts"
 import * as WebhookSignature from "./WebhookSignature.ts"
 import type { Outgoing } from "./WebhookTransport.ts"
 
 /** The header fields of a request. Those that each attempt makes anew may be of another type. */
-export const headersOf = <Own>(id: EventId, timestamp: Own, signature: Own) => ({
-  "content-type": "application/json",
-  "user-agent": "Tenure",
-  "webhook-id": id,
-  "webhook-timestamp": timestamp,
-  "webhook-signature": signature,
-})
+export const headersOf = <Own>(
+  { body, id }: Pick<Event.Event, "body" | "id">,
+  timestamp: Own,
+  signature: Own,
+) => {
+  const traceparent = Event.traceparentOf(body)
+  return {
+    "content-type": "application/json",
+    "user-agent": "Tenure",
+    "webhook-id": id,
+    "webhook-timestamp": timestamp,
+    "webhook-signature": signature,
+    ...(traceparent !== undefined && { traceparent }),
+  }
+}
 
 /**
  * Makes the request for a claimed delivery, signed by all secrets and keys of its webhook. Fails with
@@ -39,7 +47,7 @@ export const make = Effect.fnUntraced(function* ({ event, webhook }: Claim, now:
   }
   return {
     url: webhook.url,
-    headers: headersOf(message.id, String(message.timestamp), signatures.join(" ")),
+    headers: headersOf(event, String(message.timestamp), signatures.join(" ")),
     body: event.body,
   } satisfies Outgoing
 })

@@ -15,6 +15,7 @@ import {
 } from "@tenure/core/Membership"
 import type { Change, MembershipStore } from "@tenure/core/MembershipStore"
 import * as Moment from "@tenure/core/Moment"
+import * as Origin from "@tenure/core/Origin"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -36,7 +37,7 @@ const audit = (project: Project, { at, origin, reason }: Change, entry: Entry): 
   Trail.add(project.history, {
     ...entry,
     projectId: project.id,
-    origin,
+    origin: Origin.kept(origin),
     reason,
     at,
     subject: undefined,

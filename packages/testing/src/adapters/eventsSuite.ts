@@ -44,6 +44,24 @@ const deliveriesOf = ({ tenure }: Fixture, { id }: Registered) =>
 const idsOf = ({ received }: Receiver): ReadonlySet<unknown> =>
   new Set(received.map(({ headers }) => headers["webhook-id"]))
 
+const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+const traceTests = (serving: Serving): void => {
+  it(
+    "carry the trace of the request that has led to them",
+    serving(
+      receiving(async ({ call }, receiver) => {
+        await call("PATCH", extendOne, { body: { extend }, headers: { traceparent } })
+        await receiver.until(1)
+        const [notification] = receiver.received
+        expect(notification?.headers["traceparent"]).toBe(traceparent)
+        expect(JSON.parse(notification?.body ?? "")).toMatchObject({ traceparent })
+      }),
+      options,
+    ),
+  )
+}
+
 const publicationTests = (serving: Serving): void => {
   it(
     "of an extension arrives within a second, signed, with the id of the request",
@@ -230,6 +248,7 @@ const deletionTests = (serving: Serving): void => {
 export const eventsSuite = (serving: Serving): void => {
   describe("an event", () => {
     publicationTests(serving)
+    traceTests(serving)
     attemptTests(serving)
     deletionTests(serving)
   })

@@ -102,8 +102,19 @@ const custom: Kind = {
   data: Schema.Unknown.annotate({ examples: [{ invoice: "2099-117" }] }),
 }
 
+const traceparent = Schema.String.annotate({
+  description:
+    "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+  examples: ["00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"],
+})
+
 const schemaOf = (type: Schema.Top, { data }: Kind, identifier: string) =>
-  Schema.Struct({ type, timestamp: Fields.instant, data }).annotate({ identifier })
+  Schema.Struct({
+    type,
+    timestamp: Fields.instant,
+    traceparent: Schema.optionalKey(traceparent),
+    data,
+  }).annotate({ identifier })
 
 /** The name of the schema of an event: `membership.extended` has `MembershipExtended`. */
 const nameOf = (type: string): string =>

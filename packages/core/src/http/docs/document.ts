@@ -6367,6 +6367,7 @@ export const document: Document = {
               "example": {
                 "type": "membership.granted",
                 "timestamp": "2099-01-01T00:00:00.000Z",
+                "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
                 "data": {
                   "project_id": "demo",
                   "user_id": "1001",
@@ -6445,6 +6446,7 @@ export const document: Document = {
               "example": {
                 "type": "memberships.imported",
                 "timestamp": "2099-01-01T00:00:00.000Z",
+                "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
                 "data": {
                   "project_id": "demo",
                   "total": 1,
@@ -6522,6 +6524,7 @@ export const document: Document = {
               "example": {
                 "type": "membership.extended",
                 "timestamp": "2099-01-01T00:00:00.000Z",
+                "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
                 "data": {
                   "project_id": "demo",
                   "user_id": "1001",
@@ -6600,6 +6603,7 @@ export const document: Document = {
               "example": {
                 "type": "memberships.extended",
                 "timestamp": "2099-01-01T00:00:00.000Z",
+                "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
                 "data": {
                   "project_id": "demo",
                   "new_end_date": "2099-01-01T00:00:00.000Z",
@@ -6678,6 +6682,7 @@ export const document: Document = {
               "example": {
                 "type": "membership.ended",
                 "timestamp": "2099-01-01T00:00:00.000Z",
+                "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
                 "data": {
                   "project_id": "demo",
                   "user_id": "1001",
@@ -6755,6 +6760,7 @@ export const document: Document = {
               "example": {
                 "type": "membership.expiring",
                 "timestamp": "2099-01-01T00:00:00.000Z",
+                "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
                 "data": {
                   "project_id": "demo",
                   "user_id": "1001",
@@ -6831,6 +6837,7 @@ export const document: Document = {
               "example": {
                 "type": "membership.expired",
                 "timestamp": "2099-01-01T00:00:00.000Z",
+                "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
                 "data": {
                   "project_id": "demo",
                   "user_id": "1001",
@@ -6906,6 +6913,7 @@ export const document: Document = {
               "example": {
                 "type": "webhook.ping",
                 "timestamp": "2099-01-01T00:00:00.000Z",
+                "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
                 "data": {
                   "project_id": "demo",
                   "webhook_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
@@ -6980,6 +6988,7 @@ export const document: Document = {
               "example": {
                 "type": "webhook.disabled",
                 "timestamp": "2099-01-01T00:00:00.000Z",
+                "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
                 "data": {
                   "project_id": "demo",
                   "webhook_id": "6ba7b810-9dad-41d1-80b4-00c04fd430c8",
@@ -7055,6 +7064,7 @@ export const document: Document = {
               "example": {
                 "type": "payment.completed",
                 "timestamp": "2099-01-01T00:00:00.000Z",
+                "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
                 "data": null
               }
             }
@@ -8504,6 +8514,13 @@ export const document: Document = {
           "timestamp": {
             "$ref": "#/components/schemas/Instant"
           },
+          "traceparent": {
+            "type": "string",
+            "description": "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+            "examples": [
+              "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+            ]
+          },
           "data": {
             "type": "object",
             "properties": {
@@ -8583,6 +8600,13 @@ export const document: Document = {
           "timestamp": {
             "$ref": "#/components/schemas/Instant"
           },
+          "traceparent": {
+            "type": "string",
+            "description": "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+            "examples": [
+              "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+            ]
+          },
           "data": {
             "type": "object",
             "properties": {
@@ -8655,6 +8679,13 @@ export const document: Document = {
           },
           "timestamp": {
             "$ref": "#/components/schemas/Instant"
+          },
+          "traceparent": {
+            "type": "string",
+            "description": "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+            "examples": [
+              "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+            ]
           },
           "data": {
             "type": "object",
@@ -8735,6 +8766,13 @@ export const document: Document = {
           "timestamp": {
             "$ref": "#/components/schemas/Instant"
           },
+          "traceparent": {
+            "type": "string",
+            "description": "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+            "examples": [
+              "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+            ]
+          },
           "data": {
             "type": "object",
             "properties": {
@@ -8811,6 +8849,13 @@ export const document: Document = {
           },
           "timestamp": {
             "$ref": "#/components/schemas/Instant"
+          },
+          "traceparent": {
+            "type": "string",
+            "description": "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+            "examples": [
+              "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+            ]
           },
           "data": {
             "type": "object",
@@ -8898,6 +8943,13 @@ export const document: Document = {
           "timestamp": {
             "$ref": "#/components/schemas/Instant"
           },
+          "traceparent": {
+            "type": "string",
+            "description": "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+            "examples": [
+              "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+            ]
+          },
           "data": {
             "type": "object",
             "properties": {
@@ -8955,6 +9007,13 @@ export const document: Document = {
           "timestamp": {
             "$ref": "#/components/schemas/Instant"
           },
+          "traceparent": {
+            "type": "string",
+            "description": "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+            "examples": [
+              "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+            ]
+          },
           "data": {
             "type": "object",
             "properties": {
@@ -9002,6 +9061,13 @@ export const document: Document = {
           "timestamp": {
             "$ref": "#/components/schemas/Instant"
           },
+          "traceparent": {
+            "type": "string",
+            "description": "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+            "examples": [
+              "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+            ]
+          },
           "data": {
             "type": "object",
             "properties": {
@@ -9040,6 +9106,13 @@ export const document: Document = {
           },
           "timestamp": {
             "$ref": "#/components/schemas/Instant"
+          },
+          "traceparent": {
+            "type": "string",
+            "description": "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+            "examples": [
+              "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+            ]
           },
           "data": {
             "type": "object",
@@ -9089,6 +9162,13 @@ export const document: Document = {
           },
           "timestamp": {
             "$ref": "#/components/schemas/Instant"
+          },
+          "traceparent": {
+            "type": "string",
+            "description": "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+            "examples": [
+              "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+            ]
           },
           "data": {}
         },
