@@ -1,10 +1,10 @@
 /** The feed: what it costs an extension, and how fast events reach those who follow. */
 
 import type { Tenure } from "@tenure/core/Tenure"
-import { clients, fill, startTenure } from "../database.ts"
+import { clients, type Database, fill, startTenure } from "../database.ts"
 import type { Row, Section, Settings } from "../measurement.ts"
 import { rowsOf } from "../measurement.ts"
-import { compare, type Contestant, loops, quantile, sample } from "../rounds.ts"
+import { brief, compare, type Contestant, loops, quantile, sample } from "../rounds.ts"
 import { listenerRows } from "./listeners.ts"
 
 const withFeed = "benchmark_feed"
@@ -114,13 +114,35 @@ const arrival = async (publisher: Tenure, reader: Tenure, { pick }: Settings): P
   }
 }
 
+const afterPosition = `
+  SELECT xid::text, id, type, at, body FROM ${withFeed}.events
+  WHERE project_number = (SELECT number FROM ${withFeed}.projects WHERE id = 'p1')
+    AND (xid, id) > ('9000000000000000000'::xid8, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+  ORDER BY xid, id LIMIT 100`
+
+// It misses events of transactions that commit late.
+const byPosition = "after the last position, by hand"
+
+const polling = (name: string, poll: () => Promise<unknown>): Contestant => ({
+  name,
+  run: (seconds) => loops(1, seconds, poll),
+})
+
 /** What a poll costs that finds nothing new. */
-const idlePoll = async (reader: Tenure, settings: Settings): Promise<Row> => {
+const idlePoll = async (
+  reader: Tenure,
+  { sql }: Database,
+  settings: Settings,
+): Promise<ReadonlyArray<Row>> => {
   const { cursor } = await reader.events.read({ projectId: "p1" })
-  const { rate } = await loops(1, settings.seconds, () =>
-    reader.events.read({ projectId: "p1", after: cursor }),
+  const scores = await compare(
+    {
+      tenure: polling("Tenure", () => reader.events.read({ projectId: "p1", after: cursor })),
+      peers: [polling(byPosition, () => sql(afterPosition))],
+    },
+    brief(settings),
   )
-  return { measured: "a poll that finds nothing new", unit: "µs", figure: 1_000_000 / rate }
+  return rowsOf("a poll that finds nothing new", "time", scores)
 }
 
 /** The feed. */
@@ -153,7 +175,7 @@ export const feed: Section = {
       ...rowsOf("extension, beside one that is not in the feed", "rate", scores, {
         "without the feed's column and index": { of: "ratio", atLeast: 0.97 },
       }),
-      await idlePoll(reader, settings),
+      ...(await idlePoll(reader, database, settings)),
     ]
     for (const count of [1, 100, 1000]) rows.push(await fanOut(one, reader, count, settings))
     rows.push(await arrival(one, reader, settings))

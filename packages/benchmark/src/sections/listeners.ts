@@ -31,12 +31,12 @@ interface Program {
   readonly args: ReadonlyArray<string>
 }
 
-const projectsFor = (seats: number): number => Math.ceil(seats / perProject)
+const projectsFor = (slots: number): number => Math.ceil(slots / perProject)
 
 /** Lends a server without listeners, then with all of them, to functions that measure. */
 const onStage = async <A>(
   { args, name }: Program,
-  seats: number,
+  slots: number,
   measure: (stage: Stage, bytesAlone: number) => Promise<A>,
   transport: Transport = "SSE",
 ): Promise<A> => {
@@ -48,10 +48,10 @@ const onStage = async <A>(
     const opening: Opening = {
       _tag: "Open",
       port: server.greeting,
-      requests: requests(transport, projectsFor(seats), seats),
+      requests: requests(transport, projectsFor(slots), slots),
     }
     const { firstFailure, open } = await listeners.ask<Opened>(opening)
-    if (open !== seats) throw new Error(`${open} of ${seats} could listen: ${firstFailure}`)
+    if (open !== slots) throw new Error(`${open} of ${slots} could listen: ${firstFailure}`)
     return await measure(
       {
         memory,
@@ -68,9 +68,11 @@ const onStage = async <A>(
 
 const bare: Program = { name: "bareEvents", args: [] }
 
-/** The yardstick of a row, if it has one. */
-const besideBare = (figure: number | undefined): Pick<Row, "yardstick"> =>
-  figure === undefined ? {} : { yardstick: { name: "node:http alone", figure } }
+/** What has idle listeners beside Tenure, by transport. */
+const idlers: Readonly<Record<Transport, { readonly name: string; readonly program: Program }>> = {
+  SSE: { name: "node:http alone", program: bare },
+  WebSocket: { name: "ws alone", program: { name: "bareWebSockets", args: [] } },
+}
 
 /** Publishes in this process, with many calls in flight. */
 const publishing = async (
@@ -182,21 +184,21 @@ export const listenerRows = async (
 
   const idle = async (listeners: number, transport: Transport): Promise<ReadonlyArray<Row>> => {
     const { bytes, each } = await idleBytes(tenure(listeners), listeners, transport)
-    // Node alone has no WebSockets.
-    const beside = transport === "SSE" ? await idleBytes(bare, listeners, transport) : undefined
+    const { name, program } = idlers[transport]
+    const beside = await idleBytes(program, listeners, transport)
     return [
       {
         measured: `memory of a server with ${listeners.toLocaleString("en")} idle listeners, ${transport}`,
         unit: "MB",
         figure: bytes / 1_000_000,
-        ...besideBare(beside && beside.bytes / 1_000_000),
+        yardstick: { name, figure: beside.bytes / 1_000_000 },
         target: { of: "figure", atMost: 300 },
       },
       {
         measured: `memory for a listener, ${transport}`,
         unit: "kB",
         figure: each / 1000,
-        ...besideBare(beside && beside.each / 1000),
+        yardstick: { name, figure: beside.each / 1000 },
       },
     ]
   }

@@ -1,9 +1,9 @@
-/** Projects with as many keys as it takes to follow each from all its seats. */
+/** Projects with as many keys as it takes to follow each from all its slots. */
 
 const keys = 10
 const perKey = 10
 
-/** The seats of a project: ten keys have ten each. */
+/** The slots of a project: ten keys have ten each. */
 export const perProject = keys * perKey
 
 /** A project and the tokens of its keys. */
@@ -51,11 +51,11 @@ const requestOf = (transport: Transport, projectId: string, token: string): stri
   return lines.join("\r\n") + (isStream ? "" : frame(subscription))
 }
 
-/** Requests that follow these projects, one project after the other, from so many seats. */
+/** Requests that follow these projects, one project after the other, from so many slots. */
 export const requests = (
   transport: Transport,
   projects: number,
-  seats: number,
+  slots: number,
 ): ReadonlyArray<string> =>
   followed(projects)
     .flatMap(({ projectId, tokens }) =>
@@ -63,4 +63,4 @@ export const requests = (
         Array.from({ length: perKey }, () => requestOf(transport, projectId, token)),
       ),
     )
-    .slice(0, seats)
+    .slice(0, slots)
