@@ -8,7 +8,7 @@ import { dismiss } from "./departures.ts"
 
 // How long a client that sends one request after another has to send its next one. The response to
 // that tells the client that the connection closes, so that it loses no request.
-const farewellMillis = 100
+const nextRequestMillis = 100
 
 /** The connections of a server. */
 export interface Connections {
@@ -46,7 +46,7 @@ export const trackConnections = (server: Http.Server): Connections => {
   let isDraining = false
 
   server.on("connection", (socket) => {
-    // It comes again when it is read again, without the upgrade that a request asked for.
+    // A socket is announced again when a request on it is read anew, without the upgrade it asked for.
     if (open.has(socket)) return
     open.add(socket)
     socket.on("close", () => open.delete(socket))
@@ -97,7 +97,7 @@ export const trackConnections = (server: Http.Server): Connections => {
             sweep()
             if (open.size > 0) sweeping.refresh()
           })
-        }, farewellMillis)
+        }, nextRequestMillis)
         // The method of http.Server would close connections between two requests at once.
         Net.Server.prototype.close.call(server, () => {
           clearTimeout(sweeping)

@@ -255,7 +255,7 @@ describe("a request for a connection", () => {
   )
 
   it(
-    "leaves no seat taken if the handshake fails",
+    "leaves no slot taken if the handshake fails",
     serving(async (running) => {
       const headers = { ...bearer(running), "sec-websocket-protocol": "tenure.v1" }
       for (let count = 0; count < 12; count++) {

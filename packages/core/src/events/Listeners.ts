@@ -1,4 +1,4 @@
-/** Connections that follow the feed until they end: who may open one, what it gets, and when it ends. */
+/** Long-lived connections that follow the feed: who may open one, what it receives, and when it ends. */
 
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -19,10 +19,10 @@ import { type Failure, Feed, type Query } from "./Feed.ts"
 import type { Cursor, FeedEvent, FeedPage } from "./FeedStore.ts"
 import type { Follower, StepFailure } from "./Follower.ts"
 import { Mailbox } from "./Mailbox.ts"
-import * as Seats from "./Seats.ts"
+import * as Slots from "./Slots.ts"
 
 /**
- * Why a listener ends: its time is up and it should come again (`"over"`), Tenure is closing (`"closing"`),
+ * Why a listener ends: its time is up and the client should reconnect (`"over"`), Tenure is closing (`"closing"`),
  * it may not listen any more or the project is gone (`"refused"`), the feed cannot go on from its cursor
  * without a gap (`"reset"`), or its transport has closed it (`"closed"`).
  */
@@ -42,28 +42,28 @@ export type Message =
 
 /** A listener to open. */
 export interface Opening extends Query {
-  /** Whose seats it takes, such as the id of an API key. */
+  /** Whose slots it uses, such as the id of an API key. */
   readonly client: string
-  /** Tells whether the client may still follow the project. Asked every few seconds. */
+  /** Tells whether the client may still follow the project. Run every few seconds. */
   readonly isAllowed: Effect.Effect<boolean>
 }
 
 /** A connection that follows the feed. */
 export interface Listener {
   /**
-   * Waits for the next message. The first one has the place where the listener starts. After an end, all
-   * messages are that end. Nothing is read for a listener that is not asked for a message. Interrupting
-   * this may lose a message: close the listener instead.
+   * Waits for the next message. The first one has the cursor at which the listener starts. Once it has
+   * ended, every message is that end. Nothing is read for a listener until its next message is asked for.
+   * Interrupting this may lose a message: close the listener instead.
    */
   readonly next: Effect.Effect<Message>
-  /** Calls a function with what `next` would return. */
+  /** Calls a function with the next message, as `next` returns it. */
   readonly receive: (receiver: (message: Message) => void) => void
-  /** Ends it, and gives back its seat. Call this as soon as the connection is gone. */
+  /** Ends it and frees its slot. Call this as soon as the connection is gone. */
   readonly close: Effect.Effect<void>
 }
 
-/** All seats are taken: those of the client, of the project or of the process. */
-export class NoSeat extends Data.TaggedError("NoSeat") {}
+/** No slot is free: for the client, for the project or in the process. */
+export class NoSlot extends Data.TaggedError("NoSlot") {}
 
 /**
  * Opens listeners.
@@ -84,14 +84,14 @@ export class NoSeat extends Data.TaggedError("NoSeat") {}
 export class Listeners extends Context.Service<
   Listeners,
   {
-    /** Takes a seat until the scope is closed, for a client that waits for a page. Fails with `NoSeat`. */
-    readonly seat: (client: string, project: string) => Effect.Effect<void, NoSeat, Scope.Scope>
+    /** Takes a slot until the scope closes, for a client that waits for a page. Fails with `NoSlot`. */
+    readonly slot: (client: string, project: string) => Effect.Effect<void, NoSlot, Scope.Scope>
 
     /**
-     * Opens a listener. Whoever opens one closes it. Fails with `NoSeat`, and with what a read of the
-     * feed fails with.
+     * Opens a listener, which the caller has to close. Fails with `NoSlot`, and with the errors of
+     * reading the feed.
      */
-    readonly open: (opening: Opening) => Effect.Effect<Listener, NoSeat | Failure>
+    readonly open: (opening: Opening) => Effect.Effect<Listener, NoSlot | Failure>
   }
 >()("@tenure/core/Listeners") {
   static readonly layer: Layer.Layer<Listeners, never, Feed> = Layer.effect(
@@ -100,25 +100,25 @@ export class Listeners extends Context.Service<
   )
 }
 
-// Ten minutes, a fifth more or less, so that those who came together do not come again together.
+// Ten minutes, a fifth more or less, so that clients which connected together do not reconnect together.
 const shortestLifeMillis = 480_000
 const longestLifeMillis = 720_000
 
-// How often listeners are checked. An API key may be known for four seconds by then, and one that is
-// revoked is to end its listeners within ten.
+// How often listeners are checked. What is known of an API key may be four seconds old by then, and the
+// listeners of a revoked key have to end within ten.
 const checkPause = "5 seconds"
 
-// At how many checks nothing has come until a heartbeat: after 15 seconds at the latest.
+// A heartbeat is due after so many checks without a message, so after 15 seconds at the latest.
 const silentChecks = 3
 
-// How long a host may take to tell whether a client may still listen.
+// How long the host may take to say whether a client may still listen.
 const answerTimeout = "5 seconds"
 
-// How many checks are under way at a time.
+// How many checks run at the same time.
 const concurrency = 64
 
-// How long a listener that has ended keeps its seat if its transport does not close it.
-const farewellMillis = 60_000
+// When a listener that has ended frees its slot although its transport has not closed it.
+const abandonedMillis = 60_000
 
 // How long to wait before the store is asked again.
 const retryPause = "1 second"
@@ -133,8 +133,8 @@ const eventsOf = ({ cursor, events }: FeedPage): Message => ({ _tag: "Events", e
 const endFor = (reason: EndReason): Message => ({ _tag: "End", reason })
 
 /**
- * Reads the next events, or the end, if they are there. While the store does not answer, or its reads end
- * in defects, asks it again.
+ * Reads the next events or the end, if there are any yet. Tries again while the store does not answer, or
+ * its reads end in defects.
  */
 const read = (follower: Follower, reading: Outage.Outage): Effect.Effect<Message | undefined> => {
   const again = Effect.andThen(
@@ -160,19 +160,19 @@ interface Shared {
   readonly reading: Outage.Outage
   /** Runs an effect in a fiber. */
   readonly run: (effect: Effect.Effect<void>) => Fiber.Fiber<void>
-  /** Forgets a listener that is closed, and gives back its seat. */
+  /** Removes a closed listener and frees its slot. */
   readonly forget: (listener: Open) => void
 }
 
-/** A listener. One that waits has no fiber, and little beside this object, because there may be thousands. */
+/** A listener. While it waits it has no fiber and little more than this object: there may be thousands. */
 class Open implements Listener {
   private readonly shared: Shared
   readonly opening: Opening
-  /** The tick at which its time is up. */
+  /** The tick at which it ends. */
   readonly until: number
   private readonly follower: Follower
   private readonly mailbox = new Mailbox<Message>()
-  /** At how many checks it has been waiting for the same message. */
+  /** How many checks in a row have found it waiting for the same message. */
   private silent = 0
   private isReading = false
   private reading: Fiber.Fiber<void> | undefined
@@ -216,7 +216,7 @@ class Open implements Listener {
     })
   }
 
-  /** Ends it when its time is up, and has it get a heartbeat when it has been waiting for long. */
+  /** Ends it when its time is up, or sends a heartbeat if it has been waiting for long. */
   checkTime(now: number): void {
     if (now >= this.until) this.end("over")
     if (!this.mailbox.isAwaited || ++this.silent < silentChecks) return
@@ -224,7 +224,7 @@ class Open implements Listener {
     this.mailbox.put({ _tag: "Heartbeat" })
   }
 
-  /** Reads ahead no further than the next message. What is being read goes on during heartbeats. */
+  /** Reads no further ahead than the next message. A read continues during heartbeats. */
   private readNext(): void {
     if (this.isReading || !this.mailbox.isEmpty) return
     this.isReading = true
@@ -249,7 +249,7 @@ class Open implements Listener {
   }
 }
 
-/** Ends a listener whose client may not listen any more: at once if that is known. */
+/** Ends a listener whose client may no longer listen: at once if that is already known. */
 const checkClient = (listener: Open, clock: Clock.Clock): Effect.Effect<void> => {
   const asked = Step.begin(listener.opening.isAllowed, clock)
   const answer = Step.isDone(asked)
@@ -278,17 +278,17 @@ const make = Effect.gen(function* () {
   const feed = yield* Feed
   const faults = yield* Faults
   const checking = Outage.make(faults, "Listeners cannot be checked")
-  const seats = Seats.make(Seats.most)
+  const slots = Slots.make(Slots.most)
   const open = new Set<Open>()
   const someOpen = yield* Latch.make()
   const someDeleted = yield* Latch.make()
   const deletions = yield* ProjectDeletions
   deletions.listen(() => someDeleted.openUnsafe())
 
-  const takeSeat = (client: string, project: string): Effect.Effect<void, NoSeat> =>
-    Effect.suspend(() => (seats.take(client, project) ? Effect.void : Effect.fail(new NoSeat())))
+  const takeSlot = (client: string, project: string): Effect.Effect<void, NoSlot> =>
+    Effect.suspend(() => (slots.take(client, project) ? Effect.void : Effect.fail(new NoSlot())))
 
-  /** Ends the listeners of a project that does not exist any more. */
+  /** Ends the listeners of a project that no longer exists. */
   const checkProject = (projectId: string, listeners: ReadonlyArray<Open>) =>
     feed.read({ projectId, limit: 1 }).pipe(
       Effect.catchTag("ProjectNotFound", () =>
@@ -300,10 +300,10 @@ const make = Effect.gen(function* () {
       Effect.ignore,
     )
 
-  // Whether there was a defect since the last round of checks began.
+  // Whether a check of this round has ended in a defect.
   let hasFailed = false
 
-  /** Runs a check, whose defect keeps no other one from running. */
+  /** Runs a check so that its defect does not stop the others. */
   const apart = (check: Effect.Effect<void>): Effect.Effect<void> =>
     Effect.matchCauseEffectEager(check, {
       onSuccess: () => Effect.void,
@@ -313,7 +313,7 @@ const make = Effect.gen(function* () {
       },
     })
 
-  /** Asks about the listeners of a client: first about one, whose answer is then known for the others. */
+  /** Checks the listeners of a client: first one of them, whose look-up then serves the others, too. */
   const checkClients = ([first, ...others]: ReadonlyArray<Open>, clock: Clock.Clock) =>
     first === undefined
       ? Effect.void
@@ -329,7 +329,7 @@ const make = Effect.gen(function* () {
     const clock = yield* Clock.Clock
     const tick = Moment.tick(clock)
     for (const listener of listeners) listener.checkTime(tick)
-    const left = listeners.filter(({ until }) => tick >= until + farewellMillis)
+    const left = listeners.filter(({ until }) => tick >= until + abandonedMillis)
     const projects = new Set(listeners.map(({ opening }) => opening.projectId))
     const options = { concurrency, discard: true }
     yield* Effect.forEach(left, (listener) => listener.close, options)
@@ -360,12 +360,12 @@ const make = Effect.gen(function* () {
     run: yield* FiberSet.makeRuntime<never, void, never>(),
     forget: (listener) => {
       if (!open.delete(listener)) return
-      seats.giveBack(listener.opening.client, listener.opening.projectId)
+      slots.giveBack(listener.opening.client, listener.opening.projectId)
       if (open.size === 0) someOpen.closeUnsafe()
     },
   }
 
-  /** Begins to listen with a seat, which the listener gives back. */
+  /** Starts to listen with a slot, which the listener frees in the end. */
   const begin = Effect.fnUntraced(function* (
     opening: Opening,
     interruptible: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>,
@@ -382,17 +382,17 @@ const make = Effect.gen(function* () {
   })
 
   return Listeners.of({
-    seat: (client, project) =>
-      Effect.acquireRelease(takeSeat(client, project), () =>
-        Effect.sync(() => seats.giveBack(client, project)),
+    slot: (client, project) =>
+      Effect.acquireRelease(takeSlot(client, project), () =>
+        Effect.sync(() => slots.giveBack(client, project)),
       ),
 
     open: (opening) =>
       Effect.uninterruptibleMask((restore) =>
         Effect.andThen(
-          takeSeat(opening.client, opening.projectId),
+          takeSlot(opening.client, opening.projectId),
           Effect.onError(begin(opening, restore), () =>
-            Effect.sync(() => seats.giveBack(opening.client, opening.projectId)),
+            Effect.sync(() => slots.giveBack(opening.client, opening.projectId)),
           ),
         ),
       ),

@@ -1,4 +1,4 @@
-/** Whether those who follow a project, or wait for its events, may still do so. */
+/** Whether a client that follows a project, or waits for its events, may still do so. */
 
 import * as Effect from "effect/Effect"
 import type { Faults } from "../base/Faults.ts"
@@ -16,10 +16,10 @@ export interface Access {
   readonly requestId: string
 }
 
-/** All seats of the client, of the project or of the process are taken: for as long as the longest poll waits. */
-export const noSeat: ApiError = { _tag: "RateLimited", retryAfter: 20 }
+/** No slot is free. One will be at the latest when the longest poll has ended. */
+export const noSlot: ApiError = { _tag: "RateLimited", retryAfter: 20 }
 
-// Listeners are checked every five seconds, and a key that is revoked is to end its own within ten.
+// Listeners are checked every five seconds, and those of a revoked key have to end within ten.
 const mostAge = 4000
 
 /**

@@ -1,4 +1,4 @@
-/** What is said over a WebSocket connection: the client subscribes to a project, and gets its events. */
+/** The protocol of a WebSocket connection: the client subscribes to a project and receives its events. */
 
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -51,8 +51,8 @@ interface Following {
   readonly access: Access.Access
 }
 
-/** A part of the conversation that may wait. It returns what to wait for next, or fails with how all ends. */
-type Turn = Effect.Effect<Following, Frames.Farewell>
+/** A step that may wait. It returns what to wait for next, or fails with how the connection closes. */
+type Turn = Effect.Effect<Following, Frames.Closing>
 
 // How long a client may take to subscribe, and to read what was sent to it.
 const subscriptionTimeout = "10 seconds"
@@ -63,22 +63,22 @@ const pingMillis = 15_000
 // How many frames a client may send from one ping to the next.
 const mostFrames = 20
 
-const timedOut = Frames.farewellOf({ _tag: "RequestTimeout" })
-const tooManyFrames = Frames.farewellOf({ _tag: "RateLimited", retryAfter: pingMillis / 1000 })
-const internalError = Frames.farewellOf({ _tag: "InternalError" })
-const projectNotFound = Frames.farewellOf({ _tag: "ProjectNotFound" })
-const twice = Frames.farewellOf({
+const timedOut = Frames.closingOf({ _tag: "RequestTimeout" })
+const tooManyFrames = Frames.closingOf({ _tag: "RateLimited", retryAfter: pingMillis / 1000 })
+const internalError = Frames.closingOf({ _tag: "InternalError" })
+const projectNotFound = Frames.closingOf({ _tag: "ProjectNotFound" })
+const twice = Frames.closingOf({
   _tag: "MalformedRequest",
   message: "This connection follows a project already.",
 })
 
-/** A conversation. One that waits for events has no fiber, because there may be thousands. */
+/** A conversation. While it waits for events it has no fiber: there may be thousands. */
 export class Conversation implements Receiver {
   private readonly shared: Shared
   private readonly connection: Connection
   private readonly socket: Socket
-  private turn: Fiber.Fiber<Following, Frames.Farewell> | undefined
-  /** Takes the subscription, while one is awaited. */
+  private turn: Fiber.Fiber<Following, Frames.Closing> | undefined
+  /** Completed with the subscription, while one is awaited. */
   private asked: Deferred.Deferred<Frames.Subscription> | undefined
   private following: Following | undefined
   /** The tick of the last ping, or of the subscription. */
@@ -100,7 +100,7 @@ export class Conversation implements Receiver {
     if (this.isOver) return
     if (text === undefined) return this.end(Frames.textOnly)
     const parsed = Frames.parse(text)
-    if (Result.isFailure(parsed)) return this.end(Frames.farewellOf(parsed.failure))
+    if (Result.isFailure(parsed)) return this.end(Frames.closingOf(parsed.failure))
     const frame = parsed.success
     if (frame._tag === "Pong") this.owesPong = false
     else this.take(frame.subscription)
@@ -112,7 +112,7 @@ export class Conversation implements Receiver {
   }
 
   /** Ends the conversation, unless it has ended. */
-  end({ code, frame, reason }: Frames.Farewell): void {
+  end({ code, frame, reason }: Frames.Closing): void {
     if (this.isOver) return
     this.isOver = true
     this.shared.open.delete(this)
@@ -125,7 +125,7 @@ export class Conversation implements Receiver {
   private take(subscription: Frames.Subscription): void {
     const { asked } = this
     if (asked === undefined) return this.end(twice)
-    // First: what goes on at once may ask for another one.
+    // Before the step resumes, which may ask for another subscription at once.
     this.asked = undefined
     Deferred.doneUnsafe(asked, Effect.succeed(subscription))
   }
@@ -145,18 +145,18 @@ export class Conversation implements Receiver {
     })
   }
 
-  private fail(cause: Cause.Cause<Frames.Farewell>): void {
-    const farewell = Cause.findErrorOption(cause)
-    if (Option.isSome(farewell)) return this.end(farewell.value)
+  private fail(cause: Cause.Cause<Frames.Closing>): void {
+    const closing = Cause.findErrorOption(cause)
+    if (Option.isSome(closing)) return this.end(closing.value)
     // The scope has closed.
-    if (Cause.hasInterrupts(cause)) return this.end(Frames.comeAgain)
+    if (Cause.hasInterrupts(cause)) return this.end(Frames.reconnect)
     const { faults, run } = this.shared
     run(faults.defect("A connection ended in a defect", cause, this.connection.requestId))
     this.end(internalError)
   }
 
-  /** Waits for a subscription. It may come already during what happens before. */
-  private subscribe(before: Effect.Effect<void, Frames.Farewell>): Turn {
+  /** Waits for a subscription, which may arrive while `before` is still running. */
+  private subscribe(before: Effect.Effect<void, Frames.Closing>): Turn {
     const asked = Deferred.makeUnsafe<Frames.Subscription>()
     this.asked = asked
     const subscription = Effect.timeoutOrElse(Deferred.await(asked), {
@@ -180,8 +180,8 @@ export class Conversation implements Receiver {
       onSuccess: (listener) => this.begin({ listener, access }),
       onFailure: (failure): Turn => {
         if (failure._tag === "CursorExpired") return this.reset
-        const error = failure._tag === "NoSeat" ? Access.noSeat : failure
-        return Effect.fail(Frames.farewellOf(error))
+        const error = failure._tag === "NoSlot" ? Access.noSlot : failure
+        return Effect.fail(Frames.closingOf(error))
       },
     })
   }
@@ -194,12 +194,12 @@ export class Conversation implements Receiver {
     })
   }
 
-  /** Tells the client that the feed cannot go on without a gap. It may subscribe again. */
+  /** Tells the client that the feed cannot continue without a gap, and waits for a new subscription. */
   private get reset(): Turn {
     return Effect.suspend(() => this.subscribe(this.send(Frames.reset)))
   }
 
-  /** Hands on what the listener gets. */
+  /** Passes on what the listener receives. */
   private answer(following: Following, message: Message): Turn {
     switch (message._tag) {
       case "Events": {
@@ -215,19 +215,19 @@ export class Conversation implements Receiver {
         if (message.reason === "reset") {
           return Effect.andThen(following.listener.close, this.reset)
         }
-        return message.reason === "refused" ? this.refuse(following) : Effect.fail(Frames.comeAgain)
+        return message.reason === "refused" ? this.refuse(following) : Effect.fail(Frames.reconnect)
     }
   }
 
-  /** Finds out why the client may not follow the project any more: if it may, the project is gone. */
+  /** Fails with the reason why the listener was refused: if access still holds, the project is gone. */
   private refuse({ access }: Following): Turn {
     return Effect.andThen(
-      Effect.mapError(Access.check(access), Frames.farewellOf),
+      Effect.mapError(Access.check(access), Frames.closingOf),
       Effect.fail(projectNotFound),
     )
   }
 
-  private send(...frames: ReadonlyArray<string>): Effect.Effect<void, Frames.Farewell> {
+  private send(...frames: ReadonlyArray<string>): Effect.Effect<void, Frames.Closing> {
     return Effect.tryPromise(() =>
       Promise.all(frames.map((frame) => this.socket.send(frame))),
     ).pipe(
@@ -237,7 +237,7 @@ export class Conversation implements Receiver {
     )
   }
 
-  private get pingIfDue(): Effect.Effect<void, Frames.Farewell> {
+  private get pingIfDue(): Effect.Effect<void, Frames.Closing> {
     return Effect.flatMap(Moment.now, ({ tick }) => {
       if (tick - this.pingedAt < pingMillis) return Effect.void
       if (this.owesPong) return Effect.fail(timedOut)

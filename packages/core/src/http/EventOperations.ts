@@ -90,18 +90,18 @@ export const make = Effect.fnUntraced(function* (
   })
 
   /**
-   * Reads a page of the feed. Whoever may wait for it needs a seat meanwhile, and a key that is still
-   * valid then.
+   * Reads a page of the feed. A request that waits takes a slot, and its key has to be valid at the end,
+   * too.
    */
   const readFeed = (call: Call<"project_id">, query: PageQuery) =>
     query.waitMillis === 0
       ? feed.read(query)
       : Effect.andThen(
-          listeners.seat(call.principal.keyId, query.projectId),
+          listeners.slot(call.principal.keyId, query.projectId),
           feed.read({ ...query, signal: call.request.signal?.() }),
         ).pipe(
           Effect.scoped,
-          Effect.catchTag("NoSeat", () => Effect.fail(Access.noSeat)),
+          Effect.catchTag("NoSlot", () => Effect.fail(Access.noSlot)),
           Effect.tap(() => Access.check(accessOf(call, query.projectId))),
         )
 
@@ -145,7 +145,7 @@ export const make = Effect.fnUntraced(function* (
         types: query.types,
         isAllowed: Access.isGiven(accessOf(call, projectId), faults),
       })
-      .pipe(Effect.catchTag("NoSeat", () => Effect.fail(Access.noSeat)))
+      .pipe(Effect.catchTag("NoSlot", () => Effect.fail(Access.noSlot)))
     return respond({
       listener,
       signal: call.request.signal?.(),

@@ -9,7 +9,7 @@ import { eventStream } from "./Accept.ts"
 import type { Verbatim } from "./Envelope.ts"
 import * as EventData from "./EventData.ts"
 
-/** How long a client waits before it comes again, in milliseconds: not all at the same time. */
+/** How long a client waits before it reconnects, in milliseconds: a random time between these. */
 export const shortestRetryMillis = 1000
 export const longestRetryMillis = 3000
 

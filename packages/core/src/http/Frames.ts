@@ -66,20 +66,20 @@ export const ping = JSON.stringify({ type: "ping" })
 export const reset = JSON.stringify({ type: "reset", reason: "cursor_expired" })
 
 /** How a connection ends: the last frame, if there is one, and the code and the reason of the close frame. */
-export interface Farewell {
+export interface Closing {
   readonly frame?: string
   readonly code: number
   readonly reason: string
 }
 
 /** The client is to connect again, and go on from its cursor. */
-export const comeAgain: Farewell = { code: 1001, reason: "Connect again." }
+export const reconnect: Closing = { code: 1001, reason: "Connect again." }
 
 /** The protocol has no binary frames. */
-export const textOnly: Farewell = { code: 1003, reason: "Frames must be text." }
+export const textOnly: Closing = { code: 1003, reason: "Frames must be text." }
 
 /** How a connection ends that fails: by a code of 4000 and the status that a request would have. */
-export const farewellOf = (error: ApiError.ApiError): Farewell => {
+export const closingOf = (error: ApiError.ApiError): Closing => {
   const { code, messages, status } = ApiError.describe(error)
   const retry = error._tag === "RateLimited" ? { retry_after: error.retryAfter } : {}
   return {

@@ -5,7 +5,7 @@ import * as FiberSet from "effect/FiberSet"
 import { Faults } from "../base/Faults.ts"
 import { single } from "../base/HeaderFields.ts"
 import { Listeners } from "../events/Listeners.ts"
-import * as Seats from "../events/Seats.ts"
+import * as Slots from "../events/Slots.ts"
 import type { Principal } from "../keys/Identity.ts"
 import * as Access from "./Access.ts"
 import type { ApiError } from "./ApiError.ts"
@@ -87,23 +87,23 @@ export const checkHandshake = ({
     : malformed(`The header Sec-WebSocket-Protocol must offer ${Frames.protocol}.`)
 }
 
-/** Makes the session of a connection, which ends when the signal aborts, and gives back its seat. */
+/** Makes the session of a connection, which ends when the signal aborts, and gives back its slot. */
 const sessionOf = (
   shared: Shared,
   connection: Connection,
   signal: AbortSignal,
-  seats: Seats.Seats,
+  slots: Slots.Slots,
 ): Session => {
   let conversation: Conversation | undefined
   const leave = (): void => {
-    seats.giveBack(connection.keyId, "")
-    conversation?.end(Frames.comeAgain)
+    slots.giveBack(connection.keyId, "")
+    conversation?.end(Frames.reconnect)
   }
   signal.addEventListener("abort", leave, { once: true })
   return {
     start: (socket) => {
       conversation = new Conversation(shared, connection, socket)
-      if (signal.aborted) conversation.end(Frames.comeAgain)
+      if (signal.aborted) conversation.end(Frames.reconnect)
       return conversation
     },
   }
@@ -124,25 +124,25 @@ export const make = Effect.fnUntraced(function* (renewal: Authentication["renewa
   }
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
-      for (const conversation of open) conversation.end(Frames.comeAgain)
+      for (const conversation of open) conversation.end(Frames.reconnect)
     }),
   )
-  const seats = Seats.make({ ...Seats.most, perProject: Infinity })
+  const slots = Slots.make({ ...Slots.most, perProject: Infinity })
 
   return {
     /**
-     * Admits a connection, which takes a seat until the signal of its request aborts. Fails with the
+     * Admits a connection, which takes a slot until the signal of its request aborts. Fails with the
      * error that the request is answered.
      */
     admit: ({ principal, request, requestId }: Asking): Effect.Effect<Session, ApiError> =>
       Effect.suspend(() => {
         const { keyId } = principal
         const signal = request.signal?.()
-        if (signal === undefined || signal.aborted || !seats.take(keyId, "")) {
-          return Effect.fail(Access.noSeat)
+        if (signal === undefined || signal.aborted || !slots.take(keyId, "")) {
+          return Effect.fail(Access.noSlot)
         }
         const connection = { keyId, renew: renewal(request, principal), requestId }
-        return Effect.succeed(sessionOf(shared, connection, signal, seats))
+        return Effect.succeed(sessionOf(shared, connection, signal, slots))
       }),
   }
 })

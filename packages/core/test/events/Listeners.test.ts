@@ -204,15 +204,15 @@ describe("a listener", () => {
       expect(yield* next(one)).toBe("closed")
     }))
 
-  test("takes a seat until it is closed, or a minute after it has ended", (listeners) =>
+  test("takes a slot until it is closed, or a minute after it has ended", (listeners) =>
     Effect.gen(function* () {
       const open = listeners.open(opening)
       const [first] = yield* Effect.replicateEffect(open, 10)
-      expect(yield* Effect.flip(open)).toMatchObject({ _tag: "NoSeat" })
+      expect(yield* Effect.flip(open)).toMatchObject({ _tag: "NoSlot" })
       yield* first?.close ?? Effect.void
       yield* first?.close ?? Effect.void
       yield* open
-      expect(yield* Effect.flip(open)).toMatchObject({ _tag: "NoSeat" })
+      expect(yield* Effect.flip(open)).toMatchObject({ _tag: "NoSlot" })
       // Failing to open takes none.
       const failing = listeners.open({ ...opening, client: "other", after: "never-was" })
       for (let count = 0; count < 11; count++) {

@@ -217,14 +217,14 @@ describe("a stream of events", () => {
       void iterators[1].return?.()
       yield* settled
       expect(texts).toEqual([[undefined], [undefined]])
-      // Their seats are free.
+      // Their slots are free.
       for (let count = 0; count < 12; count++) {
         expect((yield* ask({ signal: () => client.signal })).status).toBe(200)
         yield* settled
       }
     }))
 
-  test("is refused when all seats of the key are taken", ({ ask }) =>
+  test("is refused when all slots of the key are taken", ({ ask }) =>
     Effect.gen(function* () {
       yield* Effect.replicateEffect(ask(), 10)
       expect((yield* ask()).status).toBe(429)

@@ -9,7 +9,7 @@ it("a frame of a client is one of the protocol, or an error that names a status"
     fc.property(fc.oneof(fc.string(), fc.json(), jsonLike), (text) => {
       const parsed = Frames.parse(text)
       if (Result.isFailure(parsed)) {
-        const { code, frame, reason } = Frames.farewellOf(parsed.failure)
+        const { code, frame, reason } = Frames.closingOf(parsed.failure)
         expect([4400, 4413, 4422]).toContain(code)
         expect(JSON.parse(frame ?? "")).toMatchObject({ type: "error", error_code: reason })
         // A close frame has no more bytes.

@@ -2,7 +2,7 @@
 
 import type { Check, Run, Violation } from "../history.ts"
 import { healing, statuses, waits } from "./answers.ts"
-import { intrusions, revocations, seats } from "./connections.ts"
+import { intrusions, revocations, slots } from "./connections.ts"
 import { deletions } from "./deletions.ts"
 import { deliveries } from "./deliveries.ts"
 import { endDates } from "./endDates.ts"
@@ -20,7 +20,7 @@ export const checks: ReadonlyArray<Check> = [
   deletions,
   signatures,
   feed,
-  seats,
+  slots,
   revocations,
   intrusions,
   limits,

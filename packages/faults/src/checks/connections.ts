@@ -6,7 +6,7 @@ import { deadline } from "../trouble.ts"
 const mostPerKey = 10
 
 /** Checks that a key has no more than ten connections at a process. */
-export const seats: Check = {
+export const slots: Check = {
   name: "ten connections of a key at a process",
   find: ({ connections }) =>
     connections.flatMap(({ from, key, process }) => {

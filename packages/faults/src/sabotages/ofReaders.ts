@@ -1,6 +1,6 @@
 /** Falsified readers of the feed and connections. */
 
-import { intrusions, revocations, seats } from "../checks/connections.ts"
+import { intrusions, revocations, slots } from "../checks/connections.ts"
 import { feed, missedBy } from "../checks/feed.ts"
 import type { Got, Reader, Run } from "../history.ts"
 import { hour, replace, type Sabotage, wanted } from "./Sabotage.ts"
@@ -54,7 +54,7 @@ export const ofReaders: ReadonlyArray<Sabotage> = [
   },
   {
     name: "a key has eleven connections",
-    check: seats,
+    check: slots,
     spoil: (run) => {
       const connection = wanted(run.connections[0])
       const crowd = Array.from({ length: 11 }, () => connection)

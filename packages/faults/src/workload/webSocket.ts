@@ -41,7 +41,7 @@ export const subscribe: Follow = ({ cursor, onMessage, projectId, signal, token,
     const message = messageOf(frame)
     if (message !== undefined) onMessage(message)
   })
-  // The library tells of the end only when another connection may have its seat already.
+  // The library tells of the end only when another connection may have its slot already.
   let over: number | undefined
   socket.on("upgrade", ({ socket: connection }) => connection.once("end", () => (over = now())))
   const answered = new Promise<number>((resolve) => {

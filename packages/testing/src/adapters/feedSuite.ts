@@ -150,7 +150,7 @@ const seatTests = (serving: Serving): void => {
   )
 
   it(
-    "whose clients have gone give back their seats at once, polls too",
+    "whose clients have gone give back their slots at once, polls too",
     serving(async (fixture) => {
       await Promise.all(Array.from({ length: 10 }, () => abandon(fixture)))
       const start = performance.now()

@@ -10,9 +10,9 @@ export interface Most {
 /** The defaults. */
 export const most: Most = { perClient: 10, perProject: 100, inAll: 10_000 }
 
-/** The seats of those who wait. */
-export interface Seats {
-  /** Takes a seat. Returns `false` when all are taken. */
+/** The slots of those who wait. */
+export interface Slots {
+  /** Takes a slot. Returns `false` when all are taken. */
   readonly take: (client: string, project: string) => boolean
   readonly giveBack: (client: string, project: string) => void
 }
@@ -31,8 +31,8 @@ const counter = () => {
   }
 }
 
-/** Makes the seats, all of them free. */
-export const make = ({ inAll, perClient, perProject }: Most): Seats => {
+/** Makes the slots, all of them free. */
+export const make = ({ inAll, perClient, perProject }: Most): Slots => {
   const clients = counter()
   const projects = counter()
   let taken = 0
