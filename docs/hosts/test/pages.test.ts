@@ -19,7 +19,7 @@ const folder = fileURLToPath(new URL(".pages", import.meta.url))
 const write = async (page: string, example: number, more = ""): Promise<string> => {
   const file = `${folder}/${page}-${example}.ts`
   const { code } = examplesIn(`docs/hosts/${page}.md`)[example - 1] ?? { code: "" }
-  await writeFile(file, code + more)
+  await writeFile(file, withKey(code) + more)
   return file
 }
 
@@ -33,6 +33,40 @@ const compile = async (file: string): Promise<string> => {
 
 const extendAll = "/members/v2/projects/p1/memberships/extend"
 
+const token = "a-token-of-the-test"
+
+/** Has the code of an example make a project and a key, too. */
+const withKey = (code: string): string =>
+  `${code.replace(/Tenure\.make\((\{[^]*?\})\)/, "prepare(Tenure.make($1))")}
+  async function prepare(making) {
+    const tenure = await making
+    await tenure.memberships.createProject("p1")
+    await tenure.apiKeys.issue({ projects: ["p1"], role: "operator", token: "${token}" })
+    return tenure
+  }`
+
+/** Expects that a stream brings what happens while it is open, as it happens. */
+const expectStream = async (port: number): Promise<void> => {
+  const events = `http://127.0.0.1:${port}/members/v2/projects/p1/events`
+  const authorization = `Bearer ${token}`
+  const ending = new AbortController()
+  const { body, headers } = await fetch(events, {
+    headers: { authorization, accept: "text/event-stream" },
+    signal: ending.signal,
+  })
+  expect(headers.get("content-type")).toBe("text/event-stream")
+  const reader = body?.pipeThrough(new TextDecoderStream()).getReader()
+  expect((await reader?.read())?.value).toMatch(/^retry: \d+\n\nid: /)
+  const published = await fetch(events, {
+    method: "POST",
+    headers: { authorization, "content-type": "application/json" },
+    body: JSON.stringify({ type: "a.b", data: {} }),
+  })
+  expect(published.status).toBe(200)
+  expect((await reader?.read())?.value).toContain("event: a.b\n")
+  ending.abort()
+}
+
 /** Expects that a server answers for the API and for the host. */
 const expectBoth = async (port: number): Promise<void> => {
   const url = `http://127.0.0.1:${port}`
@@ -40,6 +74,7 @@ const expectBoth = async (port: number): Promise<void> => {
   const refused = await send(url, { method: "PATCH", path: extendAll, headers, body: "{" })
   expect(refused).toMatchObject({ status: 401, body: { ok: false, code: 401, path: extendAll } })
   expect(await (await fetch(url)).text()).toContain("the rest of your backend")
+  await expectStream(port)
 }
 
 const onServer = async (
@@ -119,7 +154,7 @@ describe("the code of a page runs:", () => {
       "next.config.mjs": `export default { turbopack: { root: ${JSON.stringify(root)} } }`,
       "app/layout.jsx": layout,
       "app/page.jsx": "export default () => <p>the rest of your backend</p>",
-      "lib/tenure.ts": lib?.code ?? "",
+      "lib/tenure.ts": withKey(lib?.code ?? ""),
       "app/members/[...path]/route.ts": route?.code ?? "",
     }
     for (const [name, content] of Object.entries(files)) {
