@@ -16,7 +16,8 @@ const Subject = ({ of, project }: { readonly of: AuditRow; readonly project?: st
   }
   if (subject === null) return <span class="dim">–</span>
   if (project !== undefined && action !== "webhook_deleted") {
-    return <a href={to("projects", project, "webhooks", subject)}>{subject}</a>
+    const tab = action === "data_shown" ? "events" : "webhooks"
+    return <a href={to("projects", project, tab, subject)}>{subject}</a>
   }
   return action === "project_created" ? (
     <a href={to("projects", subject, "members")}>{subject}</a>

@@ -514,6 +514,9 @@ describe.skipIf(path === undefined)(
         await button(page, "Show data").click()
         await says(page, '"north"')
         expect(await shownSince()).toEqual([shownData, shownData, shownSecret])
+        await goTo("#/projects/gym/audit")
+        await page.getByRole("link", { name: event.id }).first().click()
+        await heading(page, "door.locked").waitFor()
         await client.webhooks.delete({ project_id, webhook_id: hook.id })
       }),
     )
