@@ -111,29 +111,24 @@ const skewOf = Effect.map(Api, ({ latest }): number | undefined => {
 })
 
 // To look at one takes a request, of which a key has 100 a minute.
-const mostWebhooks = 50
+const mostProjects = 50
 
 /** Finds disabled webhooks. */
 const findDisabled = (count: number) =>
   listed((client) => client.projects.list()).pipe(
     Stream.filter(({ webhooks }) => webhooks > 0),
+    Stream.take(mostProjects),
     Stream.mapEffect(({ id: project_id }) =>
       Effect.map(
-        call(({ webhooks }, options) => webhooks.list({ project_id }, options)),
-        ({ data }) => data.map(({ id }) => ({ project_id, webhook_id: id })),
+        call(({ webhooks }, options) => webhooks.health({ project_id }, options)),
+        ({ data }) =>
+          data.flatMap(({ disabled_at, id }) =>
+            disabled_at === null ? [] : [`${id} of ${project_id}`],
+          ),
       ),
     ),
-    Stream.take(mostWebhooks),
     Stream.flatMap(Stream.fromIterable),
-    Stream.take(mostWebhooks),
-    Stream.filterEffect((webhook) =>
-      Effect.map(
-        call(({ webhooks }, options) => webhooks.get(webhook, options)),
-        ({ data }) => data.disabled_at !== null,
-      ),
-    ),
     Stream.take(count),
-    Stream.map(({ project_id, webhook_id }) => `${webhook_id} of ${project_id}`),
     Stream.runCollect,
   )
 

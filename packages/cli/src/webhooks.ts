@@ -1,6 +1,6 @@
 /** `tenure webhooks`. */
 
-import type { Delivery, WebhookDetails } from "@tenure/client"
+import type { Delivery, WebhookHealth } from "@tenure/client"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -9,7 +9,7 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { call } from "./connection/Api.ts"
 import { connected } from "./connection/connected.ts"
-import { usage } from "./Failure.ts"
+import { Failure, usage } from "./Failure.ts"
 import { date, project, webhookId } from "./input/flags.ts"
 import { toggle } from "./input/toggle.ts"
 import { counted } from "./output/counted.ts"
@@ -24,17 +24,13 @@ interface Given {
 
 const inputOf = (given: Given) => ({ project_id: given.project, webhook_id: given.webhook })
 
-const showSecret = toggle("show-secret", "Shows the secret that signs notifications")
-
-interface WithSecret {
-  readonly secret: string
-}
-
-const masked = <A extends WithSecret>(found: A, isShown: boolean): A =>
-  isShown ? found : { ...found, secret: "whsec_…" }
+const showSecret = toggle(
+  "show-secret",
+  "Also shows the secret that signs notifications; the audit trail says who was shown it",
+)
 
 /** A webhook in a line, with how its latest attempts went. */
-const lineOf = ({ disabled_at, failing_since, failures, id, url }: WebhookDetails) => {
+const lineOf = ({ disabled_at, failing_since, failures, id, url }: WebhookHealth) => {
   const state = failing_since === null ? "enabled" : "failing"
   return {
     id,
@@ -45,37 +41,38 @@ const lineOf = ({ disabled_at, failing_since, failures, id, url }: WebhookDetail
   }
 }
 
-// The list of the API does not tell how attempts went.
-const atOnce = 5
-
-const list = Command.make(
-  "list",
-  { project, showSecret },
-  Effect.fnUntraced(function* ({ project: project_id, showSecret: isShown }) {
-    const { data } = yield* call((client, options) => client.webhooks.list({ project_id }, options))
-    const details = Stream.fromIterable(data).pipe(
-      Stream.mapEffect(
-        ({ id }) =>
-          call((client, options) => client.webhooks.get({ project_id, webhook_id: id }, options)),
-        { concurrency: atOnce },
-      ),
-      Stream.map(({ data: found }) => masked(found, isShown)),
-    )
-    yield* Output.items(details, (found) => ({
-      ...lineOf(found),
-      ...(isShown && { secret: found.secret }),
-    }))
-  }),
+const list = Command.make("list", { project }, ({ project: project_id }) =>
+  Effect.flatMap(
+    call((client, options) => client.webhooks.health({ project_id }, options)),
+    ({ data }) => Output.items(Stream.fromIterable(data), lineOf),
+  ),
 ).pipe(
   Command.withDescription("Lists the webhooks of a project, and which of them fail"),
   Command.withExamples([{ command: "tenure webhooks list --project shop" }]),
 )
 
+/** Finds a webhook without its secret: whoever is shown that is in the audit trail. */
+const find = Effect.fnUntraced(function* (given: Given) {
+  const { data } = yield* call((client, options) =>
+    client.webhooks.health({ project_id: given.project }, options),
+  )
+  return (
+    data.find(({ id }) => id === given.webhook) ??
+    (yield* new Failure({
+      kind: "notFound",
+      message: "The webhook was not found.",
+      code: "WEBHOOK_NOT_FOUND",
+    }))
+  )
+})
+
 const get = Command.make("get", { ...webhook, showSecret }, (given) =>
-  Effect.flatMap(
-    call((client, options) => client.webhooks.get(inputOf(given), options)),
-    ({ data }) => Output.record(masked(data, given.showSecret), (found) => ({ ...found })),
-  ),
+  given.showSecret
+    ? Output.callAndRecord(
+        (client, options) => client.webhooks.get(inputOf(given), options),
+        (found) => ({ ...found }),
+      )
+    : Effect.flatMap(find(given), (found) => Output.record(found, (all) => ({ ...all }))),
 ).pipe(
   Command.withDescription("Shows a webhook, and how its latest attempts went"),
   Command.withExamples([

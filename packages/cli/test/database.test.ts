@@ -42,11 +42,12 @@ it("encrypts and decrypts secrets with the keys of the environment", async () =>
   const encrypted = tenureWith({ ...url, TENURE_ENCRYPTION_KEY: key })
   await plain("migrate")
   await plain("projects", "create", "p")
-  await plain("webhooks", "create", "https://example.com/", "-p", "p")
+  const made = await plain("webhooks", "create", "https://example.com/", "-p", "p", "--json")
+  const { id } = JSON.parse(made.stdout)
   expect(await plain("migrate", "--encrypt-secrets")).toMatchObject({ code: 2 })
   const done = await encrypted("migrate", "--encrypt-secrets", "--json")
   expect(JSON.parse(done.stdout)).toMatchObject({ rewritten_secrets: 1 })
-  expect((await encrypted("webhooks", "list", "-p", "p", "--show-secret")).stdout).toContain(
+  expect((await encrypted("webhooks", "get", id, "-p", "p", "--show-secret")).stdout).toContain(
     "whsec_",
   )
   expect(await encrypted("migrate", "--decrypt-secrets")).toMatchObject({ code: 2 })

@@ -40,8 +40,8 @@ export const disable = Effect.fnUntraced(function* (project_id: string) {
   yield* call(({ webhooks }, options) => webhooks.ping(webhook, options))
   const disabled = { project_id, types: "webhook.disabled", after: next, wait: String(patience) }
   yield* call(({ events }, options) => events.list(disabled, options))
-  const found = yield* call(({ webhooks }, options) => webhooks.get(webhook, options))
-  if (found.data.disabled_at === null)
+  const found = yield* call(({ webhooks }, options) => webhooks.health({ project_id }, options))
+  if (!found.data.some(({ disabled_at, id }) => id === data.id && disabled_at !== null))
     return yield* failed(
       `Nothing has reached this machine in ${patience} s. Does a server run here that dispatches?`,
     )
