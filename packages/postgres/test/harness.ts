@@ -26,6 +26,8 @@ const tables = [
   "memberships",
   "projects",
   "elsewhere",
+  "expiry",
+  "expiry_passes",
   "buckets",
   "answers",
   "tickets",
@@ -99,6 +101,13 @@ export const harnessOn = (
         `UPDATE ${schema}.webhooks SET held_until = held_until - ${millis} * interval '1 millisecond'`,
         `UPDATE ${schema}.deliveries SET due_at = due_at - ${millis} * interval '1 millisecond'`,
         `UPDATE ${schema}.tickets SET expires_at = expires_at - ${millis} * interval '1 millisecond'`,
+        `UPDATE ${schema}.memberships SET end_date = end_date - ${millis} * interval '1 millisecond',
+         alarm_at = alarm_at - ${millis} * interval '1 millisecond', announced_end = announced_end - ${millis} * interval '1 millisecond'`,
+        `UPDATE ${schema}.projects SET bulk_end_date = bulk_end_date - ${millis} * interval '1 millisecond', alarm_at = alarm_at - ${millis} * interval '1 millisecond'`,
+        // Two of them may not have the same date in between.
+        `UPDATE ${schema}.floors SET end_date = end_date - interval '1000 years'`,
+        `UPDATE ${schema}.floors SET end_date = end_date + interval '1000 years' - ${millis} * interval '1 millisecond'`,
+        `UPDATE ${schema}.expiry SET since = since - ${millis} * interval '1 millisecond'`,
       ),
   }
 }

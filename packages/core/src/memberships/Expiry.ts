@@ -68,10 +68,10 @@ export const decide = (
   }
 }
 
-/** An announcement to store, with its event and the action of its audit row. */
+/** An announcement to store, with the draft of its event and the action of its audit row. */
 export interface Announcement extends Announced {
   readonly action: Extract<MembershipAction, "expiring" | "expired">
-  readonly event: Event.Event
+  readonly event: Event.Draft
 }
 
 /** What a store does with a membership whose alarm has come, all in one step. */
@@ -91,7 +91,7 @@ const announcementOf = (
   at: number,
 ): Announcement => {
   const action = lead === 0 ? "expired" : "expiring"
-  const event = Event.make({
+  const event = Event.draft({
     id: Event.derivedId(`${projectId} ${userId} ${endDate} ${lead}`, at),
     projectId,
     type: Event.types[action],

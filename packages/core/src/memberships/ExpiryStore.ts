@@ -37,7 +37,8 @@ export interface ExpiryStore {
    * Looks at memberships whose alarms have come, earliest first, by the clock of the store. It has `judge`
    * decide what to announce of each and when to look at it again, and does so in one step, if the membership
    * still has the end date and the last announcement by which it was decided. The step stores the alarm, the
-   * announcement, an audit row from and to the end date, the event, and a delivery for each webhook.
+   * announcement, an audit row from and to the end date, the event with a sequence as of a change of the
+   * membership, and a delivery for each webhook.
    * Memberships of which others hold a lock are left for the next sweep.
    *
    * Sweeps may run at the same time, in several processes.

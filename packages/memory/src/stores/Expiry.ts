@@ -1,6 +1,6 @@
 /** The announcements of ends in memory. */
 
-import type { Event } from "@tenure/core/Event"
+import * as Event from "@tenure/core/Event"
 import type { Announcement, Judge } from "@tenure/core/Expiry"
 import type { ExpiryStore } from "@tenure/core/ExpiryStore"
 import * as Moment from "@tenure/core/Moment"
@@ -14,9 +14,12 @@ import * as State from "../State.ts"
 export const make = (state: State.State): ExpiryStore => {
   const publish = (
     { project, userId }: Alarms.Member,
-    { action, endDate, event }: Announcement,
+    { action, endDate, event: draft }: Announcement,
     now: Moment.Moment,
-  ): void => {
+  ): Event.Event => {
+    // The announcement has a sequence as a change of the member.
+    project.members.set(userId, endDate)
+    const event = Event.complete(draft, project.members.changes())
     Trail.add(project.history, {
       projectId: project.id,
       userId,
@@ -29,10 +32,11 @@ export const make = (state: State.State): ExpiryStore => {
       at: now.unix,
     })
     State.publish(state, project, event, now)
+    return event
   }
 
   /** Looks at a member. Returns what was published, if anything. */
-  const look = (member: Alarms.Member, judge: Judge, now: Moment.Moment): Event | undefined => {
+  const look = (member: Alarms.Member, judge: Judge, now: Moment.Moment): Event.Event | undefined => {
     const { project, userId } = member
     const endDate = project.members.get(userId)
     const watched = project.members.watched(userId)
@@ -42,8 +46,7 @@ export const make = (state: State.State): ExpiryStore => {
     state.alarms.set(member, alarm)
     if (announcement === undefined) return undefined
     watched.announced = { endDate, lead: announcement.lead }
-    publish(member, announcement, now)
-    return announcement.event
+    return publish(member, announcement, now)
   }
 
   return {
@@ -52,7 +55,7 @@ export const make = (state: State.State): ExpiryStore => {
 
     sweep: (limit, judge) =>
       Effect.map(Moment.now, (now) => {
-        const events: Array<Event> = []
+        const events: Array<Event.Event> = []
         let looked = 0
         for (const member of state.alarms.due(now.unix)) {
           const event = look(member, judge, now)

@@ -1,5 +1,6 @@
 import type { Mode } from "@tenure/core/Bulk"
 import { bulkActions } from "@tenure/core/Membership"
+import { alarmOf } from "../expiry/fragments.sql.ts"
 import type { OncePart } from "../idempotency/fragments.sql.ts"
 import { nextRound } from "../sequence.sql.ts"
 import { asked, recordingChange } from "./fragments.sql.ts"
@@ -27,7 +28,8 @@ export const extendAll =
   WITH ${asked},
   project AS (
     UPDATE ${schema}.projects
-    SET last_bulk_end_date = $3, seq = ${nextRound("seq")}, bulk_seq = ${nextRound("seq")}${effects[mode].also}
+    SET last_bulk_end_date = $3, seq = ${nextRound("seq")}, bulk_seq = ${nextRound("seq")}${effects[mode].also},
+        alarm_at = least(alarm_at, ${alarmOf(schema, "$3::timestamptz")})
     WHERE id = $1 ${once.condition}
     RETURNING number, members, seq
   ),

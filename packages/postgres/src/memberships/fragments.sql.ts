@@ -5,6 +5,7 @@ import type { Action, UserId } from "@tenure/core/Membership"
 import type { Change, Grant } from "@tenure/core/MembershipStore"
 import { instant, instants, text, texts, uuid, uuids } from "../connection/parameters.ts"
 import type { Integer } from "../connection/results.ts"
+import { alarmOf } from "../expiry/fragments.sql.ts"
 import type { OnceEachPart } from "../idempotency/fragments.sql.ts"
 import { publishing } from "../outbox/fragments.sql.ts"
 import { roundOf } from "../sequence.sql.ts"
@@ -114,14 +115,15 @@ const effectiveDateLocked = (schema: string): string =>
  */
 export const granting = (schema: string, seq: string): string => `
   granted AS (
-    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, seq)
-    SELECT p.number, a.user_id, a.to_date, ${seq}
+    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, seq, alarm_at)
+    SELECT p.number, a.user_id, a.to_date, ${seq}, ${alarmOf(schema, "a.to_date")}
     FROM asked a
     JOIN project p ON p.id = a.project_id
     ORDER BY p.id, a.user_id COLLATE "C"
     ON CONFLICT (project_number, user_id) DO UPDATE
     SET end_date = excluded.end_date,
         seq = greatest(m.seq + 1, excluded.seq),
+        alarm_at = least(m.alarm_at, excluded.alarm_at),
         previous_end_date =
           (SELECT ${effectiveDateLocked(schema)} FROM project p WHERE p.number = m.project_number)
     RETURNING m.project_number, user_id, (xmax = 0) AS is_new, seq, previous_end_date AS from_date,
@@ -163,7 +165,15 @@ export const publishingChange = (schema: string, source: string): string =>
  * the columns `project_number`, `user_id`, `seq`, `from_date`, `to_date`, `at`, `request_id`, `key_id`,
  * `reason` and `n`, which gives the order.
  */
-export const auditing = (schema: string, source: string, action: Action): string => `
+export const auditing = (schema: string, source: string, action: Action): string =>
+  auditingAs(schema, source, `'${action}'`)
+
+/** The same, with the action as an expression in SQL. */
+export const auditingAs = (
+  schema: string,
+  source: string,
+  action: `'${Action}'` | `CASE ${string} END`,
+): string => `
   audited AS (
     INSERT INTO ${schema}.audit
       (project_number, user_id, seq, action, from_date, to_date, at, request_id, key_id, reason)

@@ -21,6 +21,7 @@ import { recordShown, recordShownParams } from "../audit/recordShown.sql.ts"
 import { type Executor, type Manner, readsOf } from "../connection/Executor.ts"
 import { flag, instant, integer, text, texts } from "../connection/parameters.ts"
 import type { Integer } from "../connection/results.ts"
+import * as Expiry from "../expiry/expiryStore.ts"
 import type { Answers } from "../idempotency/Answers.ts"
 import { formOf, formOfEach, forms, formsOfEach } from "../idempotency/fragments.sql.ts"
 import type { Notifications } from "../outbox/Notifications.ts"
@@ -181,7 +182,7 @@ export const make = Effect.fnUntraced(function* (
 
   const store: MembershipStore["Service"] = {
     ping: executor.ping,
-    expiry: undefined,
+    expiry: Expiry.make(executor, notifications),
 
     createProject: (projectId, occasion) =>
       answers.change(occasion.once, createOne(projectId, occasion)),

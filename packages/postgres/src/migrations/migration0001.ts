@@ -5,6 +5,7 @@ import { createAudit } from "./migration0001Audit.ts"
 import { createClaim } from "./migration0001Claim.ts"
 import { createClosedDays } from "./migration0001ClosedDays.ts"
 import { createDay, createDays, createDropDay, createFirstId } from "./migration0001Days.ts"
+import { createExpiry } from "./migration0001Expiry.ts"
 import { createReadFeed } from "./migration0001Feed.ts"
 import { createFloors } from "./migration0001Floors.ts"
 import {
@@ -32,7 +33,9 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     bulk_end_date timestamptz,
     set_seq       bigint NOT NULL DEFAULT 0,
     -- The end date of the last bulk extension of either mode.
-    last_bulk_end_date timestamptz
+    last_bulk_end_date timestamptz,
+    -- When to give alarms to the members who have a date of a bulk extension.
+    alarm_at      timestamptz
   ) WITH (fillfactor = 50)
   `,
   `
@@ -44,6 +47,11 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     seq               bigint NOT NULL,
     -- The end date before the last change, for the statement that records the change.
     previous_end_date timestamptz,
+    -- When to look whether something is to be announced.
+    alarm_at          timestamptz,
+    -- The end date of the last announcement, and how many seconds before it: 0 for the end itself.
+    announced_end     timestamptz,
+    announced_lead    integer,
     PRIMARY KEY (project_number, user_id)
   ) WITH (fillfactor = 60)
   `,
@@ -62,6 +70,7 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   SELECT id, number FROM ${schema}.elsewhere
   `,
   ...createFloors(schema),
+  ...createExpiry(schema),
   `
   CREATE VIEW ${schema}.memberships_current AS
   SELECT p.id AS project_id, m.user_id, ${effectiveDate(schema)} AS end_date

@@ -24,7 +24,7 @@ export const createAudit = (schema: string): ReadonlyArray<string> => [
     user_id    text COLLATE "C",
     subject    text,
     action     text NOT NULL CHECK (action IN (
-                 'granted', 'imported', 'extended', 'bulk_extended', 'bulk_lengthened', 'ended', 'person_erased', 'project_created', 'project_deleted',
+                 'granted', 'imported', 'extended', 'bulk_extended', 'bulk_lengthened', 'ended', 'expiring', 'expired', 'person_erased', 'project_created', 'project_deleted',
                  'webhook_created', 'webhook_deleted', 'webhook_enabled', 'webhook_disabled',
                  'secret_rotated', 'secret_shown', 'data_shown', 'signing_key_added', 'key_issued', 'key_opened', 'key_revoked'
                )),

@@ -1,0 +1,78 @@
+/** The announcements of ends on PostgreSQL, by its clock. */
+
+import * as Event from "@tenure/core/Event"
+import type { Judge } from "@tenure/core/Expiry"
+import type { ExpiryStore } from "@tenure/core/ExpiryStore"
+import * as Effect from "effect/Effect"
+import type { Executor, Manner } from "../connection/Executor.ts"
+import type { EachRow } from "../memberships/fragments.sql.ts"
+import { hasDeliveries } from "../outbox/fragments.sql.ts"
+import type { Notifications } from "../outbox/Notifications.ts"
+import { type DueRow, findDue, findDueParams, toCandidate } from "./findDue.sql.ts"
+import { beginPasses, goOn, passParams } from "./passes.sql.ts"
+import { settleDue, settleDueParams } from "./settleDue.sql.ts"
+import { watch, type WatchedRow, watchParams } from "./watch.sql.ts"
+
+// The most projects whose alarms are looked at in one step.
+const mostProjects = 100
+
+const manner: Manner = { owner: "expiry", isLong: true }
+
+/** Makes that part of the store of memberships. */
+export const make = (executor: Executor, notifications: Notifications): ExpiryStore => {
+  const { executeApart, schema } = executor
+  const sql = {
+    watch: watch(schema),
+    beginPasses: beginPasses(schema),
+    goOn: goOn(schema),
+    findDue: findDue(schema),
+    settleDue: settleDue(schema),
+  }
+
+  /** Gives alarms to members of projects whose alarms have come. Returns whether there may be more. */
+  const pass = Effect.fnUntraced(function* (limit: number) {
+    const begun = yield* executeApart(sql.beginPasses, passParams(mostProjects), manner)
+    const passes = yield* executeApart(sql.goOn, passParams(limit), manner)
+    return begun.length + passes.length > 0
+  })
+
+  /** Announces what is due. Returns the events, and how many memberships were due. */
+  const announce = Effect.fnUntraced(function* (limit: number, judge: Judge) {
+    const rows = yield* executeApart<DueRow>(sql.findDue, findDueParams(limit), manner)
+    if (rows.length === 0) return { events: [], due: 0 }
+    const decided = rows.map((row) => ({
+      row,
+      outcome: judge(toCandidate(row), Number(row.now)),
+    }))
+    const announced = yield* executeApart<EachRow>(
+      sql.settleDue,
+      settleDueParams(decided),
+      manner,
+    )
+    if (hasDeliveries(announced)) yield* notifications.notify
+    const events = announced.flatMap(({ n, seq }) => {
+      const draft = decided[n - 1]?.outcome.announcement?.event
+      return draft === undefined ? [] : [Event.complete(draft, Number(seq))]
+    })
+    return { events, due: rows.length }
+  })
+
+  return {
+    watch: Effect.fnUntraced(function* (longest) {
+      let row: WatchedRow | undefined
+      while (row === undefined) {
+        ;[row] = yield* executeApart<WatchedRow>(sql.watch, watchParams(longest), manner)
+      }
+      return Number(row.since)
+    }),
+
+    sweep: Effect.fnUntraced(function* (limit, judge) {
+      const { due, events } = yield* announce(limit, judge)
+      // A member whom a transaction of the host has locked holds up a pass, but no announcement.
+      const isPassing = yield* Effect.catchTag(pass(limit), "StoreUnavailable", () =>
+        Effect.succeed(false),
+      )
+      return { events, isMore: due === limit || isPassing }
+    }),
+  }
+}
