@@ -32,6 +32,7 @@ const tenureLayer = (settings: Settings) => {
     basePath: settings.basePath,
     trustedProxies: settings.trustedProxies,
     bulk: settings.bulk,
+    expiry: settings.expiry === "on" && { reminders: settings.reminders },
     rateLimits: {
       perKey: settings.perKey,
       perAddress: settings.perAddress,

@@ -2,6 +2,7 @@
 
 import * as AddressPolicy from "@tenure/core/AddressPolicy"
 import * as Dispatcher from "@tenure/core/Dispatcher"
+import * as Expiries from "@tenure/core/Expiries"
 import * as Handler from "@tenure/core/Handler"
 import { InvalidInput } from "@tenure/core/InvalidInput"
 import * as Keyring from "@tenure/core/Keyring"
@@ -72,6 +73,8 @@ export const options = Setting.struct({
   otlpEndpoint: Setting.optional(Setting.text("the URL of a collector", isHttpUrl)),
   /** How they are encoded: `"http/protobuf"` or `"http/json"`. Default: `"http/protobuf"`. */
   otlpProtocol: Setting.withDefault(Setting.oneOf(["http/protobuf", "http/json"]), "http/protobuf"),
+  /** Whether the ends of memberships are announced: `"on"` or `"off"`. Default: `"on"`. */
+  expiry: Setting.withDefault(Setting.oneOf(["on", "off"]), "on"),
   /** Whether a key is suspended because its requests are refused too often. Default: `true`. */
   suspension: Setting.withDefault(Setting.flag, true),
   /**
@@ -118,6 +121,8 @@ export const variables = {
   otlpEndpoint: Variable.text("OTEL_EXPORTER_OTLP_ENDPOINT", own.otlpEndpoint),
   otlpProtocol: Variable.text("OTEL_EXPORTER_OTLP_PROTOCOL", own.otlpProtocol),
   bulk: Variable.text("BULK_MODE", Memberships.options.fields.bulk),
+  expiry: Variable.text("EXPIRY", own.expiry),
+  reminders: Variable.durations("EXPIRY_REMINDERS", Expiries.rules.fields.reminders),
   perKey: Variable.limit("RATE_LIMIT_PER_KEY", limits.perKey),
   perAddress: Variable.limitOrFalse("RATE_LIMIT_PER_IP", limits.perAddress),
   burst: Variable.limit("RATE_LIMIT_BURST", limits.burst),

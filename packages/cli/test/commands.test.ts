@@ -173,6 +173,17 @@ it("triggers the disabling of a webhook without leaving one", async () => {
   ])
 })
 
+it.each(["membership.expiring", "membership.expired"])(
+  "triggers %s without leaving a member",
+  async (type) => {
+    await atServer("projects", "create", "ends")
+    expect(await atServer("trigger", type, "-p", "ends")).toMatchObject({ code: 0 })
+    expect((await atServer("members", "list", "-p", "ends")).stdout).toBe("There are none.\n")
+    const { stdout } = await atServer("members", "history", "0", "-p", "ends")
+    expect(stdout).toContain(type.replace("membership.", ""))
+  },
+)
+
 describe("webhooks", () => {
   it("are created, pinged, rotated and deleted, and their secret is hidden", async () => {
     const { close, received, until, url } = await startReceiver()

@@ -43,6 +43,7 @@ const openTenure = Effect.fnUntraced(function* (folder: Option.Option<string>) {
         Tenure.make({
           stores,
           transport: nodeTransport,
+          expiry: {},
           webhooks: { allowedNetworks: ["127.0.0.0/8"] },
         }),
       catch: explain,
