@@ -243,6 +243,8 @@ export interface MembershipExpiredEvent {
     readonly user_id: string
     /** A time in UTC, with milliseconds. */
     readonly end_date: string
+    /** The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns. */
+    readonly sequence: number
   }
 }
 
@@ -259,6 +261,8 @@ export interface MembershipExpiringEvent {
     readonly user_id: string
     /** A time in UTC, with milliseconds. */
     readonly end_date: string
+    /** The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns. */
+    readonly sequence: number
     /** Which reminder it is: the number of seconds before the end. */
     readonly reminder: number
   }

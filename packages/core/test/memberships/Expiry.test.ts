@@ -87,7 +87,7 @@ describe("judgeBy", () => {
     expect(announcement?.event).toMatchObject({
       type: "membership.expiring",
       at: 9 * hour,
-      body: '{"type":"membership.expiring","timestamp":"1970-01-01T09:00:00.000Z","data":{"project_id":"p1","user_id":"1001","end_date":"1970-01-01T10:00:00.000Z","reminder":3600}}',
+      head: '{"type":"membership.expiring","timestamp":"1970-01-01T09:00:00.000Z","data":{"project_id":"p1","user_id":"1001","end_date":"1970-01-01T10:00:00.000Z","reminder":3600',
     })
     expect(judge(candidate, 9 * hour).announcement?.event.id).toBe(announcement?.event.id)
     const others = [

@@ -36,7 +36,11 @@ export const make = (state: State.State): ExpiryStore => {
   }
 
   /** Looks at a member. Returns what was published, if anything. */
-  const look = (member: Alarms.Member, judge: Judge, now: Moment.Moment): Event.Event | undefined => {
+  const look = (
+    member: Alarms.Member,
+    judge: Judge,
+    now: Moment.Moment,
+  ): Event.Event | undefined => {
     const { project, userId } = member
     const endDate = project.members.get(userId)
     const watched = project.members.watched(userId)

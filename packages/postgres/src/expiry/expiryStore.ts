@@ -44,11 +44,7 @@ export const make = (executor: Executor, notifications: Notifications): ExpirySt
       row,
       outcome: judge(toCandidate(row), Number(row.now)),
     }))
-    const announced = yield* executeApart<EachRow>(
-      sql.settleDue,
-      settleDueParams(decided),
-      manner,
-    )
+    const announced = yield* executeApart<EachRow>(sql.settleDue, settleDueParams(decided), manner)
     if (hasDeliveries(announced)) yield* notifications.notify
     const events = announced.flatMap(({ n, seq }) => {
       const draft = decided[n - 1]?.outcome.announcement?.event

@@ -177,7 +177,7 @@ export const auditingAs = (
   audited AS (
     INSERT INTO ${schema}.audit
       (project_number, user_id, seq, action, from_date, to_date, at, request_id, key_id, reason)
-    SELECT project_number, user_id, ${roundOf("seq")}, '${action}', from_date, to_date, at, request_id, key_id, reason
+    SELECT project_number, user_id, ${roundOf("seq")}, ${action}, from_date, to_date, at, request_id, key_id, reason
     FROM ${source}
     ORDER BY n
   )`

@@ -16,6 +16,12 @@ const member = { user_id: Fields.userId }
 
 const endDate = { new_end_date: Fields.instant }
 
+const sequence = Schema.Int.annotate({
+  description:
+    "The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns.",
+  examples: [3_000_000_002],
+})
+
 const change = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
   Schema.Struct({
     project_id: Fields.projectId,
@@ -29,17 +35,14 @@ const change = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
       description: "Why, in the words of whoever asked for the change.",
       examples: ["prepaid for two years"],
     }),
-    sequence: Schema.Int.annotate({
-      description:
-        "The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns.",
-      examples: [3_000_000_002],
-    }),
+    sequence,
   })
 
 const ending = Schema.Struct({
   project_id: Fields.projectId,
   ...member,
   end_date: Fields.instant,
+  sequence,
 })
 
 const ofWebhook = { project_id: Fields.projectId, webhook_id: Fields.webhookId }

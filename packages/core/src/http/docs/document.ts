@@ -6765,6 +6765,7 @@ export const document: Document = {
                   "project_id": "demo",
                   "user_id": "1001",
                   "end_date": "2099-01-01T00:00:00.000Z",
+                  "sequence": 3000000002,
                   "reminder": 604800
                 }
               }
@@ -6841,7 +6842,8 @@ export const document: Document = {
                 "data": {
                   "project_id": "demo",
                   "user_id": "1001",
-                  "end_date": "2099-01-01T00:00:00.000Z"
+                  "end_date": "2099-01-01T00:00:00.000Z",
+                  "sequence": 3000000002
                 }
               }
             }
@@ -8971,6 +8973,15 @@ export const document: Document = {
               "end_date": {
                 "$ref": "#/components/schemas/Instant"
               },
+              "sequence": {
+                "type": "integer",
+                "minimum": -9007199254740991,
+                "maximum": 9007199254740991,
+                "description": "The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns.",
+                "examples": [
+                  3000000002
+                ]
+              },
               "reminder": {
                 "type": "integer",
                 "minimum": -9007199254740991,
@@ -8985,6 +8996,7 @@ export const document: Document = {
               "project_id",
               "user_id",
               "end_date",
+              "sequence",
               "reminder"
             ]
           }
@@ -9034,12 +9046,22 @@ export const document: Document = {
               },
               "end_date": {
                 "$ref": "#/components/schemas/Instant"
+              },
+              "sequence": {
+                "type": "integer",
+                "minimum": -9007199254740991,
+                "maximum": 9007199254740991,
+                "description": "The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns.",
+                "examples": [
+                  3000000002
+                ]
               }
             },
             "required": [
               "project_id",
               "user_id",
-              "end_date"
+              "end_date",
+              "sequence"
             ]
           }
         },

@@ -1,6 +1,7 @@
 /** Reminders and ends, each announced once. */
 
 import { expect } from "@effect/vitest"
+import type { Event } from "@tenure/core/Event"
 import { FeedStore } from "@tenure/core/FeedStore"
 import { UserId } from "@tenure/core/Membership"
 import { Outbox } from "@tenure/core/Outbox"
@@ -60,6 +61,7 @@ export const announcingTests = ({ advance, describe, test }: StoreTests): void =
               user_id: u1,
               end_date: new Date(endDate).toISOString(),
               reminder: 86_400,
+              sequence: expect.any(Number),
             },
           })
           expect(Date.parse(timestamp)).toBe(event?.at)
@@ -255,6 +257,28 @@ export const announcingTests = ({ advance, describe, test }: StoreTests): void =
           yield* store.createProject(p1, occasion)
           yield* days(2)
           expect(yield* sweep).toEqual([])
+        }),
+      ))
+
+    test("have a sequence among those of the changes", () =>
+      announcing((on) =>
+        Effect.gen(function* () {
+          const sequenceOf = (event: Event | undefined) =>
+            Number(JSON.parse(event?.body ?? "{}").data.sequence)
+          const { expiry, judge, store } = on
+          yield* on.grant(u1, 100)
+          const near = { endDate: yield* inDays(0.5), mode: "set" } as const
+          yield* store.extendAll({ ...change(p1), ...near })
+          const [announced] = yield* drain(expiry, judge)
+          yield* on.extend(u1, 100)
+          yield* store.extendAll({ ...change(p1), ...near })
+          const feed = yield* FeedStore
+          const { events } = yield* feed.read([p1], "start", { events: 10, bytes: 100_000 })
+          const sequences = events.map(sequenceOf)
+          expect(sequences).toHaveLength(5)
+          expect(sequences).toEqual(sequences.toSorted((one, other) => one - other))
+          expect(new Set(sequences).size).toBe(5)
+          expect(sequences[2]).toBe(sequenceOf(announced))
         }),
       ))
 
