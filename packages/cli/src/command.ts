@@ -3,6 +3,7 @@
 import * as Command from "effect/cli/Command"
 import { migrate } from "./database/migrate.ts"
 import { exportAll, importAll } from "./database/moving.ts"
+import { moveProject } from "./database/movingProject.ts"
 import { dev } from "./dev/command.ts"
 import { doctor } from "./doctor.ts"
 import { init } from "./init/command.ts"
@@ -44,6 +45,7 @@ export const tenure = Command.make("tenure").pipe(
     migrate,
     exportAll,
     importAll,
+    moveProject,
     profiles,
   ]),
 )

@@ -62,3 +62,36 @@ export const move = Effect.fnUntraced(function* (
   ).pipe(Effect.ensuring(Effect.sync(display.end)), Effect.mapError(explain))
   return Object.fromEntries(rows)
 }, Effect.scoped)
+
+/** A move of a project. */
+interface ProjectMove {
+  readonly from: string
+  readonly to: string
+  readonly schema: string | undefined
+  readonly project: string
+  readonly isCancelled: boolean
+}
+
+/** Moves a project from one database to another, or cancels a move that has stopped. */
+export const moveProject = Effect.fnUntraced(function* ({
+  from,
+  isCancelled,
+  project: projectId,
+  schema,
+  to,
+}: ProjectMove) {
+  const source = yield* connect(from)
+  const target = yield* connect(to)
+  const display = Progress.make(process.stderr, "rows")
+  const start = yield* Clock.currentTimeMillis
+  const clock = yield* Clock.Clock
+  const run = isCancelled ? Upkeep.cancelMove : Upkeep.moveProject
+  yield* run({
+    source,
+    target,
+    schema,
+    projectId,
+    onProgress: ({ of, rows: done }) =>
+      display.show({ done, of, items: done, millis: clock.currentTimeMillisUnsafe() - start }),
+  }).pipe(Effect.ensuring(Effect.sync(display.end)), Effect.mapError(explain))
+}, Effect.scoped)

@@ -12,6 +12,7 @@ import { toConfig } from "../connection/DatabaseUrl.ts"
 import { options } from "../index.ts"
 import * as Migrations from "../migrations/migrate.ts"
 import * as Moving from "../moving/move.ts"
+import * as MovingProject from "../moving/moveProject.ts"
 
 export type { Progress } from "../moving/move.ts"
 
@@ -98,3 +99,23 @@ export const move = (
   onProgress: (progress: Moving.Progress) => void,
 ): Effect.Effect<ReadonlyMap<string, number>, unknown> =>
   Effect.flatMap(quotedSchema(schema), (name) => Moving.move(from, to, name, onProgress))
+
+/** A move of a project between two databases whose tables have the same schema. */
+export interface ProjectMove extends Omit<MovingProject.Move, "schema"> {
+  readonly schema: string | undefined
+}
+
+/**
+ * Moves a project from one database to another, or goes on with a move that has stopped. If anything fails,
+ * nothing is lost: repeat it, or cancel it.
+ */
+export const moveProject = (asked: ProjectMove): Effect.Effect<void, unknown> =>
+  Effect.flatMap(quotedSchema(asked.schema), (schema) =>
+    MovingProject.moveProject({ ...asked, schema }),
+  )
+
+/** Goes back to the beginning of a move that has stopped before the project was found at the target. */
+export const cancelMove = (asked: ProjectMove): Effect.Effect<void, unknown> =>
+  Effect.flatMap(quotedSchema(asked.schema), (schema) =>
+    MovingProject.cancelMove({ ...asked, schema }),
+  )

@@ -64,6 +64,9 @@ import {
 } from "./listMemberships.sql.ts"
 import { findProject, listProjects, type ProjectRow, toSummary } from "./projects.sql.ts"
 
+// Projects that are parked while they move have names that come before this one.
+const lastParked = "\u001f"
+
 /** Fails with `ProjectNotFound` if a statement returned no row, which means a missing project. */
 const rowsOfProject = <Row>(
   projectId: ProjectId,
@@ -200,7 +203,7 @@ export const make = Effect.fnUntraced(function* (
     listProjects: ({ after, limit, within }) =>
       Effect.map(
         executor.execute<ProjectRow>(sql.listProjects, [
-          text(after ?? ""),
+          text(after ?? lastParked),
           integer(limit),
           within === "all" ? text(undefined) : texts([...within]),
         ]),

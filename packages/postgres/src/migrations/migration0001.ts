@@ -55,7 +55,8 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     PRIMARY KEY (project_number, user_id)
   ) WITH (fillfactor = 60)
   `,
-  // What API keys open besides: the projects that are in other databases, with numbers of the same sequence.
+  // What API keys open besides: the projects that are in other databases, with numbers of the same sequence. One
+  // that has moved away keeps its number.
   `
   CREATE TABLE ${schema}.elsewhere (
     id     text COLLATE "C" PRIMARY KEY,
@@ -66,6 +67,8 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   `
   CREATE VIEW ${schema}.known_projects AS
   SELECT id, number FROM ${schema}.projects
+  -- Not those that are parked while they move.
+  WHERE id > chr(31)
   UNION ALL
   SELECT id, number FROM ${schema}.elsewhere
   `,

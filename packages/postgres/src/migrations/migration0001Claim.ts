@@ -195,7 +195,7 @@ export const createClaim = (schema: string): string => `
             ELSE 1000 * extract(epoch FROM least(
               (SELECT min(d.due_at) FROM ${schema}.deliveries d
                WHERE d.state = 'later' OR d.state = 'leased'),
-              (SELECT min(w.held_until) FROM ${schema}.webhooks w WHERE w.held_until > now)
+              (SELECT min(w.held_until) FROM ${schema}.webhooks w WHERE w.held_until > now AND w.held_until < 'infinity')
             ) - now) END;
 
     IF lane_ids IS NOT NULL THEN
@@ -206,6 +206,8 @@ export const createClaim = (schema: string): string => `
         FROM unnest(lane_ids, lane_attempts, lane_of_project, lane_ahead)
           l (id, attempts, of_project, ahead)
         JOIN ${schema}.webhooks w ON w.id = l.id
+        -- Its project may just have been parked, and has no name then.
+        WHERE (w.held_until = 'infinity') IS NOT TRUE
       ), candidates AS MATERIALIZED (
         SELECT r.event_id, l.id, l.is_failing, l.chance, l.concurrency, l.ahead, l.attempts + r.n AS nth,
                r.n <= l.room AS fits, l.of_project + count(*) FILTER (WHERE r.n <= l.room) OVER (

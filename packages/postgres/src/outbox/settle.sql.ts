@@ -87,7 +87,9 @@ export const settle = (schema: string): string => `
     SET failures = CASE WHEN s.succeeded > 0 THEN 0 ELSE w.failures + s.failed END,
         failing_since = CASE WHEN s.succeeded > 0 THEN NULL
                         ELSE coalesce(w.failing_since, clock_timestamp()) END,
-        held_until = CASE WHEN s.succeeded > 0 THEN NULL
+        -- Whose project moves is held until that is over.
+        held_until = CASE WHEN w.held_until = 'infinity' THEN w.held_until
+                     WHEN s.succeeded > 0 THEN NULL
                      ELSE greatest(w.held_until, clock_timestamp() + s.hold) END,
         -- As \`Concurrency\` of the core says, as if the successes had come first.
         concurrency = greatest(${least}, least(${most}, w.concurrency + s.succeeded)

@@ -1,0 +1,247 @@
+/** Moving a project from one database to another. */
+
+import { PgClient } from "@effect/sql-pg"
+import * as Tenure from "@tenure/core/Tenure"
+import { postgres, type ShardOptions } from "@tenure/postgres"
+import { cancelMove, moveProject, type ProjectMove } from "@tenure/postgres/bin/upkeep"
+import { startReceiver } from "@tenure/testing"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { afterAll, afterEach, beforeEach, describe, expect, inject, it } from "vitest"
+import { execute } from "./harness.ts"
+
+const [home, other] = ["tenure_moving_home", "tenure_moving_other"] as const
+type Name = typeof home | typeof other
+
+const urlOf = (database: string): string => {
+  const url = new URL(inject("databaseUrl"))
+  url.pathname = database
+  return url.href
+}
+
+const dropping = [home, other].map((name) => `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+
+let tenure: Tenure.Tenure
+beforeEach(() =>
+  Effect.runPromise(
+    execute(...dropping, ...[home, other].map((name) => `CREATE DATABASE ${name}`)),
+  ),
+)
+afterEach(() => tenure.close())
+afterAll(() => Effect.runPromise(execute(...dropping)))
+
+/** Where the project is by the map, which can change while Tenure runs. */
+let place: Name = home
+const isIn = (name: Name) => (id: string) => (id === "p1" ? place : other) === name
+
+const open = async (options: Tenure.Options = {}): Promise<void> => {
+  const shard = (name: Name): ShardOptions => ({
+    name,
+    url: urlOf(name),
+    projects: isIn(name),
+    maxConnections: 4,
+  })
+  tenure = await Tenure.make({
+    stores: postgres([shard(home), shard(other)]),
+    logger: { info: () => {}, warn: () => {}, error: () => {} },
+    ...options,
+  })
+}
+
+const client = (name: Name) =>
+  Effect.map(
+    Layer.build(PgClient.layer({ url: Redacted.make(urlOf(name)), maxConnections: 1 })),
+    Context.get(PgClient.PgClient),
+  )
+
+/** Runs a move, or its cancellation, between two databases. */
+const between = (
+  from: Name,
+  to: Name,
+  run: (move: ProjectMove) => Effect.Effect<void, unknown>,
+  onStep?: ProjectMove["onStep"],
+): Promise<void> =>
+  Effect.gen(function* () {
+    const [source, target] = [yield* client(from), yield* client(to)]
+    yield* run({ source, target, schema: undefined, projectId: "p1", onStep })
+  }).pipe(Effect.scoped, Effect.runPromise)
+
+const millis = (count: number) => 4_000_000_000_000 + count
+
+/** All that clients can see of the project. */
+const seen = async () => {
+  const [project] = await tenure.memberships.listProjects({ within: new Set(["p1"]) })
+  const members = await tenure.memberships.list({ projectId: "p1" })
+  const history = await tenure.memberships.history({ projectId: "p1" })
+  const webhooks = await tenure.webhooks.list({ projectId: "p1" })
+  const { events } = await tenure.events.read({ projectId: "p1", after: "start" })
+  const ids = events.map(({ id }) => id).toSorted()
+  const deliveries = await Promise.all(
+    webhooks.map(({ id }) => tenure.webhooks.deliveries({ projectId: "p1", webhookId: id })),
+  )
+  return {
+    project,
+    members,
+    history: history.map(({ cursor: _, ...row }) => row),
+    webhooks,
+    ids,
+    deliveries,
+  }
+}
+
+/** Makes a project with something in every table. */
+const fill = async (url: string): Promise<void> => {
+  const { memberships } = tenure
+  await memberships.createProject("p1")
+  await memberships.createProject("p2")
+  const webhook = await tenure.webhooks.create({ projectId: "p1", url })
+  await tenure.webhooks.create({ projectId: "p1", url: `${url}/other` })
+  for (let user = 1001; user < 1010; user++)
+    await memberships.grant({ projectId: "p1", userId: String(user), endDate: millis(user) })
+  await memberships.extendAll({ projectId: "p1", endDate: millis(1005) })
+  const again = { projectId: "p1", userId: "1003", endDate: millis(2000), idempotencyKey: "once" }
+  await memberships.extend(again)
+  await tenure.webhooks.rotateSecret({ projectId: "p1", webhookId: webhook.id })
+}
+
+const unavailable = { _tag: "StoreUnavailable" }
+
+const directions = [
+  ["from the home", home, other],
+  ["to the home", other, home],
+] as const
+
+describe.each(directions)("a move %s", (_, from, to) => {
+  const prepared = async () => {
+    place = from
+    await open({ webhooks: { dispatch: false, allowedNetworks: ["127.0.0.0/8"] } })
+    await fill("http://127.0.0.1:1/hook")
+    return { before: await seen(), key: await tenure.apiKeys.issue({ projects: ["p1"] }) }
+  }
+
+  const checkMoved = async ({ before, key }: Awaited<ReturnType<typeof prepared>>) => {
+    const after = await seen()
+    expect(after).toEqual(before)
+    const [listed] = await tenure.apiKeys.list()
+    expect(listed).toMatchObject({ id: key.id, projects: new Set(["p1"]) })
+    const { total } = await tenure.memberships.extendAll({ projectId: "p1", endDate: millis(3000) })
+    expect(total).toBe(9)
+    const repeated = { userId: "1003", endDate: millis(2000), idempotencyKey: "once" }
+    await tenure.memberships.extend({ projectId: "p1", ...repeated })
+    expect(await tenure.memberships.find({ projectId: "p1", userId: "1003" })).toMatchObject({
+      endDate: millis(3000),
+    })
+  }
+
+  it("keeps everything of the project, and its keys", async () => {
+    const state = await prepared()
+    const { cursor } = await tenure.events.read({ projectId: "p1" })
+    await between(from, to, moveProject)
+    await expect(seen()).rejects.toMatchObject(unavailable)
+    await expect(tenure.memberships.createProject("p1")).rejects.toMatchObject(unavailable)
+    place = to
+    await checkMoved(state)
+    await expect(tenure.events.read({ projectId: "p1", after: cursor })).rejects.toMatchObject({
+      _tag: "CursorExpired",
+    })
+    // Back again, past what housekeeping has left of the first stay.
+    await between(to, from, moveProject)
+    place = from
+    expect(await tenure.memberships.find({ projectId: "p1", userId: "1003" })).toMatchObject({
+      endDate: millis(3000),
+    })
+    const [listed] = await tenure.apiKeys.list()
+    expect(listed).toMatchObject({ projects: new Set(["p1"]) })
+  })
+
+  const steps = ["parked", "copied", "found at the target", "deleted at the source"]
+
+  it.each(steps)("that dies when the project is %s can be repeated", async (last) => {
+    const state = await prepared()
+    const dying = (step: string) => (step === last ? Effect.die("killed") : Effect.void)
+    await expect(between(from, to, moveProject, dying)).rejects.toThrow("killed")
+    if (last !== "deleted at the source") {
+      await expect(
+        tenure.events.publish({ projectId: "p1", type: "late", data: {} }),
+      ).rejects.toMatchObject(unavailable)
+    }
+    await between(from, to, moveProject)
+    place = to
+    await checkMoved(state)
+    await between(from, to, moveProject)
+  })
+
+  it.each(["parked", "copied"])(
+    "that dies when the project is %s can be cancelled",
+    async (last) => {
+      const state = await prepared()
+      const dying = (step: string) => (step === last ? Effect.die("killed") : Effect.void)
+      await expect(between(from, to, moveProject, dying)).rejects.toThrow("killed")
+      await between(from, to, cancelMove)
+      await checkMoved(state)
+      await between(from, to, moveProject)
+      place = to
+      expect(await tenure.memberships.find({ projectId: "p1", userId: "1003" })).toMatchObject({
+        endDate: millis(3000),
+      })
+    },
+  )
+})
+
+it("refuses what cannot be moved, or is not moved", async () => {
+  place = home
+  await open()
+  const refused = (run: typeof moveProject, from: Name, to: Name) =>
+    between(from, to, run).then(() => "done", String)
+  expect(await refused(moveProject, home, other)).toContain("There is no project p1 at the source")
+  expect(await refused(moveProject, home, home)).toContain("are the same database")
+  expect(await refused(cancelMove, home, other)).toContain("No move of p1 has begun there")
+  await tenure.memberships.createProject("p1")
+  expect(await refused(cancelMove, home, other)).toContain("No move of p1 has begun there")
+  place = other
+  await expect(tenure.memberships.createProject("p1")).rejects.toMatchObject(unavailable)
+  place = home
+  await between(home, other, moveProject)
+  expect(await refused(cancelMove, home, other)).toContain("No move of p1 has begun there")
+})
+
+it("loses no delivery, while servers go on, and changes that were acknowledged", async () => {
+  const receiver = await startReceiver()
+  place = home
+  await open({ webhooks: { allowedNetworks: ["127.0.0.0/8"] } })
+  await tenure.memberships.createProject("p1")
+  await tenure.webhooks.create({ projectId: "p1", url: receiver.url })
+  await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: millis(0) })
+  const published = new Set<string>()
+  let refusals = 0
+  const ending = new AbortController()
+  const publishing = (async () => {
+    for (let n = 0; !ending.signal.aborted; n++) {
+      await tenure.events.publish({ projectId: "p1", type: "counted", data: { n } }).then(
+        (id) => published.add(id),
+        () => refusals++,
+      )
+    }
+  })()
+  for (const [from, to] of [
+    [home, other],
+    [other, home],
+  ] as const) {
+    await expect.poll(() => published.size).toBeGreaterThan(100)
+    await between(from, to, moveProject)
+    place = to
+    const before = published.size
+    await expect.poll(() => published.size).toBeGreaterThan(before + 50)
+  }
+  ending.abort()
+  await publishing
+  const received = () => new Set(receiver.received.map(({ headers }) => headers["webhook-id"]))
+  await expect.poll(() => [...published].filter((id) => !received().has(id))).toEqual([])
+  expect(refusals).toBeGreaterThan(0)
+  const { events } = await tenure.events.read({ projectId: "p1", after: "start", limit: 1000 })
+  const found = new Set<string>(events.map(({ id }) => id))
+  if (published.size < 1000) expect([...published].filter((id) => !found.has(id))).toEqual([])
+  receiver.close()
+})
