@@ -17,7 +17,8 @@ export const findDue = (schema: string): string => `
          m.xmin::text AS version, p.bulk_seq, ${millisOf("statement_timestamp()")} AS now
   FROM ${schema}.memberships m
   JOIN ${schema}.projects p ON p.number = m.project_number
-  WHERE m.alarm_at <= statement_timestamp()
+  -- A project that is parked while it moves has no name.
+  WHERE m.alarm_at <= statement_timestamp() AND p.id > chr(31)
   ORDER BY m.alarm_at LIMIT $1
   FOR NO KEY UPDATE OF m SKIP LOCKED
 `
