@@ -1,6 +1,6 @@
 /**
- * Says what deployments do that are larger than this machine. First the model meets what was measured
- * here: see docs/scaling.md.
+ * Says what deployments do that are larger than this machine, as Markdown. First the model meets what was
+ * measured here: see docs/scaling.md.
  */
 
 import { shown } from "../docs/publish.ts"
@@ -15,6 +15,15 @@ const costs = costsOf(rows)
 // The machine on which everything was measured.
 const processorsHere = 2
 
+const line = (cells: ReadonlyArray<string>): string => `| ${cells.join(" | ")} |`
+
+/** Prints a table, whose columns are the names in its rows. */
+const print = (title: string, table: ReadonlyArray<Readonly<Record<string, string>>>): void => {
+  const columns = Object.keys(table[0] ?? {})
+  const lines = [columns, columns.map(() => "---"), ...table.map((row) => Object.values(row))]
+  console.log([`${title}:`, "", ...lines.map(line), ""].join("\n"))
+}
+
 const figure = (value: number): string => Math.round(value).toLocaleString("en")
 
 const ratesHere = pointsOf(rows, processorsHere).map(({ name, rate, setup }) => {
@@ -27,8 +36,7 @@ const ratesHere = pointsOf(rows, processorsHere).map(({ name, rate, setup }) => 
   }
 })
 
-console.log("On one machine with two processors, receivers included")
-console.table(ratesHere)
+print("On one machine with two processors, which also receives", ratesHere)
 
 // As many as a large installation has, all with something to deliver.
 const webhooks = 1000
@@ -42,12 +50,10 @@ const elsewhere = (processes: number, delayMillis: number): Setup => ({
   processors: { of: "database", count: databaseProcessors },
 })
 
-console.log(
-  `With ${figure(webhooks)} webhooks, a processor for each process, and ${databaseProcessors} for one database`,
-)
-console.table(
+print(
+  `${figure(webhooks)} webhooks, a processor for each process, and ${databaseProcessors} for the database`,
   [1, 2, 4, 8, 16].map((processes) => ({
-    processes,
+    processes: figure(processes),
     "receivers take 100 ms": `${figure(rateOf(elsewhere(processes, 100), costs, most))} /s`,
     "receivers take 500 ms": `${figure(rateOf(elsewhere(processes, 500), costs, most))} /s`,
   })),
@@ -86,8 +92,8 @@ const loads: Readonly<Record<string, Load>> = {
 
 const gigabytes = (bytes: number): string => `${figure(bytes / 1e9)} GB`
 
-console.log("On disk, once the oldest rows are as old as they get")
-console.table(
+print(
+  "On disk, once the oldest rows are as old as they get",
   Object.entries(loads).map(([load, given]) => {
     const { audit, deliveries, events, log, memberships } = takenBy(
       given,
