@@ -51,7 +51,7 @@ export const readState = async ({ query }: Session): Promise<State> => {
   const audit = await query<Audit>(
     `SELECT p.id AS project_id, user_id, action, ${millis("from_date")}, ${millis("to_date")}, request_id
      FROM tenure.audit a JOIN tenure.projects p ON p.number = a.project_number
-     WHERE subject IS NULL ORDER BY seq, a.id`,
+     WHERE subject IS NULL ORDER BY a.seq, a.id`,
   )
   const events = await query<Event>(
     `SELECT e.id, p.id AS project_id, type, body
