@@ -229,6 +229,8 @@ export interface Run {
   readonly secrets: Readonly<Record<string, string>>
   readonly sizes: ReadonlyArray<Size>
   readonly limits: ReadonlyArray<Limit>
+  /** How long before the end of a membership it is announced, in milliseconds: longest first, and then 0. */
+  readonly leads: ReadonlyArray<number>
   /** How often a delivery is attempted before it is given up. */
   readonly mostAttempts: number
   /**
@@ -238,6 +240,8 @@ export interface Run {
   readonly slackMillis: number
   /** How long deliveries were under way after the last request, in milliseconds. */
   readonly drainedMillis: number
+  /** When everything was over. */
+  readonly endedAt: number
   readonly state: State
 }
 

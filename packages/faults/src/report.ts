@@ -1,5 +1,6 @@
 /** Tells of runs. */
 
+import { announcementsOf } from "./checks/announcements.ts"
 import { missedBy } from "./checks/feed.ts"
 import type { Operation, Run, Violation } from "./history.ts"
 
@@ -18,7 +19,8 @@ export const line = (run: Run, planned: string, violations: ReadonlyArray<Violat
     `${count(operations, 0)} without an answer, longest ${secondsOf(longest)}; ` +
     `${arrivals.length} notifications, the last after ${secondsOf(drainedMillis)}; ` +
     `${readers.flatMap(({ got }) => got).length} events to ${readers.length} readers, ` +
-    `${missedBy(naive, run).length} missed by a naive one; ${secondsOf(slackMillis)} of slack; ` +
+    `${missedBy(naive, run).length} missed by a naive one; ` +
+    `${announcementsOf(run).length} announcements of ends; ${secondsOf(slackMillis)} of slack; ` +
     `${violations.length} violations (${planned})`
   )
 }

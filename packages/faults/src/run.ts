@@ -10,8 +10,9 @@ import type { Exit, Fault, Holding, Log, Manner, Reader, Run, Size } from "./his
 import { manners } from "./history.ts"
 import { random } from "./random.ts"
 import { calmMillis, type Episode, type Planned, type Schedule } from "./schedule.ts"
-import { countOpen, endHolds, readState } from "./state.ts"
+import { countOpen, endHolds, isAnnouncing, readState } from "./state.ts"
 import { lazyReaders, runCrowd, runLazyReader, runRevoked } from "./workload/crowd.ts"
+import { runEnding } from "./workload/ending.ts"
 import { intruderKey, runIntruders } from "./workload/intruders.ts"
 import { runLateHost } from "./workload/late.ts"
 import { createWebhook, runHost } from "./workload/local.ts"
@@ -20,7 +21,16 @@ import { runProbes } from "./workload/probes.ts"
 import { readerKeys, type Readers, startReaders } from "./workload/readers.ts"
 import { makeRecorder, type Recorder } from "./workload/recorder.ts"
 import { runClient, runGreedyClient, warmUp } from "./workload/remote.ts"
-import { host, limits, makeWorld, places, retrySchedule, type World } from "./world/World.ts"
+import {
+  host,
+  leads,
+  limits,
+  makeWorld,
+  places,
+  projects,
+  retrySchedule,
+  type World,
+} from "./world/World.ts"
 
 const clientKeys = ["c1", "c2", "c3", "c4"]
 
@@ -38,7 +48,7 @@ const catchUpMillis = 20_000
 /** Three webhooks for each project: one that is well, and two of any manner. */
 const createWebhooks = async (world: World, recorder: Recorder, seed: number): Promise<void> => {
   const choose = random(seed, "webhooks")
-  for (const projectId of places.projects) {
+  for (const projectId of projects) {
     const chosen: ReadonlyArray<Manner> = ["fast", ...choose.shuffle(manners).slice(0, 2)]
     for (const manner of chosen) await createWebhook(world, recorder, projectId, manner)
   }
@@ -86,6 +96,17 @@ const runFaults = async (
     await sleep(calmMillis)
   }
   return faults
+}
+
+const announceMillis = 20_000
+
+/** Waits until every end date has come that is near, and until no end is left to announce. */
+const announce = async ({ database }: World, recorder: Recorder): Promise<void> => {
+  await sleep(Math.max(0, recorder.latestAhead() - now()))
+  const session = await database.connect()
+  const deadline = now() + announceMillis
+  while ((await isAnnouncing(session)) && now() < deadline) await sleep(100)
+  await session.close()
 }
 
 /**
@@ -171,6 +192,7 @@ const work = async (
     ...clientKeys.map((key) => runClient(world, recorder, seed, key, isOver)),
     runGreedyClient(world, recorder, seed, greedyKeys, isOver),
     runHost(world, recorder, seed, isOver),
+    runEnding(world, recorder, seed, isOver),
     ...lateHosts.map((name) => runLateHost(world, recorder, seed, name, isOver)),
     runProbes(world, recorder, isOver),
   ]
@@ -232,12 +254,14 @@ export const perform = async (
     const readers = startReaders(world, recorder, seed)
     const naive = startNaiveReader(world, seed)
     const worked = await work(world, recorder, seed, schedule, onExit)
+    await announce(world, recorder)
     const drainedMillis = await drain(world)
     await catchUp(world, readers)
     await readers.stop()
     const naiveReader = await naive.stop()
     lag.disable()
     const sizes = await settledSizes(world, before)
+    const endedAt = now()
     const left = await leave(world)
     const operations = recorder.operations()
     const secrets = operations.flatMap(({ webhook }) =>
@@ -260,9 +284,11 @@ export const perform = async (
       secrets: { ...world.secrets, ...Object.fromEntries(secrets) },
       sizes,
       limits,
+      leads,
       mostAttempts: retrySchedule.length + 1,
       slackMillis: lag.max / 1e6 + slackMillis,
       drainedMillis,
+      endedAt,
       state: left.state,
     }
   } finally {

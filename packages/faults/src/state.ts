@@ -112,6 +112,16 @@ export const countOpen = async ({ query }: Session): Promise<number> => {
   return row?.open ?? 0
 }
 
+/** Returns whether the end of a membership may still have to be announced, because an alarm has come. */
+export const isAnnouncing = async ({ query }: Session): Promise<boolean> => {
+  const [row] = await query<{ readonly due: boolean }>(
+    `SELECT EXISTS (SELECT FROM tenure.memberships WHERE alarm_at <= now())
+         OR EXISTS (SELECT FROM tenure.projects WHERE alarm_at <= now())
+         OR EXISTS (SELECT FROM tenure.expiry_passes) AS due`,
+  )
+  return row?.due ?? false
+}
+
 /**
  * Lets webhooks that have failed often try again at once, as after a minute. Their receivers are well
  * meanwhile.

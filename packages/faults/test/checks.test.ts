@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest"
+import { announcements } from "../src/checks/announcements.ts"
 import { healing, waits } from "../src/checks/answers.ts"
 import { checks, violationsOf } from "../src/checks/checks.ts"
 import { deletions } from "../src/checks/deletions.ts"
@@ -41,7 +42,7 @@ describe("what is falsified is caught:", () => {
 
   it("every check has a falsification", () => {
     expect(uncaught([sabotage(soundRun)])).toEqual([])
-    expect(checks.map(({ name }) => name)).toHaveLength(16)
+    expect(checks.map(({ name }) => name)).toHaveLength(17)
   })
 })
 
@@ -126,6 +127,15 @@ describe("limits", () => {
     expect(textsOf(limits, burst(60, 20.2))).toEqual([])
     expect(textsOf(limits, burst(100, 20.2))).toHaveLength(1)
   })
+})
+
+it("a reminder is missing if there was time for it", () => {
+  const without = (run: Run): Run => {
+    const events = run.state.events.filter(({ type }) => type !== "membership.expiring")
+    return { ...run, state: { ...run.state, events } }
+  }
+  expect(textsOf(announcements, without(soundRun))).toHaveLength(1)
+  expect(textsOf(announcements, without({ ...soundRun, slackMillis: 2000 }))).toEqual([])
 })
 
 describe("end dates", () => {

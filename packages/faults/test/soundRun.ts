@@ -71,6 +71,41 @@ const payment = {
   body: '{"type":"payment.completed","timestamp":"","data":{"payment":"7"}}',
 }
 
+const ofSecond = (action: string, from: number | undefined, requestId?: string): AuditRow => ({
+  projectId,
+  userId: "1002",
+  action,
+  from,
+  to: endDate,
+  requestId,
+})
+
+// The member who comes and expires, with a reminder.
+const endDate = begin + 11_000
+
+const granted = {
+  id: "event-granted",
+  projectId,
+  type: "membership.granted",
+  body: JSON.stringify({
+    data: {
+      user_id: "1002",
+      new_end_date: new Date(endDate).toISOString(),
+      request_id: "request-granted",
+    },
+  }),
+}
+
+const announcing = (type: string, second: number, sequence: number, reminder?: number) => ({
+  id: `event-${type}`,
+  projectId,
+  type,
+  body: JSON.stringify({
+    timestamp: new Date(begin + 1000 * second).toISOString(),
+    data: { user_id: "1002", end_date: new Date(endDate).toISOString(), reminder, sequence },
+  }),
+})
+
 const events = [
   changeEvent(0, "membership.granted", "1001"),
   changeEvent(1, "membership.extended", "1001"),
@@ -78,12 +113,18 @@ const events = [
   changeEvent(3, "memberships.extended", undefined),
   changeEvent(4, "membership.extended", "1001"),
   payment,
+  granted,
+  announcing("membership.expiring", 8, 2, 3),
+  announcing("membership.expired", 11, 3),
 ]
 
 const sent = events.slice(1)
 
+// The seconds in which they happen.
+const seconds = [2, 3, 4, 5, 6, 7, 8, 11]
+
 const arrivals = sent.map(({ body, id }, index): Arrival => {
-  const at = begin + 1000 * (index + 2) + 100
+  const at = begin + 1000 * (seconds[index] ?? 0) + 100
   const timestamp = Math.floor(at / 1000)
   const signature = WebhookSignature.sign({ id, timestamp, body }, secret)
   const headers = {
@@ -94,7 +135,10 @@ const arrivals = sent.map(({ body, id }, index): Arrival => {
   return { url, at, headers, body, status: 204, ended: at + 1 }
 })
 
-/** The run: three extensions and a bulk extension between them, of one member with one webhook. */
+/**
+ * The run: three extensions and a bulk extension between them, of one member with one webhook. Then another
+ * member comes, and expires.
+ */
 export const soundRun: Run = {
   seed: 0,
   processes: ["s1", "s2", "host"],
@@ -108,6 +152,13 @@ export const soundRun: Run = {
     extending(5, 4),
     asked(5.5, { action: "find", process: "host", userId: "1001", endDate: dateOf(4) }),
     asked(6, { action: "publish", process: "host", subject: "7" }),
+    asked(7, {
+      action: "grant",
+      process: "host",
+      userId: "1002",
+      endDate,
+      requestId: "request-granted",
+    }),
     extending(7, 5, { status: 429, requestId: "request-5" }),
     asked(8, { action: "invalid", key: "c1", status: 422, expected: [422] }),
     extending(20.1, 6, { status: 503, requestId: "request-6" }),
@@ -152,18 +203,26 @@ export const soundRun: Run = {
       after: { bytes: 2 ** 27, handles: 32 },
     },
   ],
+  leads: [3000, 0],
   limits: [{ capacity: 20, perSecond: 20 }],
   mostAttempts: 5,
   slackMillis: 0,
   drainedMillis: 100,
+  endedAt: begin + 30_000,
   state: {
-    memberships: [{ projectId, userId: "1001", endDate: dateOf(4) }],
+    memberships: [
+      { projectId, userId: "1001", endDate: dateOf(4) },
+      { projectId, userId: "1002", endDate },
+    ],
     audit: [
       row(0, 0, { action: "granted", from: undefined, requestId: undefined }),
       row(1, 0),
       row(2, 1),
       row(3, 0, { action: "bulk_extended", userId: undefined, from: undefined }),
       row(4, 3),
+      ofSecond("granted", undefined, "request-granted"),
+      ofSecond("expiring", endDate),
+      ofSecond("expired", endDate),
     ],
     events,
     deliveries: sent.map(({ id: eventId }) => ({

@@ -1,6 +1,7 @@
 /** All checks. */
 
 import type { Check, Run, Violation } from "../history.ts"
+import { announcements } from "./announcements.ts"
 import { healing, statuses, waits } from "./answers.ts"
 import { intrusions, revocations, slots } from "./connections.ts"
 import { deletions } from "./deletions.ts"
@@ -16,6 +17,7 @@ import { signatures } from "./signatures.ts"
 export const checks: ReadonlyArray<Check> = [
   endDates,
   events,
+  announcements,
   deliveries,
   deletions,
   signatures,

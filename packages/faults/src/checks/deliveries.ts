@@ -5,6 +5,7 @@
 
 import type { Check, Delivery, Event, Operation, Run, Webhook } from "../history.ts"
 import { deadline } from "../trouble.ts"
+import { announcementsOf } from "./announcements.ts"
 
 type Finding = ReturnType<Check["find"]>[number]
 
@@ -71,9 +72,9 @@ const findUnended = (run: Run, urls: ReadonlyMap<string, string>): ReadonlyArray
 }
 
 /** An event, and when its change was requested and answered. */
-interface Happened {
+export interface Happened {
   readonly event: Event
-  readonly operation: Operation
+  readonly operation: Pick<Operation, "start" | "end">
 }
 
 /** What an event has in common with the operation that it tells of. */
@@ -93,6 +94,16 @@ export const happened = ({ operations, state }: Run): ReadonlyArray<Happened> =>
       return event === undefined ? [] : [{ event, operation }]
     })
 }
+
+// An announcement that was decided is made in this time.
+const announcedMillis = 1000
+
+/** The announcements of ends, for which nobody asks. */
+const announced = (run: Run): ReadonlyArray<Happened> =>
+  announcementsOf(run).map(({ at, event }) => ({
+    event,
+    operation: { start: at, end: deadline(run, at, announcedMillis) },
+  }))
 
 /** Finds events that have no delivery to a webhook that was there. */
 const findUnaddressed = (
@@ -183,7 +194,7 @@ const findSlow = ({ drainedMillis, slackMillis }: Run): ReadonlyArray<Finding> =
 
 const find = (run: Run): ReadonlyArray<Finding> => {
   const webhooks = knownWebhooks(run)
-  const changes = happened(run)
+  const changes = [...happened(run), ...announced(run)]
   const urls = new Map(webhooks.map(({ id, url }) => [id, url]))
   return [
     ...findUnended(run, urls),

@@ -7,19 +7,30 @@
 import type { AuditRow, Check, Operation, Run } from "../history.ts"
 
 /** A change that was made, and the operation that asked for it, unless it was made before the run. */
-interface Write {
+export interface Write {
   readonly row: AuditRow
   readonly operation: Operation | undefined
 }
 
+/** Whether a row tells that an end date was announced. It changes nothing, but found the date that held. */
+export const isAnnouncement = ({ action }: AuditRow): boolean =>
+  action === "expiring" || action === "expired"
+
 type Finding = ReturnType<Check["find"]>[number]
 
-const dateText = (date: number | undefined): string =>
+/** Shows an end date. */
+export const dateText = (date: number | undefined): string =>
   date === undefined ? "nothing" : new Date(date).toISOString()
 
-const describe = ({ operation, row }: Write): string =>
+/** Shows a change. */
+export const describe = ({ operation, row }: Write): string =>
   `${row.action} ${row.userId ?? "all"} of ${row.projectId} to ${dateText(row.to)}` +
   (operation === undefined ? "" : ` (asked at ${operation.start.toFixed(0)})`)
+
+const memberOf = (item: {
+  readonly projectId: string
+  readonly userId?: string | undefined
+}): string => `${item.projectId} ${item.userId}`
 
 const isWrite = ({ action }: Operation): boolean =>
   action === "extend" || action === "extendAll" || action === "grant" || action === "end"
@@ -29,9 +40,9 @@ const keyOf = (action: string, userId: string | undefined, date: number | undefi
 
 /**
  * Joins each row with its operation. A date identifies both; the end of a membership, which is granted
- * and ended once, its user.
+ * and ended once, its user. Nobody asks for announcements.
  */
-const join = ({ operations, state }: Run) => {
+const join = ({ operations, state }: Run): ReadonlyArray<Write> => {
   const asked = new Map(
     operations
       .filter(isWrite)
@@ -40,11 +51,37 @@ const join = ({ operations, state }: Run) => {
         operation,
       ]),
   )
-  return state.audit.map((row): Write => ({
-    row,
-    operation: asked.get(keyOf(row.action, row.userId, row.to)),
+  return state.audit.map((row) => {
+    const key = keyOf(row.action, row.userId, row.to)
+    return { row, operation: isAnnouncement(row) ? undefined : asked.get(key) }
+  })
+}
+
+/** A member, with everything that concerns it in the audit trail, in that order. */
+export interface History {
+  readonly projectId: string
+  readonly userId: string
+  readonly order: ReadonlyArray<Write>
+}
+
+const historiesIn = (writes: ReadonlyArray<Write>): ReadonlyArray<History> => {
+  const members = new Map(
+    writes.flatMap(({ row: { projectId, userId } }) =>
+      userId === undefined ? [] : [[memberOf({ projectId, userId }), { projectId, userId }]],
+    ),
+  )
+  return [...members.values()].map(({ projectId, userId }) => ({
+    projectId,
+    userId,
+    order: writes.filter(
+      ({ row }) =>
+        row.projectId === projectId && (row.userId === undefined || row.userId === userId),
+    ),
   }))
 }
+
+/** Returns the history of every member that there was. */
+export const historiesOf = (run: Run): ReadonlyArray<History> => historiesIn(join(run))
 
 /** Finds answered changes without exactly one row, and rows of changes that were refused. */
 const findMissing = (run: Run, writes: ReadonlyArray<Write>): ReadonlyArray<Finding> => {
@@ -129,23 +166,14 @@ const findWrongEnd = (
   return expected === last ? [] : [{ text }]
 }
 
-const memberOf = (item: { readonly projectId: string; readonly userId?: string | undefined }) =>
-  `${item.projectId} ${item.userId}`
-
 const find = (run: Run): ReadonlyArray<Finding> => {
   const writes = join(run)
   const reads = run.operations.filter(({ action, status }) => action === "find" && status === 200)
   const final = new Map(run.state.memberships.map((row) => [memberOf(row), row.endDate]))
-  const members = new Map(
-    writes.flatMap(({ row }) => (row.userId === undefined ? [] : [[memberOf(row), row] as const])),
-  )
   return [
     ...findMissing(run, writes),
-    ...[...members].flatMap(([member, { projectId, userId }]) => {
-      const order = writes.filter(
-        ({ row }) =>
-          row.projectId === projectId && (row.userId === undefined || row.userId === userId),
-      )
+    ...historiesIn(writes).flatMap(({ order, ...of }) => {
+      const member = memberOf(of)
       return [
         ...findUnseen(order),
         ...findReversed(order),

@@ -11,6 +11,8 @@ const typeOf: Readonly<Record<string, string>> = {
   bulk_extended: Event.types.bulkExtended,
   bulk_lengthened: Event.types.bulkExtended,
   ended: Event.types.ended,
+  expiring: Event.types.expiring,
+  expired: Event.types.expired,
 }
 
 const membershipTypes = new Set(Object.values(typeOf))
@@ -19,8 +21,8 @@ const dataOf = ({ body }: StoredEvent): Readonly<Record<string, unknown>> => JSO
 
 /** What an event tells of a change, as text. */
 const tellsOf = (event: StoredEvent): string => {
-  const { new_end_date: date, request_id: requestId, user_id: userId } = dataOf(event)
-  return JSON.stringify([event.projectId, event.type, userId, date, requestId])
+  const { end_date, new_end_date: date = end_date, request_id, user_id: userId } = dataOf(event)
+  return JSON.stringify([event.projectId, event.type, userId, date, request_id ?? null])
 }
 
 /** What the event of a change has to tell. */

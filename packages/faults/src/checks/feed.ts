@@ -3,9 +3,9 @@
  * happened earlier. Only what came after its last cursor may come again.
  */
 
-import type { Check, Event, Got, Operation, Reader, Run } from "../history.ts"
+import type { Check, Event, Got, Reader, Run } from "../history.ts"
 import { deadline } from "../trouble.ts"
-import { happened } from "./deliveries.ts"
+import { happened, type Happened } from "./deliveries.ts"
 
 type Finding = ReturnType<Check["find"]>[number]
 
@@ -13,7 +13,7 @@ type Finding = ReturnType<Check["find"]>[number]
 type Judge = (
   reader: Reader,
   run: Run,
-  operations: ReadonlyMap<string, Operation>,
+  operations: ReadonlyMap<string, Happened["operation"]>,
 ) => ReadonlyArray<Finding>
 
 /** Returns the events of its project that a reader has not got. */
@@ -50,13 +50,14 @@ const findRepeated: Judge = ({ got, name }) => {
 const settledOf = ({ got }: Reader): ReadonlyArray<Got> => got.filter(({ isSettled }) => isSettled)
 
 const findDisordered: Judge = (reader, _, operations) => {
-  let latest = -Infinity
+  let latest = { start: -Infinity, eventId: "" }
   return settledOf(reader).flatMap(({ at, eventId }) => {
     const operation = operations.get(eventId)
     if (operation === undefined) return []
-    const isLate = operation.end < latest
-    latest = Math.max(latest, operation.start)
-    return isLate ? [{ text: `${reader.name} has got ${eventId} after a later event`, at }] : []
+    const { eventId: other, start } = latest
+    if (operation.start > start) latest = { start: operation.start, eventId }
+    const text = `${reader.name} has got ${eventId} after ${other}, which happened later`
+    return operation.end < start ? [{ text, at }] : []
   })
 }
 

@@ -1,5 +1,6 @@
 /** Falsified end dates and events. */
 
+import { announcements, announcementsOf } from "../checks/announcements.ts"
 import { endDates } from "../checks/endDates.ts"
 import { events } from "../checks/events.ts"
 import type { Run } from "../history.ts"
@@ -24,7 +25,9 @@ const succession = ({ operations, state }: Run) => {
     const first = row.userId === undefined ? undefined : asked.get(row.from)
     const second = asked.get(row.to)
     const isOwn = first?.userId === row.userId && second?.userId === row.userId
-    return first === undefined || second === undefined || !isOwn ? [] : [{ first, second, row }]
+    // An announcement finds and leaves the same date.
+    const isOther = first !== undefined && second !== undefined && first !== second
+    return isOther && isOwn ? [{ first, second, row }] : []
   })
   return wanted(pairs[0])
 }
@@ -38,6 +41,25 @@ const publication = ({ operations, state }: Run) => {
 
 const membershipEvent = ({ state }: Run) =>
   wanted(state.events.find(({ type }) => type === "membership.extended"))
+
+/** The announcement of the last end of a membership. */
+const announcement = (run: Run) =>
+  wanted(
+    announcementsOf(run).find(
+      ({ endDate, event: { projectId }, lead, userId }) =>
+        lead === 0 &&
+        run.state.memberships.some(
+          (one) => one.projectId === projectId && one.userId === userId && one.endDate === endDate,
+        ),
+    ),
+  )
+
+/** Changes the text of its event. */
+const withAnnouncement = (run: Run, pattern: RegExp, by: string): Run => {
+  const { event } = announcement(run)
+  const body = event.body.replace(pattern, by)
+  return withState(run, { events: replace(run.state.events, event, { ...event, body }) })
+}
 
 /** Falsified end dates and events. */
 export const ofChanges: ReadonlyArray<Sabotage> = [
@@ -125,5 +147,44 @@ export const ofChanges: ReadonlyArray<Sabotage> = [
     name: "a published event is lost",
     check: events,
     spoil: (run) => withState(run, { events: replace(run.state.events, publication(run)) }),
+  },
+  {
+    name: "an end is not announced",
+    check: announcements,
+    spoil: (run) => withState(run, { events: replace(run.state.events, announcement(run).event) }),
+  },
+  {
+    name: "an end is announced twice",
+    check: announcements,
+    spoil: (run) => {
+      const { event } = announcement(run)
+      return withState(run, { events: [...run.state.events, { ...event, id: `${event.id}-2` }] })
+    },
+  },
+  {
+    name: "an end is announced for a date that did not hold",
+    check: announcements,
+    spoil: (run) =>
+      withAnnouncement(run, /"end_date":"[^"]*"/, '"end_date":"2000-01-01T00:00:00.000Z"'),
+  },
+  {
+    name: "an end is announced before it has come",
+    check: announcements,
+    spoil: (run) =>
+      withAnnouncement(run, /"timestamp":"[^"]*"/, '"timestamp":"2000-01-01T00:00:00.000Z"'),
+  },
+  {
+    name: "an end is announced late",
+    check: announcements,
+    spoil: (run) =>
+      withAnnouncement(run, /"timestamp":"[^"]*"/, '"timestamp":"2199-01-01T00:00:00.000Z"'),
+  },
+  {
+    name: "a reminder comes when a shorter one has come, too",
+    check: announcements,
+    spoil: (run) => {
+      const [longest = 0] = run.leads
+      return withAnnouncement(run, /"sequence"/, `"reminder":${longest / 1000},"sequence"`)
+    },
   },
 ]

@@ -6,7 +6,7 @@ import * as Predicate from "effect/Predicate"
 import type { Manner } from "../history.ts"
 import { random, type Random } from "../random.ts"
 import { host, places, userIds, type World } from "../world/World.ts"
-import type { Answered, Recorder } from "./recorder.ts"
+import { anyDate, type Answered, type Recorder } from "./recorder.ts"
 
 /** What the host works with. */
 interface Host {
@@ -17,13 +17,16 @@ interface Host {
 
 const statuses: Readonly<Record<string, number>> = {
   StoreUnavailable: 503,
+  InvalidInput: 422,
   MembershipNotFound: 404,
   ProjectNotFound: 404,
   WebhookNotFound: 404,
 }
 
 /** Answers a call as the API would. */
-const answered = async (call: () => Promise<Partial<Answered> | void>): Promise<Answered> => {
+export const answered = async (
+  call: () => Promise<Partial<Answered> | void>,
+): Promise<Answered> => {
   try {
     return { status: 200, ...(await call()) }
   } catch (fault) {
@@ -33,8 +36,8 @@ const answered = async (call: () => Promise<Partial<Answered> | void>): Promise<
   }
 }
 
-const grant = async ({ recorder, world }: Host, projectId: string, userId: string) => {
-  const endDate = recorder.nextDate()
+const grant = async ({ choose, recorder, world }: Host, projectId: string, userId: string) => {
+  const { endDate } = anyDate({ choose, recorder })
   const requestId = randomUUID()
   const asked = { action: "grant", process: host, projectId, userId, endDate, requestId } as const
   return recorder.record({ ...asked, expected: [200] }, () =>

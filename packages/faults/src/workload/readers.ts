@@ -5,7 +5,7 @@ import * as Predicate from "effect/Predicate"
 import { now } from "../clock.ts"
 import type { Connection, FeedAction, Got, Reader } from "../history.ts"
 import { random, type Random } from "../random.ts"
-import { host, places, type World } from "../world/World.ts"
+import { host, places, projects, type World } from "../world/World.ts"
 import { listen } from "./eventStream.ts"
 import { admitted, type Follow, idOf } from "./following.ts"
 import { makeSend, type Send } from "./http.ts"
@@ -151,7 +151,7 @@ export const startReaders = (world: World, recorder: Recorder, seed: number): Re
 
   const begin = ([action, key]: (typeof plan)[number]) => {
     const choose = random(seed, key)
-    const projectId = choose.pick(places.projects)
+    const projectId = choose.pick(projects)
     const got: Array<Got> = []
     const { signal } = ending
     const reading = { world, recorder, choose, send, key, projectId, signal, got, connections }

@@ -2,6 +2,7 @@
 
 import { now } from "../clock.ts"
 import type { Operation } from "../history.ts"
+import type { Random } from "../random.ts"
 
 /** What is known of an operation before it is answered. */
 type Asked = Omit<Operation, "start" | "end" | "status">
@@ -16,21 +17,51 @@ export interface Recorder {
   readonly operations: () => ReadonlyArray<Operation>
   /** An end date, far in the future, that no other operation asks for. */
   readonly nextDate: () => number
+  /** An end date so many milliseconds ahead, that no other operation asks for. */
+  readonly dateAhead: (millis: number) => number
+  /** The latest of these dates. */
+  readonly latestAhead: () => number
   /** A number that nothing else has. */
   readonly nextNumber: () => number
 }
 
 const firstDate = Date.UTC(2100, 0)
 
+// Changes of a member follow each other so fast that many of these dates come as they are overwritten.
+const nearMillis = 1000
+
+/**
+ * An end date that no other operation asks for: most often far in the future, sometimes about to come. With the
+ * statuses of the answer: the date may have come by the clock of a server.
+ */
+export const anyDate = ({
+  choose,
+  recorder,
+}: {
+  readonly choose: Random
+  readonly recorder: Recorder
+}): Pick<Operation, "expected"> & { readonly endDate: number } =>
+  choose.chance(0.2)
+    ? { endDate: recorder.dateAhead(choose.between(0, nearMillis)), expected: [200, 422] }
+    : { endDate: recorder.nextDate(), expected: [200] }
+
 /** Makes a recorder. */
 export const makeRecorder = (): Recorder => {
   const operations: Array<Operation> = []
+  const near = new Set<number>()
   let count = 0
   const nextNumber = () => ++count
   return {
     nextNumber,
     nextDate: () => firstDate + nextNumber(),
+    dateAhead: (millis) => {
+      let date = Math.round(now() + millis)
+      while (near.has(date)) date++
+      near.add(date)
+      return date
+    },
     operations: () => [...operations],
+    latestAhead: () => Math.max(0, ...near),
     record: async (asked, perform) => {
       const start = now()
       const answered = await perform()

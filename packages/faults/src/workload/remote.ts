@@ -6,7 +6,7 @@ import { type Action, type Manner, manners, type Operation, type Webhook } from 
 import { random, type Random } from "../random.ts"
 import { places, userIds, type World } from "../world/World.ts"
 import { makeSend, type Request, type Send } from "./http.ts"
-import type { Recorder } from "./recorder.ts"
+import { anyDate, type Recorder } from "./recorder.ts"
 
 /** What a client works with. */
 interface Client {
@@ -53,7 +53,7 @@ const base = (projectId: string): string => `/v2/projects/${projectId}`
 
 const extend = async (client: Client, projectId: string): Promise<void> => {
   const userId = client.choose.pick(userIds)
-  const endDate = client.recorder.nextDate()
+  const { endDate, expected } = anyDate(client)
   await ask(client, {
     action: "extend",
     projectId,
@@ -62,12 +62,12 @@ const extend = async (client: Client, projectId: string): Promise<void> => {
     method: "PATCH",
     path: `${base(projectId)}/memberships/${userId}/extend`,
     body: { extend: client.choose.chance(0.5) ? endDate : new Date(endDate).toISOString() },
-    expected: [200],
+    expected,
   })
 }
 
 const extendAll = async (client: Client, projectId: string): Promise<void> => {
-  const endDate = client.recorder.nextDate()
+  const { endDate, expected } = anyDate(client)
   await ask(client, {
     action: "extendAll",
     projectId,
@@ -75,7 +75,7 @@ const extendAll = async (client: Client, projectId: string): Promise<void> => {
     method: "PATCH",
     path: `${base(projectId)}/memberships/extend`,
     body: { extend: endDate },
-    expected: [200],
+    expected,
   })
 }
 

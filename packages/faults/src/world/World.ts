@@ -31,6 +31,12 @@ export const places: Places = {
   projects: ["p1", "p2", "p3"],
 }
 
+/** The project in which members end before anybody changes their dates again. */
+export const endingProject = "ending"
+
+/** All projects. */
+export const projects = [endingProject, ...places.projects] as const
+
 const [first, ...others] = [1001, 1002, 1003, 1004, 1005].map(String)
 
 /** The members that every project has from the beginning. */
@@ -44,6 +50,12 @@ export const limits: ReadonlyArray<Limit> = [
 
 /** Seconds between the attempts of a delivery. */
 export const retrySchedule: ReadonlyArray<number> = [0.2, 0.5, 1, 2]
+
+/** Seconds before the end of a membership at which it is announced. */
+const reminders: ReadonlyArray<number> = [4, 1]
+
+/** How long before the end it is announced, in milliseconds: longest first, and then 0. */
+export const leads: ReadonlyArray<number> = [...reminders, 0].map((seconds) => 1000 * seconds)
 
 /** A world. */
 export interface World {
@@ -84,6 +96,7 @@ const environmentOf = (url: string, seedFile: string, offset: number) => ({
   SUSPENSION: "false",
   WEBHOOK_ALLOWED_NETWORKS: allowedNetworks,
   WEBHOOK_RETRY_SCHEDULE: retrySchedule.join(","),
+  EXPIRY_REMINDERS: reminders.join(","),
   DRAIN_DELAY: String((drainMillis + 200) / 1000),
   NODE_COMPILE_CACHE: compileCache,
 })
@@ -94,13 +107,13 @@ const openLinks = async (port: number): Promise<ReadonlyMap<string, Link>> =>
   )
 
 const fill = async ({ apiKeys, memberships }: Tenure.Tenure, tokens: ReadonlyArray<string>) => {
-  for (const projectId of places.projects) {
+  for (const projectId of projects) {
     await memberships.createProject(projectId)
     for (const userId of userIds) {
       await memberships.grant({ projectId, userId, endDate: "2099-01-01T00:00:00.000Z" })
     }
   }
-  for (const token of tokens) await apiKeys.issue({ projects: places.projects, token })
+  for (const token of tokens) await apiKeys.issue({ projects, token })
 }
 
 /** Makes a world on a PostgreSQL server. */
@@ -118,13 +131,14 @@ export const makeWorld = async (
   const folder = await mkdtemp(join(tmpdir(), "tenure-faults-"))
   const seedFile = join(folder, "seed.json")
   const [seededToken = ""] = Object.values(tokens)
-  const seeds = places.projects.map((id) => ({ id, api_keys: [seededToken] }))
+  const seeds = projects.map((id) => ({ id, api_keys: [seededToken] }))
   await writeFile(seedFile, JSON.stringify({ projects: seeds }))
   const urlOf = (name: string): string => database.urlThrough(links.get(name)?.port ?? 0)
   const output = captureConsole()
   const tenure = await Tenure.make({
     stores: postgres({ url: urlOf(host) }),
     transport: nodeTransport,
+    expiry: { reminders: reminders.map((seconds) => 1000 * seconds) },
     webhooks: {
       allowedNetworks: [allowedNetworks],
       retrySchedule: retrySchedule.map((seconds) => 1000 * seconds),
