@@ -22,6 +22,7 @@ const dependencies = [
   "@electric-sql/pglite@0.5.16",
   "express@5",
   "fastify@5",
+  "ioredis@6",
   "@types/express@5",
   "@types/node@22",
   ...typescripts.map((version) => `typescript-${version}@npm:typescript@${version}`),

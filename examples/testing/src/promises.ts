@@ -20,8 +20,8 @@ export const isMember = async (
   }
 }
 
-/** Publishes `membership.expiring` for each membership that ends within a week. */
-export const remindExpiring = async (
+/** Publishes `renewal.offered` for each membership that ends within a week. */
+export const offerRenewals = async (
   tenure: Pick<Promises, "events" | "memberships">,
   projectId: string,
   after?: string,
@@ -33,11 +33,11 @@ export const remindExpiring = async (
     expiring.map(({ endDate, userId }) =>
       tenure.events.publish({
         projectId,
-        type: "membership.expiring",
+        type: "renewal.offered",
         data: { user_id: userId, end_date: new Date(endDate).toISOString() },
       }),
     ),
   )
   const last = page.at(-1)
-  if (last !== undefined) await remindExpiring(tenure, projectId, last.userId)
+  if (last !== undefined) await offerRenewals(tenure, projectId, last.userId)
 }

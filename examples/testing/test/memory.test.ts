@@ -4,7 +4,7 @@ import type { Event } from "@tenure/core/Event"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { afterEach, beforeEach, expect, it } from "vitest"
-import { isMember, remindExpiring } from "../src/promises.ts"
+import { isMember, offerRenewals } from "../src/promises.ts"
 
 const projectId = "club"
 const inDays = (days: number): number => Date.now() + days * 86_400_000
@@ -33,7 +33,7 @@ it("memberships that end within a week cause an event", async () => {
   for (const [userId, endDate] of Object.entries(ends)) {
     await tenure.memberships.grant({ projectId, userId, endDate })
   }
-  await remindExpiring(tenure, projectId)
-  const reminders = events.filter(({ type }) => type === "membership.expiring")
-  expect(reminders.map(({ body }) => JSON.parse(body))).toMatchObject([{ data: { user_id: "2" } }])
+  await offerRenewals(tenure, projectId)
+  const offers = events.filter(({ type }) => type === "renewal.offered")
+  expect(offers.map(({ body }) => JSON.parse(body))).toMatchObject([{ data: { user_id: "2" } }])
 })

@@ -82,8 +82,9 @@ export interface Deliveries<Name> {
   readonly stop: () => Promise<void>
 }
 
+// Their ids are in URLs.
 const projectsOf = (name: string, { webhooks }: Case): ReadonlyArray<string> =>
-  Array.from({ length: webhooks }, (_, index) => `${name}-${index}`)
+  Array.from({ length: webhooks }, (_, index) => `${name.replaceAll(/\W+/g, "-")}-${index}`)
 
 /** Registers the webhooks of all cases, and starts the processes. */
 export const prepare = async <Name extends string>(

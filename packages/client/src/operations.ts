@@ -214,7 +214,7 @@ export interface MembershipEndedEvent {
   readonly type: "membership.ended"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
-  /** The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too. */
+  /** The trace context (W3C) of the request behind it, if that had one. */
   readonly traceparent?: string
   readonly data: {
     /** The id of the project. */
@@ -234,7 +234,7 @@ export interface MembershipExpiredEvent {
   readonly type: "membership.expired"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
-  /** The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too. */
+  /** The trace context (W3C) of the request behind it, if that had one. */
   readonly traceparent?: string
   readonly data: {
     /** The id of the project. */
@@ -252,7 +252,7 @@ export interface MembershipExpiringEvent {
   readonly type: "membership.expiring"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
-  /** The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too. */
+  /** The trace context (W3C) of the request behind it, if that had one. */
   readonly traceparent?: string
   readonly data: {
     /** The id of the project. */
@@ -272,7 +272,7 @@ export interface MembershipExtendedEvent {
   readonly type: "membership.extended"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
-  /** The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too. */
+  /** The trace context (W3C) of the request behind it, if that had one. */
   readonly traceparent?: string
   readonly data: {
     /** The id of the project. */
@@ -294,7 +294,7 @@ export interface MembershipGrantedEvent {
   readonly type: "membership.granted"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
-  /** The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too. */
+  /** The trace context (W3C) of the request behind it, if that had one. */
   readonly traceparent?: string
   readonly data: {
     /** The id of the project. */
@@ -316,7 +316,7 @@ export interface MembershipsExtendedEvent {
   readonly type: "memberships.extended"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
-  /** The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too. */
+  /** The trace context (W3C) of the request behind it, if that had one. */
   readonly traceparent?: string
   readonly data: {
     /** The id of the project. */
@@ -338,7 +338,7 @@ export interface MembershipsImportedEvent {
   readonly type: "memberships.imported"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
-  /** The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too. */
+  /** The trace context (W3C) of the request behind it, if that had one. */
   readonly traceparent?: string
   readonly data: {
     /** The id of the project. */
@@ -465,7 +465,7 @@ export interface WebhookDisabledEvent {
   readonly type: "webhook.disabled"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
-  /** The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too. */
+  /** The trace context (W3C) of the request behind it, if that had one. */
   readonly traceparent?: string
   readonly data: {
     /** The id of the project. */
@@ -498,7 +498,7 @@ export interface WebhookPingEvent {
   readonly type: "webhook.ping"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
-  /** The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too. */
+  /** The trace context (W3C) of the request behind it, if that had one. */
   readonly traceparent?: string
   readonly data: {
     /** The id of the project. */

@@ -20,7 +20,6 @@ import {
 } from "./Conversation.ts"
 import type { ApiResponse, Verbatim } from "./Envelope.ts"
 import * as Frames from "./Frames.ts"
-import * as Query from "./Query.ts"
 
 /** A connection that was admitted. It ends when the signal of its request aborts. */
 export interface Session {
@@ -66,11 +65,7 @@ const offersProtocol = (header: string): boolean => {
 }
 
 /** Fails unless a request asks for the subprotocol by WebSocket: then no adapter has to refuse it. */
-export const checkHandshake = ({
-  headers,
-  method,
-  query,
-}: ApiRequest): Effect.Effect<void, ApiError> => {
+export const checkHandshake = ({ headers, method }: ApiRequest): Effect.Effect<void, ApiError> => {
   const valueOf = (name: string): string => {
     const field = single(headers, name)
     return field._tag === "Value" ? field.value : ""
@@ -83,7 +78,7 @@ export const checkHandshake = ({
     return malformed("The header Sec-WebSocket-Key must be 16 bytes in Base64.")
   }
   return offersProtocol(valueOf("sec-websocket-protocol"))
-    ? Effect.asVoid(Query.read({ query }, { ticket: Query.ticket }))
+    ? Effect.void
     : malformed(`The header Sec-WebSocket-Protocol must offer ${Frames.protocol}.`)
 }
 

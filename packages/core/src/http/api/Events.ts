@@ -106,8 +106,7 @@ const custom: Kind = {
 }
 
 const traceparent = Schema.String.annotate({
-  description:
-    "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+  description: "The trace context (W3C) of the request behind it, if that had one.",
   examples: ["00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"],
 })
 

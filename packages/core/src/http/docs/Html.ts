@@ -152,7 +152,7 @@ const printer = (document: Document) => {
       : []
     if (alternatives.length > 0) return alternatives.filter(isSchema).map(typeOf).join(" or ")
     const values: ReadonlyArray<unknown> = Array.isArray(schema["enum"]) ? schema["enum"] : []
-    if (values.length > 0) return values.map((value) => code(JSON.stringify(value))).join(" or ")
+    if (values.length > 0) return code(values.map((value) => JSON.stringify(value)).join(" | "))
     if (schema["type"] === "array") {
       return `array of ${isSchema(schema["items"]) ? typeOf(schema["items"]) : "anything"}`
     }

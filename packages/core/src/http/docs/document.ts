@@ -8518,7 +8518,7 @@ export const document: Document = {
           },
           "traceparent": {
             "type": "string",
-            "description": "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+            "description": "The trace context (W3C) of the request behind it, if that had one.",
             "examples": [
               "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
             ]
@@ -8604,7 +8604,7 @@ export const document: Document = {
           },
           "traceparent": {
             "type": "string",
-            "description": "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+            "description": "The trace context (W3C) of the request behind it, if that had one.",
             "examples": [
               "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
             ]
@@ -8684,7 +8684,7 @@ export const document: Document = {
           },
           "traceparent": {
             "type": "string",
-            "description": "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+            "description": "The trace context (W3C) of the request behind it, if that had one.",
             "examples": [
               "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
             ]
@@ -8770,7 +8770,7 @@ export const document: Document = {
           },
           "traceparent": {
             "type": "string",
-            "description": "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+            "description": "The trace context (W3C) of the request behind it, if that had one.",
             "examples": [
               "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
             ]
@@ -8854,7 +8854,7 @@ export const document: Document = {
           },
           "traceparent": {
             "type": "string",
-            "description": "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+            "description": "The trace context (W3C) of the request behind it, if that had one.",
             "examples": [
               "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
             ]
@@ -8947,7 +8947,7 @@ export const document: Document = {
           },
           "traceparent": {
             "type": "string",
-            "description": "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+            "description": "The trace context (W3C) of the request behind it, if that had one.",
             "examples": [
               "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
             ]
@@ -9021,7 +9021,7 @@ export const document: Document = {
           },
           "traceparent": {
             "type": "string",
-            "description": "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+            "description": "The trace context (W3C) of the request behind it, if that had one.",
             "examples": [
               "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
             ]
@@ -9085,7 +9085,7 @@ export const document: Document = {
           },
           "traceparent": {
             "type": "string",
-            "description": "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+            "description": "The trace context (W3C) of the request behind it, if that had one.",
             "examples": [
               "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
             ]
@@ -9131,7 +9131,7 @@ export const document: Document = {
           },
           "traceparent": {
             "type": "string",
-            "description": "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+            "description": "The trace context (W3C) of the request behind it, if that had one.",
             "examples": [
               "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
             ]
@@ -9187,7 +9187,7 @@ export const document: Document = {
           },
           "traceparent": {
             "type": "string",
-            "description": "The trace context (W3C) of the request that has led to the event, if it had one. The notification has it as a header field, too.",
+            "description": "The trace context (W3C) of the request behind it, if that had one.",
             "examples": [
               "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
             ]
