@@ -107,6 +107,20 @@ export const replayed = (answer = ""): Replayed => ({ _tag: "Replayed", answer }
 export const isReplayed = (result: unknown): result is Replayed =>
   Predicate.hasProperty(result, "_tag") && result._tag === "Replayed"
 
+/** Makes a change, and returns with its result whether it was made before. */
+export const noting = <A, E, R>(
+  once: Once | undefined,
+  change: (once: Once | undefined) => Effect.Effect<A, E, R>,
+): Effect.Effect<{ readonly result: A; readonly isReplay: boolean }, E, R> =>
+  Effect.suspend(() => {
+    let isReplay = false
+    const onReplay = () => {
+      isReplay = true
+      once?.onReplay?.()
+    }
+    return Effect.map(change(once && { ...once, onReplay }), (result) => ({ result, isReplay }))
+  })
+
 /** Tells the caller of a change if it was made before. */
 export const tell = ({ once }: Pick<Occasion, "once">, result: unknown): Effect.Effect<void> =>
   isReplayed(result) ? Effect.sync(() => once?.onReplay?.()) : Effect.void

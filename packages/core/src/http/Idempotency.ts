@@ -66,20 +66,15 @@ const performOnce = Effect.fnUntraced(function* (
   if (params.project_id !== "") yield* projectOf(call)
   const key = yield* Effect.fromResult(keyOf(request))
   const body = yield* arrivedBody(request)
-  let isReplay = false
-  const success = yield* operation({
-    ...call,
-    request: { ...request, body },
-    once: {
-      owner: principal.keyId,
-      key: Once.digest(key),
-      fingerprint: fingerprintOf(request, body),
-      onReplay: () => {
-        isReplay = true
-      },
-    },
-  })
-  return isReplay ? { ...success, isReplay } : success
+  const known: Once.Once = {
+    owner: principal.keyId,
+    key: Once.digest(key),
+    fingerprint: fingerprintOf(request, body),
+  }
+  const { isReplay, result } = yield* Once.noting(known, (once) =>
+    operation({ ...call, request: { ...request, body }, once }),
+  )
+  return isReplay ? { ...result, isReplay } : result
 })
 
 /** Performs an operation, once if the request has an idempotency key and is not a mere reading. */

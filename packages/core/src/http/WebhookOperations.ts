@@ -2,6 +2,7 @@
 
 import * as Effect from "effect/Effect"
 import { InvalidInput } from "../base/InvalidInput.ts"
+import * as Once from "../base/Once.ts"
 import { own } from "../base/Own.ts"
 import * as Setting from "../base/Setting.ts"
 import { EventId, EventNotFound } from "../events/Event.ts"
@@ -122,10 +123,11 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       const eventTypes = yield* Effect.fromResult(
         RequestBody.field(body, "event_types", EventTypes.setting),
       )
-      const webhook = yield* webhooks.create(
-        { projectId, url, eventTypes, idempotencyKey: call.once },
-        originOf(call),
+      const { isReplay, result: webhook } = yield* Once.noting(call.once, (idempotencyKey) =>
+        webhooks.create({ projectId, url, eventTypes, idempotencyKey }, originOf(call)),
       )
+      // Its secret may be one that somebody else has made since.
+      if (isReplay) yield* recordShown(call, "secret_shown", webhook.id)
       return { message: "The webhook was created.", data: dataOf(webhook) }
     }),
 
@@ -170,7 +172,10 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
     "webhooks.rotate": Effect.fnUntraced(function* (call) {
       const ids = yield* webhookOf(call)
       yield* Query.read(call.request, {})
-      const rotated = yield* webhooks.rotateSecret(ids, originOf(call))
+      const { isReplay, result: rotated } = yield* Once.noting(call.once, (idempotencyKey) =>
+        webhooks.rotateSecret({ ...ids, idempotencyKey }, originOf(call)),
+      )
+      if (isReplay) yield* recordShown(call, "secret_shown", ids.webhookId.toLowerCase())
       return {
         message: "The webhook has a new secret.",
         data: { secret: rotated.secret, previous_until: timeOf(rotated.previousUntil) },

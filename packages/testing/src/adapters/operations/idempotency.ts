@@ -3,7 +3,7 @@
 import * as Route from "@tenure/core/Route"
 import * as Struct from "effect/Struct"
 import { describe, expect, it } from "vitest"
-import { expectFailure, fieldsOf } from "../../support/envelope.ts"
+import { expectFailure, fieldsOf, webhookOf as createdOf } from "../../support/envelope.ts"
 import type { Fixture, Serving } from "../AdapterHarness.ts"
 import { validDate as extend } from "./endDates.ts"
 
@@ -131,6 +131,34 @@ export const idempotencyTests = (serving: Serving): void => {
           const history = await tenure.memberships.history({ projectId: "p1" })
           expect(history.filter(({ action }) => action.endsWith("extended"))).toHaveLength(1)
         })(),
+    )
+
+    it(
+      "shows a secret again only to whom the audit trail names",
+      serving(async ({ call, operatorToken: token, tenure }) => {
+        const body = { url: "https://example.com/hook" }
+        const create = { token, body, headers: keyed("k-1") }
+        const { id: webhookId } = createdOf(await call("POST", webhooks, create))
+        const rotate = `${webhooks}/${webhookId.toUpperCase()}/rotate`
+        const rotation = { token, headers: keyed("k-2") }
+        await call("POST", rotate, rotation)
+        const { secret } = await tenure.webhooks.rotateSecret({ projectId: "p1", webhookId })
+        for (const [path, options] of [
+          [webhooks, create],
+          [rotate, rotation],
+        ] as const) {
+          expect((await call("POST", path, options)).body).toMatchObject({ data: { secret } })
+        }
+        const history = await tenure.memberships.history({ projectId: "p1", limit: 5 })
+        const rows = history.map(({ action, subject }) => [action, subject])
+        expect(rows).toEqual([
+          ["secret_shown", webhookId],
+          ["secret_shown", webhookId],
+          ["secret_rotated", webhookId],
+          ["secret_rotated", webhookId],
+          ["webhook_created", webhookId],
+        ])
+      }),
     )
 
     it(
