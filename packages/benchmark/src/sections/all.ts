@@ -4,6 +4,7 @@ import type { Section } from "../measurement.ts"
 import { decode } from "./decode.ts"
 import { deliveries } from "./deliveries.ts"
 import { deliveryRates } from "./deliveryRates.ts"
+import { expiry } from "./expiry.ts"
 import { bulk, extensions } from "./extensions.ts"
 import { feed } from "./feed.ts"
 import { grants } from "./grants.ts"
@@ -39,6 +40,7 @@ export const sections: ReadonlyArray<Section> = [
   deliveries,
   deliveryRates,
   feed,
+  expiry,
   growth,
   storage,
   start,
