@@ -179,6 +179,12 @@ describe.each(directions)("a move %s", (_, from, to) => {
       const state = await prepared()
       const dying = (step: string) => (step === last ? Effect.die("killed") : Effect.void)
       await expect(between(from, to, moveProject, dying)).rejects.toThrow("killed")
+      const { createProject, deleteProject } = tenure.memberships
+      for (const mapped of [to, from]) {
+        place = mapped
+        await expect(createProject("p1")).rejects.toMatchObject(unavailable)
+        await expect(deleteProject("p1")).rejects.toMatchObject(unavailable)
+      }
       await between(from, to, cancelMove)
       await checkMoved(state)
       await between(from, to, moveProject)

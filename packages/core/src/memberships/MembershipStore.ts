@@ -136,7 +136,7 @@ export class MembershipStore extends Context.Service<
       occasion: Occasion,
     ) => Effect.Effect<Replayed | void, ProjectNotFound | Conflict | StoreUnavailable>
 
-    /** Returns a project. */
+    /** Returns a project. Fails with `StoreUnavailable` while it is being moved from or to the store. */
     readonly findProject: (
       projectId: ProjectId,
     ) => Effect.Effect<ProjectSummary, ProjectNotFound | StoreUnavailable>

@@ -20,6 +20,12 @@ export interface Shards {
   readonly map: ShardMap
 }
 
+/**
+ * Where a project is found: in its shard; in the directory alone, which still names it after a creation and a
+ * deletion at the same time; or nowhere.
+ */
+type Place = "shard" | "directory" | "nowhere"
+
 /** Runs operations on the shards of projects. */
 export interface Routing {
   /**
@@ -31,8 +37,11 @@ export interface Routing {
     projectId: ProjectId,
     operation: (stores: Stores) => Effect.Effect<A, E>,
   ) => Effect.Effect<A, E | StoreUnavailable>
-  /** Fails with `StoreUnavailable` if a project is in another shard than the map names. */
-  readonly misplaced: (projectId: ProjectId) => Effect.Effect<void, StoreUnavailable>
+  /**
+   * Finds a project. Fails with `StoreUnavailable` if it is in another shard than the map names, or is being
+   * moved.
+   */
+  readonly locate: (projectId: ProjectId) => Effect.Effect<Place, StoreUnavailable>
   /** Returns the shard of a project. Whatever no shard names belongs to the home, which does not have it. */
   readonly shardOf: (projectId: ProjectId) => Shard
 }
@@ -62,19 +71,27 @@ const exists = (shard: Shard, projectId: ProjectId): Effect.Effect<boolean, Stor
 export const make = ({ all, directory, home, map }: Shards): Routing => {
   const shardOf = (projectId: ProjectId): Shard => all[map(projectId) ?? 0] ?? home
 
-  const misplaced: Routing["misplaced"] = Effect.fnUntraced(function* (projectId) {
+  const locate: Routing["locate"] = Effect.fnUntraced(function* (projectId) {
     const shard = shardOf(projectId)
-    if (yield* exists(shard, projectId)) return
-    const isElsewhere = yield* directory.has(projectId)
-    if (isElsewhere || (shard !== home && (yield* exists(home, projectId)))) {
+    if (yield* exists(shard, projectId)) return "shard"
+    const isNamed = yield* directory.has(projectId)
+    const found = yield* Effect.filter(
+      (isNamed ? all : [home]).filter((other) => other !== shard),
+      (other) => exists(other, projectId),
+      { concurrency: "unbounded" },
+    )
+    if (found.length > 0) {
       const cause = `The project ${projectId} is not in the shard ${shard.name}, where the map has it`
       return yield* new StoreUnavailable({ cause })
     }
+    if (!isNamed) return "nowhere"
+    // It may have been created since it was looked for, or may have come from where it was not any more.
+    return (yield* exists(shard, projectId)) ? "shard" : "directory"
   })
 
   return {
     shardOf,
-    misplaced,
+    locate,
     on: <A, E>(
       projectId: ProjectId,
       operation: (stores: Stores) => Effect.Effect<A, E>,
@@ -83,7 +100,7 @@ export const make = ({ all, directory, home, map }: Shards): Routing => {
         Effect.suspend(() => shardOf(projectId).use(operation)),
         (error) =>
           isMissing(error)
-            ? Effect.andThen(misplaced(projectId), Effect.fail(error))
+            ? Effect.andThen(locate(projectId), Effect.fail(error))
             : Effect.fail(error),
       ),
   }

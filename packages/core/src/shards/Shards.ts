@@ -8,9 +8,11 @@
  * and a `ProjectDirectory` with the names of the projects in the other shards.
  *
  * - **Projects** are created in their shard, then in the directory, and deleted in the opposite order, so
- *   that no key opens a project that is created again. Either can be repeated after a crash. A list has the
- *   order of the ids, and one cursor: names come from the home, and what belongs to them from each shard.
- * - **A wrong map** is noticed where a project is missing: if the directory knows it, the request is answered
+ *   that no key opens a project that is created again. Either can be repeated after a crash. If both are done
+ *   at the same time, the directory may name a project that is nowhere: it does not exist, and the next
+ *   creation or deletion removes the name. A list has the order of the ids, and one cursor: names come from
+ *   the home, and what belongs to them from each shard.
+ * - **A wrong map** is noticed where a project is missing: if another shard has it, the request is answered
  *   503 rather than 404, and nothing is created beside it. So is the time in which a project is moved. What
  *   is found costs nothing more.
  * - **Deliveries** are claimed from all shards at the same time, an equal share of each; shares that are not

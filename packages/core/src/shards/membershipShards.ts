@@ -5,24 +5,28 @@ import type { Faults } from "../base/Faults.ts"
 import { InvalidInput } from "../base/InvalidInput.ts"
 import { isReplayed } from "../base/Once.ts"
 import type { Occasion } from "../base/Origin.ts"
-import type { ProjectId } from "../base/Project.ts"
+import { type ProjectId, ProjectNotFound } from "../base/Project.ts"
 import type { AuditRow, ProjectSummary } from "../memberships/Membership.ts"
 import type { MembershipStore } from "../memberships/MembershipStore.ts"
 import * as expiryShards from "./expiryShards.ts"
 import type { Routing, Shards } from "./Routing.ts"
-import type { Shard, Stores } from "./Shard.ts"
+import type { Shard } from "./Shard.ts"
 
 type Store = MembershipStore["Service"]
 
 const byId = (one: { readonly id: string }, other: { readonly id: string }): number =>
   one.id < other.id ? -1 : 1
 
-const find = ({ memberships }: Stores, projectId: ProjectId) => memberships.findProject(projectId)
+/** Returns what a shard knows of an idempotency key. Fails if it belongs to another request. */
+const recallIn = (shard: Shard, { once }: Occasion) =>
+  once === undefined
+    ? Effect.undefined
+    : shard.use(({ memberships }) => memberships.recall(once, undefined))
 
 /** Makes the store. */
 export const make = (shards: Shards, routing: Routing, faults: Faults): Store => {
   const { apiKeys, directory, home, map } = shards
-  const { misplaced, on, shardOf } = routing
+  const { locate, on, shardOf } = routing
 
   /** Returns the projects with these ids, of which none is in the home. */
   const summariesOf = Effect.fnUntraced(function* (ids: ReadonlyArray<ProjectId>) {
@@ -63,11 +67,6 @@ export const make = (shards: Shards, routing: Routing, faults: Faults): Store =>
     }
   })
 
-  const recallHome = ({ once }: Occasion) =>
-    once === undefined
-      ? Effect.undefined
-      : home.use(({ memberships }) => memberships.recall(once, undefined))
-
   /** Adds the names of keys, which are in the home. */
   const named = Effect.fnUntraced(function* (rows: ReadonlyArray<AuditRow>) {
     const ids = new Set(rows.flatMap(({ origin: { keyId } }) => keyId ?? []))
@@ -90,8 +89,14 @@ export const make = (shards: Shards, routing: Routing, faults: Faults): Store =>
           problem: "must be one that an entry of the databases names",
         })
       }
-      yield* misplaced(projectId)
       const shard = shardOf(projectId)
+      // A key of another request must be refused before anything is created.
+      const known = shard === home ? undefined : yield* recallIn(home, occasion)
+      if (known !== undefined) return known
+      const place = yield* locate(projectId)
+      // Keys that opened what was deleted must not open what is created.
+      if (place === "directory")
+        yield* directory.remove(projectId, { ...occasion, once: undefined })
       const created = yield* shard.use(({ memberships }) =>
         memberships.createProject(projectId, occasion),
       )
@@ -102,18 +107,23 @@ export const make = (shards: Shards, routing: Routing, faults: Faults): Store =>
       const remove = on(projectId, ({ memberships }) =>
         memberships.deleteProject(projectId, occasion),
       )
-      if (shardOf(projectId) === home) return yield* remove
-      const known = yield* recallHome(occasion)
-      // One that is being moved is nowhere to be found, and has to stay known.
-      if (known === undefined) yield* on(projectId, (stores) => find(stores, projectId))
+      const shard = shardOf(projectId)
+      if (shard === home) return yield* remove
+      const known = yield* recallIn(home, occasion)
+      // A key of another request must be refused before anything is removed.
+      yield* recallIn(shard, occasion)
+      // One that is being moved has to stay known.
+      const place = known === undefined ? yield* locate(projectId) : "directory"
+      if (place === "nowhere") return yield* new ProjectNotFound({ projectId })
       // Its name goes first: no key may open a project that is created again.
       const removed = yield* directory.remove(projectId, occasion)
-      if (!isReplayed(removed)) return yield* remove
-      // The process may have died in between.
+      if (place === "shard" && !isReplayed(removed)) return yield* remove
+      // There may be no more to delete.
       return yield* Effect.catchTag(remove, "ProjectNotFound", () => Effect.succeed(removed))
     }),
 
-    findProject: (projectId) => on(projectId, (stores) => find(stores, projectId)),
+    findProject: (projectId) =>
+      on(projectId, ({ memberships }) => memberships.findProject(projectId)),
     listProjects,
 
     grant: (change) => on(change.projectId, ({ memberships }) => memberships.grant(change)),

@@ -24,6 +24,7 @@ const { apiKey, change, event, in2027, occasion, once, p1, p2, u1, webhook } = F
 /** Stores that are built once, so that several maps can be tried on them. */
 const built = Effect.map(Layer.build(memory()), (context) => Layer.succeedContext(context))
 
+type Store = MembershipStore["Service"]
 type StoreLayer = Layer.Layer<Stores, unknown>
 
 /** Runs a test on two shards. */
@@ -158,6 +159,100 @@ it.effect("a deletion that has stopped halfway is completed by its repetition", 
       expect(yield* idsIn).toEqual([])
     })
     yield* onShards([home, failing], [], test)
+  }),
+)
+
+/** Stores in memory, of which the `MembershipStore` is changed. */
+const altered = (alter: (store: Store) => Partial<Store>): StoreLayer =>
+  Layer.provideMerge(
+    Layer.effect(
+      MembershipStore,
+      Effect.map(MembershipStore, (store) => ({ ...store, ...alter(store) })),
+    ),
+    memory(),
+  )
+
+it.effect(
+  "a project that is created while it is being deleted can be created and deleted again",
+  () =>
+    Effect.gen(function* () {
+      let meanwhile: Effect.Effect<unknown, unknown> = Effect.void
+      const other = altered((store) => ({
+        deleteProject: (...asked) =>
+          Effect.andThen(Effect.orDie(meanwhile), store.deleteProject(...asked)),
+      }))
+      const test = Effect.gen(function* () {
+        const store = yield* MembershipStore
+        const keys = yield* ApiKeyStore
+        for (const [repair, token] of [
+          [store.deleteProject, "a token"],
+          [store.createProject, "another token"],
+        ] as const) {
+          const key = apiKey(token, p1)
+          yield* store.createProject(p1, occasion)
+          meanwhile = Effect.andThen(store.createProject(p1, occasion), keys.add(key, occasion))
+          yield* store.deleteProject(p1, occasion)
+          meanwhile = Effect.void
+          expect((yield* Effect.flip(store.findProject(p1)))._tag).toBe("ProjectNotFound")
+          expect((yield* Effect.flip(grant(p1)))._tag).toBe("ProjectNotFound")
+          expect(yield* idsIn).toEqual([])
+          yield* repair(p1, occasion)
+          expect((yield* keys.find(key.digest))?.projects).toEqual(new Set())
+        }
+        expect(yield* idsIn).toEqual([p1])
+        yield* store.deleteProject(p1, occasion)
+        expect((yield* Effect.flip(store.deleteProject(p1, occasion)))._tag).toBe("ProjectNotFound")
+      })
+      yield* onShards([memory(), other], [], test)
+    }),
+)
+
+it.effect("a project that others create at the same time is created", () =>
+  Effect.gen(function* () {
+    let meanwhile: Effect.Effect<unknown, unknown> = Effect.void
+    const other = altered((store) => ({
+      findProject: (projectId) =>
+        Effect.flatMap(Effect.exit(store.findProject(projectId)), (found) => {
+          const created = Effect.orDie(meanwhile)
+          meanwhile = Effect.void
+          return Effect.andThen(created, found)
+        }),
+    }))
+    const test = Effect.gen(function* () {
+      const store = yield* MembershipStore
+      meanwhile = store.createProject(p1, occasion)
+      yield* store.createProject(p1, occasion)
+      expect(yield* idsIn).toEqual([p1])
+      const rows = yield* store.history(undefined, { userId: undefined, limit: 10 })
+      expect(rows.map(({ action }) => action)).toEqual(["project_created"])
+    })
+    yield* onShards([memory(), other], [], test)
+  }),
+)
+
+it.effect("changes no project if the idempotency key belongs to another request", () =>
+  Effect.gen(function* () {
+    const stores = [yield* built, yield* built, yield* built] as const
+    const layer = Shards.layer([
+      { name: "home", projects: [], stores: stores[0] },
+      { name: "large", projects: ["p1"], stores: stores[1] },
+      { name: "eu", projects: ["p2"], stores: stores[2] },
+    ])
+    const test = Effect.gen(function* () {
+      const store = yield* MembershipStore
+      const key = once()
+      yield* store.createProject(p1, { ...occasion, once: key })
+      const other = { ...occasion, once: { ...key, fingerprint: "another" } }
+      const refusal = { _tag: "IdempotencyMismatch" }
+      expect(yield* Effect.flip(store.createProject(p2, other))).toMatchObject(refusal)
+      expect((yield* Effect.flip(store.findProject(p2)))._tag).toBe("ProjectNotFound")
+      const granting = once()
+      yield* store.grant({ ...change(p1), userId: u1, endDate: in2027, once: granting })
+      const deletion = { ...occasion, once: { ...granting, fingerprint: "another" } }
+      expect(yield* Effect.flip(store.deleteProject(p1, deletion))).toMatchObject(refusal)
+      expect(yield* idsIn).toEqual([p1])
+    })
+    yield* Effect.provide(test, layer)
   }),
 )
 

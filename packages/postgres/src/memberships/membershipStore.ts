@@ -15,7 +15,7 @@ import type {
 import { IdempotencyMismatch, isReplayed } from "@tenure/core/Once"
 import type { Occasion } from "@tenure/core/Origin"
 import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
-import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Effect from "effect/Effect"
 import { recordShown, recordShownParams } from "../audit/recordShown.sql.ts"
 import { type Executor, type Manner, readsOf } from "../connection/Executor.ts"
@@ -197,7 +197,8 @@ export const make = Effect.fnUntraced(function* (
       const manner = { owner: readsOf(projectId) }
       const rows = yield* executor.execute<ProjectRow>(sql.findProject, [text(projectId)], manner)
       const [row] = yield* rowsOfProject(projectId, rows)
-      return toSummary(row)
+      if (row.id === projectId) return toSummary(row)
+      return yield* new StoreUnavailable({ cause: `The project ${projectId} is being moved` })
     }),
 
     listProjects: ({ after, limit, within }) =>

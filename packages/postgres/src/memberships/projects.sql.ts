@@ -2,12 +2,15 @@ import { EndDate } from "@tenure/core/EndDate"
 import type { ProjectSummary } from "@tenure/core/Membership"
 import { ProjectId } from "@tenure/core/Project"
 import { type Integer, millisOf } from "../connection/results.ts"
+import { parked } from "../moving/parking.sql.ts"
 
 const columns = `id, members, webhooks, ${millisOf("last_bulk_end_date")} AS last_bulk_end_date`
 
-/** Returns a project, if it exists. */
+/** Returns the project `$1`, if it exists, with another id if it is parked. */
 export const findProject = (schema: string): string => `
-  SELECT ${columns} FROM ${schema}.projects WHERE id = $1::text
+  SELECT ${columns} FROM ${schema}.projects WHERE id IN ($1::text, ${parked})
+  ORDER BY id DESC
+  LIMIT 1
 `
 
 /** Returns at most `$2` projects after the id `$1`, of those with the ids `$3`, which are NULL for all. */

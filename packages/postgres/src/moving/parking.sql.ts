@@ -5,7 +5,7 @@
  */
 
 /** The name of the parked project `$1`. No id has a control character. */
-const parked = "chr(1) || $1::text"
+export const parked = "chr(1) || $1::text"
 
 /** Returns where the project `$1` is: under its name, or parked. */
 export const findProject = (schema: string): string => `
