@@ -3,7 +3,8 @@
 import * as Effect from "effect/Effect"
 import type { ProjectNotFound } from "../base/Project.ts"
 import * as ApiError from "./ApiError.ts"
-import { type Call, projectOf } from "./Operation.ts"
+import { projectOf } from "./Operation.ts"
+import type { Routed } from "./Routing.ts"
 
 type Find = (
   projectId: string,
@@ -14,14 +15,17 @@ const mayHide = new Set([404, 422])
 
 /**
  * Performs an operation. If somebody who may use all projects is refused, the project is looked up: that
- * it is missing counts before what else is wrong. All others know which projects they may use.
+ * it is missing counts before what else is wrong, unless it is to be created. All others know which projects
+ * they may use.
  */
 export const told = <A>(
-  call: Call,
+  call: Routed,
   operation: Effect.Effect<A, ApiError.ApiError>,
   find: Find,
 ): Effect.Effect<A, ApiError.ApiError> =>
-  call.principal.projects === "all" && call.params.project_id !== ""
+  call.principal.projects === "all" &&
+  call.params.project_id !== "" &&
+  call.operation !== "projects.create"
     ? Effect.catchEager(operation, (error) =>
         mayHide.has(ApiError.describe(error).status) && error._tag !== "ProjectNotFound"
           ? Effect.andThen(Effect.flatMap(projectOf(call), find), Effect.fail(error))

@@ -113,6 +113,18 @@ export const idempotencyTests = (serving: Serving): void => {
   describe("an idempotency key", () => {
     repetitionTests(serving)
 
+    it("of the creation of a project is refused for that of another", async () =>
+      await serving(async ({ call, tenure }) => {
+        const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
+        const options = { token, headers: keyed("k-1") }
+        await call("PUT", "/v2/projects/new", options)
+        const path = "/v2/projects/another"
+        const mismatch = await call("PUT", path, options)
+        expectFailure(mismatch, "PUT", path, 422, "IDEMPOTENCY_MISMATCH")
+        const missing = await call("GET", path, { token })
+        expectFailure(missing, "GET", path, 404, "PROJECT_NOT_FOUND")
+      })())
+
     it.each([
       [all, { extend }],
       [one, { extend }],
