@@ -9,7 +9,7 @@ import type { EachRow } from "../memberships/fragments.sql.ts"
 import { hasDeliveries } from "../outbox/fragments.sql.ts"
 import type { Notifications } from "../outbox/Notifications.ts"
 import { type DueRow, findDue, findDueParams, toCandidate } from "./findDue.sql.ts"
-import { beginPasses, goOn, passParams } from "./passes.sql.ts"
+import { beginPasses, goOn, type PassRow, passParams } from "./passes.sql.ts"
 import { settleDue, settleDueParams } from "./settleDue.sql.ts"
 import { watch, type WatchedRow, watchParams } from "./watch.sql.ts"
 
@@ -29,11 +29,11 @@ export const make = (executor: Executor, notifications: Notifications): ExpirySt
     settleDue: settleDue(schema),
   }
 
-  /** Gives alarms to members of projects whose alarms have come. Returns whether there may be more. */
+  /** Gives alarms to members of projects whose alarms have come. Returns whether there may be more to do at once. */
   const pass = Effect.fnUntraced(function* (limit: number) {
     const begun = yield* executeApart(sql.beginPasses, passParams(mostProjects), manner)
-    const passes = yield* executeApart(sql.goOn, passParams(limit), manner)
-    return begun.length + passes.length > 0
+    const [turn] = yield* executeApart<PassRow>(sql.goOn, passParams(limit), manner)
+    return begun.length > 0 || turn?.has_moved === true
   })
 
   /** Announces what is due. Returns the events, and how many memberships were due. */
@@ -64,7 +64,7 @@ export const make = (executor: Executor, notifications: Notifications): ExpirySt
 
     sweep: Effect.fnUntraced(function* (limit, judge) {
       const { due, events } = yield* announce(limit, judge)
-      // A member whom a transaction of the host has locked holds up a pass, but no announcement.
+      // A pass that fails is gone on with in the next sweep, and holds up no announcement.
       const isPassing = yield* Effect.catchTag(pass(limit), "StoreUnavailable", () =>
         Effect.succeed(false),
       )

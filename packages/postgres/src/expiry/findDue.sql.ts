@@ -9,7 +9,7 @@ import { effectiveDate } from "../memberships/fragments.sql.ts"
 
 /**
  * Returns up to `$1` memberships whose alarms have come, the earliest first, without those that others have
- * locked.
+ * locked, or whose projects they have locked.
  */
 export const findDue = (schema: string): string => `
   SELECT p.id AS project_id, m.project_number, m.user_id, ${millisOf(effectiveDate(schema))} AS end_date,
@@ -20,7 +20,8 @@ export const findDue = (schema: string): string => `
   -- A project that is parked while it moves has no name.
   WHERE m.alarm_at <= statement_timestamp() AND p.id > chr(31)
   ORDER BY m.alarm_at LIMIT $1
-  FOR NO KEY UPDATE OF m SKIP LOCKED
+  -- The project first: no membership is written to that is left out for its project.
+  FOR NO KEY UPDATE OF p, m SKIP LOCKED
 `
 
 /** The parameters of `findDue`. */

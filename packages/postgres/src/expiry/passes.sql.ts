@@ -23,7 +23,8 @@ export const beginPasses = (schema: string): string => `
       ))`,
     )} AS first
     FROM ${schema}.projects p
-    WHERE p.alarm_at <= statement_timestamp() ORDER BY p.alarm_at LIMIT $1
+    -- A project that is parked while it moves gets a pass when that is over.
+    WHERE p.alarm_at <= statement_timestamp() AND p.id > chr(31) ORDER BY p.alarm_at LIMIT $1
   ),
   due AS MATERIALIZED (
     SELECT s.number, CASE WHEN s.first > statement_timestamp() THEN s.first END AS later
@@ -43,8 +44,8 @@ export const beginPasses = (schema: string): string => `
 `
 
 /**
- * Gives alarms to the next `$1` members of the oldest pass that nobody else goes on with. Returns one row if
- * there was one.
+ * Gives alarms to the next `$1` members of the pass whose turn it is, up to one that somebody has locked.
+ * Returns one row if there was a pass, which tells whether it has come further.
  */
 export const goOn = (schema: string): string => `
   WITH pass AS MATERIALIZED (
@@ -61,31 +62,45 @@ export const goOn = (schema: string): string => `
       AND m.project_number <= (SELECT last_project FROM pass)
     ORDER BY m.project_number, m.user_id LIMIT $1
   ),
-  dated AS MATERIALIZED (
-    SELECT m.project_number, m.user_id, ${alarmOf(schema, effectiveDate(schema))} AS alarm_at
+  free AS MATERIALIZED (
+    SELECT page.n, m.project_number, m.user_id, ${alarmOf(schema, effectiveDate(schema))} AS alarm_at
     FROM page
     JOIN ${schema}.memberships m ON m.project_number = page.project_number AND m.user_id = page.user_id
-    JOIN ${schema}.projects p ON p.number = m.project_number
-    -- All statements lock memberships in the same order, which avoids deadlocks.
-    ORDER BY p.id, m.user_id
-    FOR NO KEY UPDATE OF m
+    LEFT JOIN ${schema}.projects p ON p.number = m.project_number
+    FOR NO KEY UPDATE OF m SKIP LOCKED
+  ),
+  passed AS MATERIALIZED (
+    SELECT * FROM page
+    WHERE n < ALL (SELECT n FROM page WHERE n NOT IN (SELECT n FROM free))
   ),
   armed AS (
-    UPDATE ${schema}.memberships m SET alarm_at = d.alarm_at
-    FROM dated d
-    WHERE m.project_number = d.project_number AND m.user_id = d.user_id
-      AND (m.alarm_at <= d.alarm_at) IS NOT TRUE
+    UPDATE ${schema}.memberships m SET alarm_at = f.alarm_at
+    FROM free f
+    WHERE m.project_number = f.project_number AND m.user_id = f.user_id
+      AND (m.alarm_at <= f.alarm_at) IS NOT TRUE
   ),
+  turn AS MATERIALIZED (
+    SELECT pass.id, members < $1 AND members = (SELECT count(*) FROM passed) AS is_last
+    FROM pass, (SELECT count(*) AS members FROM page) all_members
+  ),
+  -- With a new id it waits for its next turn, so a locked member holds up no other pass.
   moved AS (
-    UPDATE ${schema}.expiry_passes w SET after_project = page.project_number, after_user = page.user_id
-    FROM pass, page WHERE w.id = pass.id AND page.n = $1
+    UPDATE ${schema}.expiry_passes w
+    SET id = DEFAULT, after_project = coalesce(last.project_number, w.after_project),
+        after_user = coalesce(last.user_id, w.after_user)
+    FROM turn LEFT JOIN (SELECT * FROM passed ORDER BY n DESC LIMIT 1) last ON true
+    WHERE w.id = turn.id AND NOT turn.is_last
   ),
   ended AS (
-    DELETE FROM ${schema}.expiry_passes
-    WHERE id = (SELECT id FROM pass) AND NOT EXISTS (SELECT FROM page WHERE n = $1)
+    DELETE FROM ${schema}.expiry_passes WHERE id = (SELECT id FROM turn WHERE is_last)
   )
-  SELECT id FROM pass
+  SELECT EXISTS (SELECT FROM passed) OR NOT EXISTS (SELECT FROM page) AS has_moved FROM pass
 `
+
+/** The row of `goOn`. */
+export interface PassRow {
+  readonly has_moved: boolean
+}
 
 /** The parameters of both statements. */
 export const passParams = (most: number) => [integer(most)]

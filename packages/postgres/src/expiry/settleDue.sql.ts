@@ -5,8 +5,8 @@ import type { DueRow } from "./findDue.sql.ts"
 
 /**
  * Does what was decided of memberships, if neither they nor the bulk extensions of their projects have
- * changed since they were read: sets alarms, and publishes and audits announcements. Returns the positions,
- * from 1, of those that were announced, with their sequences, and the number of deliveries.
+ * changed since they were read, and nobody has locked them: sets alarms, and publishes and audits
+ * announcements. Returns the positions, from 1, of those that were announced, with their sequences, and the number of deliveries.
  */
 export const settleDue = (schema: string): string => `
   WITH asked AS MATERIALIZED (
@@ -18,10 +18,10 @@ export const settleDue = (schema: string): string => `
           event_type, at, head, n)
   ),
   project AS MATERIALIZED (
-    SELECT number, seq, bulk_seq FROM ${schema}.projects WHERE number = ANY ($1)
-    -- All statements lock projects in the same order, and before memberships.
-    ORDER BY id
-    FOR NO KEY UPDATE
+    -- A project that is parked while it moves has no name.
+    SELECT number, seq, bulk_seq FROM ${schema}.projects WHERE number = ANY ($1) AND id > chr(31)
+    -- Nothing waits for a lock while it holds those of other projects.
+    FOR NO KEY UPDATE SKIP LOCKED
   ),
   unchanged AS MATERIALIZED (
     SELECT a.*, p.seq AS project_seq FROM asked a

@@ -31,7 +31,10 @@ export const park = (schema: string): string => `
   UPDATE ${schema}.webhooks w SET held_until = 'infinity' FROM parked p WHERE w.project_number = p.number
 `
 
-/** Ends the parking of the project `$1`, and has dispatchers look for its deliveries. */
+/**
+ * Ends the parking of the project `$1`, and has dispatchers look for its deliveries. A pass gives its members
+ * alarms: those that they bring are as they were watched elsewhere, and passes there have ended with the move.
+ */
 export const unpark = (schema: string): string => `
   WITH found AS (
     UPDATE ${schema}.projects p SET id = $1::text WHERE p.id = ${parked} RETURNING p.number
@@ -41,6 +44,9 @@ export const unpark = (schema: string): string => `
   ),
   freed AS (
     UPDATE ${schema}.webhooks w SET held_until = NULL FROM found p WHERE w.project_number = p.number
+  ),
+  begun AS (
+    INSERT INTO ${schema}.expiry_passes (after_project, last_project) SELECT number, number FROM found
   )
   SELECT pg_notify('${schema}.deliveries', 'unparked')::text FROM found
 `

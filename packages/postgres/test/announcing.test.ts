@@ -1,0 +1,124 @@
+/** Announcements of ends while others hold locks, and while a project is parked because it moves. */
+
+import { describe, expect } from "@effect/vitest"
+import { EndDate } from "@tenure/core/EndDate"
+import type { Event } from "@tenure/core/Event"
+import * as Expiry from "@tenure/core/Expiry"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { Millis } from "@tenure/core/Units"
+import { Fixture } from "@tenure/testing"
+import * as Effect from "effect/Effect"
+import { type DueRow, findDue, findDueParams, toCandidate } from "../src/expiry/findDue.sql.ts"
+import { settleDue, settleDueParams } from "../src/expiry/settleDue.sql.ts"
+import { park, unpark } from "../src/moving/parking.sql.ts"
+import { sql } from "./harness.ts"
+import { holding, testsOn } from "./locking.ts"
+
+const schema = "announcing"
+const { p1, p2, u1, u2 } = Fixture
+
+const onStores = testsOn(schema)
+
+const minute = 60_000
+const soon = () => EndDate(Date.now() + minute)
+
+const endsOf = (events: ReadonlyArray<Event>) => events.map(({ projectId }) => projectId)
+
+const expiryOf = Effect.map(MembershipStore, ({ expiry }) => expiry)
+
+/** Sweeps until nothing more can be done at once. */
+const drain = (limit = 100) =>
+  Effect.gen(function* () {
+    const expiry = yield* expiryOf
+    if (expiry === undefined) return []
+    const since = yield* expiry.watch(Millis(60 * minute))
+    const leads = Expiry.leadsOf([Millis(60 * minute)])
+    const all: Array<Event> = []
+    for (let isMore = true; isMore;) {
+      const swept = yield* expiry.sweep(limit, Expiry.judgeBy({ leads, since }))
+      all.push(...swept.events)
+      isMore = swept.isMore
+    }
+    return all
+  })
+
+/** Has all members of both projects watched, and ends their memberships soon, those of the first earlier. */
+const dueEach = Effect.gen(function* () {
+  yield* drain()
+  const store = yield* MembershipStore
+  for (const projectId of [p1, p2])
+    for (const userId of [u1, u2])
+      yield* store.grant({ ...Fixture.change(projectId), userId, endDate: soon() })
+})
+
+/** Has all members of both projects get a date from a bulk extension, which a pass is to see to. */
+const dueTogether = Effect.gen(function* () {
+  yield* drain()
+  const store = yield* MembershipStore
+  for (const projectId of [p1, p2])
+    yield* store.extendAll({ ...Fixture.change(projectId), endDate: soon(), mode: "set" })
+})
+
+const ways = [
+  ["dates of their own", dueEach],
+  ["dates of bulk extensions", dueTogether],
+] as const
+
+describe.each(ways)("a project whose members have %s", (_, due) => {
+  onStores(
+    "is not announced while it is parked, but afterwards, and others meanwhile",
+    Effect.gen(function* () {
+      yield* due
+      yield* sql(park(`"${schema}"`), [p1])
+      expect(endsOf(yield* drain(1))).toEqual([p2, p2])
+      yield* sql(unpark(`"${schema}"`), [p1])
+      expect(endsOf(yield* drain(1))).toEqual([p1, p1])
+    }),
+  )
+
+  onStores(
+    "is announced after a transaction that has locked it, and others meanwhile",
+    Effect.gen(function* () {
+      yield* due
+      const meanwhile = yield* holding(
+        `SELECT FROM ${schema}.projects WHERE id = 'p1' FOR NO KEY UPDATE`,
+        drain(1),
+      )
+      expect(endsOf(meanwhile)).toEqual([p2, p2])
+      expect(endsOf(yield* drain(1))).toEqual([p1, p1])
+    }),
+  )
+
+  onStores(
+    "is announced except for a member whom a transaction has locked, until that ends",
+    Effect.gen(function* () {
+      yield* due
+      const meanwhile = yield* holding(
+        `SELECT FROM ${schema}.memberships WHERE user_id = '${u2}' AND project_number =
+           (SELECT number FROM ${schema}.projects WHERE id = 'p1') FOR NO KEY UPDATE`,
+        // Each turn of a pass ends where the locked member is, so it takes more than one sweep at once.
+        Effect.map(Effect.all([drain(10), drain(10), drain(10)]), (all) => all.flat()),
+      )
+      expect(endsOf(meanwhile).toSorted()).toEqual([p1, p2, p2])
+      expect(endsOf(yield* drain(10))).toEqual([p1])
+    }),
+  )
+})
+
+describe("an announcement that was decided", () => {
+  onStores(
+    "is not made if the project has been parked since",
+    Effect.gen(function* () {
+      yield* dueEach
+      const judge = Expiry.judgeBy({ leads: Expiry.leadsOf([Millis(60 * minute)]), since: 0 })
+      const rows = yield* sql<DueRow>(findDue(`"${schema}"`), findDueParams(10))
+      const decided = rows.map((row) => ({
+        row,
+        outcome: judge(toCandidate(row), Number(row.now)),
+      }))
+      yield* sql(park(`"${schema}"`), [p1])
+      const settled = yield* sql(settleDue(`"${schema}"`), settleDueParams(decided))
+      expect([rows.length, settled.length]).toEqual([4, 2])
+    }),
+  )
+})
