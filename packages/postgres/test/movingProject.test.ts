@@ -196,6 +196,24 @@ describe.each(directions)("a move %s", (_, from, to) => {
   )
 })
 
+it("has members watched at the target whom nobody has watched at the source", async () => {
+  place = home
+  await open({ expiry: { reminders: ["1 day"] } })
+  const ask = (name: Name, statement: string) =>
+    Effect.runPromise(
+      Effect.scoped(Effect.flatMap(client(name), (sql) => sql.unsafe<object>(statement))),
+    )
+  const watched = "SELECT FROM tenure.expiry WHERE NOT EXISTS (SELECT FROM tenure.expiry_passes)"
+  for (const name of [home, other]) await expect.poll(() => ask(name, watched)).toHaveLength(1)
+  await tenure.memberships.createProject("p1")
+  await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: millis(0) })
+  await ask(home, "UPDATE tenure.memberships SET alarm_at = NULL")
+  await between(home, other, moveProject)
+  await expect
+    .poll(() => ask(other, "SELECT FROM tenure.memberships WHERE alarm_at IS NOT NULL"))
+    .toHaveLength(1)
+})
+
 it("refuses what cannot be moved, or is not moved", async () => {
   place = home
   await open()
