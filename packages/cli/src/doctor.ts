@@ -58,7 +58,7 @@ const judgeBacklog = ({ backlog }: Status): Finding => {
     : wrong("deliveries", found, "Check that a server runs that dispatches, and add processes.")
 }
 
-const judgeWebhooks = ({ disabled_webhooks }: Status, disabled: ReadonlyArray<string>): Finding => {
+const judgeDisabled = ({ disabled_webhooks }: Status, disabled: ReadonlyArray<string>): Finding => {
   if (disabled_webhooks === 0) return well("webhooks", "none disabled")
   const count = `${disabled_webhooks ?? "unknown how many"} disabled`
   return wrong(
@@ -66,6 +66,21 @@ const judgeWebhooks = ({ disabled_webhooks }: Status, disabled: ReadonlyArray<st
     disabled.length === 0 ? count : `${count}: ${disabled.join(", ")}`,
     "See tenure webhooks get and deliveries; then webhooks enable, and replay --since.",
   )
+}
+
+const judgeFailing = (failing: ReadonlyArray<string>): Finding =>
+  failing.length === 0
+    ? well("attempts", "no webhook fails")
+    : wrong(
+        "attempts",
+        `fail for: ${failing.join(", ")}`,
+        "See tenure webhooks deliveries; once the receiver is mended, webhooks replay --since.",
+      )
+
+/** The webhooks that were found to need help. */
+interface Ailing {
+  readonly disabled: ReadonlyArray<string>
+  readonly failing: ReadonlyArray<string>
 }
 
 const judgeSuspensions = ({ suspended_keys }: Status): Finding =>
@@ -77,14 +92,15 @@ const judgeSuspensions = ({ suspended_keys }: Status): Finding =>
         "These clients keep exceeding the limits: have them honour Retry-After, or raise the limits.",
       )
 
-/** Judges the status of a server. @param disabled - the disabled webhooks that are known */
+/** Judges the status of a server, and the webhooks that were found there. */
 export const judgeStatus = (
   status: Status,
-  disabled: ReadonlyArray<string>,
+  { disabled, failing }: Ailing,
 ): ReadonlyArray<Finding> => [
   judgeStores(status),
   judgeBacklog(status),
-  judgeWebhooks(status, disabled),
+  judgeDisabled(status, disabled),
+  judgeFailing(failing),
   judgeSuspensions(status),
 ]
 
@@ -113,24 +129,27 @@ const skewOf = Effect.map(Api, ({ latest }): number | undefined => {
 // To look at one takes a request, of which a key has 100 a minute.
 const mostProjects = 50
 
-/** Finds disabled webhooks. */
-const findDisabled = (count: number) =>
-  listed((client) => client.projects.list()).pipe(
-    Stream.filter(({ webhooks }) => webhooks > 0),
-    Stream.take(mostProjects),
-    Stream.mapEffect(({ id: project_id }) =>
-      Effect.map(
-        call(({ webhooks }, options) => webhooks.health({ project_id }, options)),
-        ({ data }) =>
-          data.flatMap(({ disabled_at, id }) =>
-            disabled_at === null ? [] : [`${id} of ${project_id}`],
-          ),
-      ),
+/** Finds the webhooks that are disabled, and those whose latest attempt has failed. */
+const findAiling = listed((client) => client.projects.list()).pipe(
+  Stream.filter(({ webhooks }) => webhooks > 0),
+  Stream.take(mostProjects),
+  Stream.mapEffect(({ id: project_id }) =>
+    Effect.map(
+      call(({ webhooks }, options) => webhooks.health({ project_id }, options)),
+      ({ data }) => data.map((webhook) => ({ ...webhook, name: `${webhook.id} of ${project_id}` })),
     ),
-    Stream.flatMap(Stream.fromIterable),
-    Stream.take(count),
-    Stream.runCollect,
-  )
+  ),
+  Stream.flatMap(Stream.fromIterable),
+  Stream.filter(({ disabled_at, failing_since }) => disabled_at !== null || failing_since !== null),
+  Stream.runCollect,
+  Effect.map((found): Ailing => {
+    const namesOf = (isDisabled: boolean) =>
+      found.flatMap(({ disabled_at, name }) =>
+        (disabled_at !== null) === isDisabled ? [name] : [],
+      )
+    return { disabled: namesOf(true), failing: namesOf(false) }
+  }),
+)
 
 /** Checks what answers requests. */
 const checkApi = Effect.gen(function* () {
@@ -142,8 +161,7 @@ const checkApi = Effect.gen(function* () {
   if (skew !== undefined) findings.push(judgeClock(skew))
   if (identity.role !== "admin" || identity.projects !== "all") return findings
   const { data: status } = yield* call((client, options) => client.status.get({}, options))
-  const disabled = yield* findDisabled(status.disabled_webhooks ?? 0)
-  return [...findings, ...judgeStatus(status, disabled)]
+  return [...findings, ...judgeStatus(status, yield* findAiling)]
 }).pipe(
   Effect.provide(Api.layer),
   Effect.catchTag("Failure", (failure) => Effect.succeed([ofFailure("API", failure)])),

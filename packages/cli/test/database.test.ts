@@ -95,6 +95,12 @@ it("the doctor names what is wrong at a server, and what to do", async () => {
   await admin("webhooks", "ping", id, "-p", "p")
   await expect.poll(async () => (await admin("doctor")).stdout).toContain(`1 disabled: ${id} of p`)
   expect((await admin("webhooks", "list", "-p", "p")).stdout).toMatch(/disabled +\d{4}-\S+ +1$/m)
+  const failing = await startReceiver((response) => response.writeHead(500).end())
+  onTestFinished(failing.close)
+  const made = await admin("webhooks", "create", failing.url, "-p", "p", "--json")
+  const other = JSON.parse(made.stdout).id
+  await admin("webhooks", "ping", other, "-p", "p")
+  await expect.poll(async () => (await admin("doctor")).stdout).toContain(`fail for: ${other} of p`)
   const issued = JSON.parse((await admin("keys", "issue", "-p", "p", "--json")).stdout)
   const client = await tenureWith({ ...environment, TENURE_TOKEN: issued.token })("doctor")
   expect(client).toMatchObject({ code: 1, stdout: expect.stringContaining("admin") })
@@ -117,11 +123,12 @@ it("the doctor knows what is too much", () => {
     disabled_webhooks: 2,
     suspended_keys: ["k"],
   } as const
-  const findings = judgeStatus(status, ["w1 of p"])
+  const findings = judgeStatus(status, { disabled: ["w1 of p"], failing: [] })
   expect(findings.map(({ advice, check }) => [check, advice === null])).toEqual([
     ["stores", false],
     ["deliveries", false],
     ["webhooks", false],
+    ["attempts", true],
     ["limits", false],
   ])
   expect(findings[2]?.found).toBe("2 disabled: w1 of p")
