@@ -7,6 +7,7 @@ import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import { checkUrl } from "./connection/Api.ts"
 import * as Place from "./connection/Place.ts"
 import * as Profiles from "./connection/Profiles.ts"
 import { Failure, usage } from "./Failure.ts"
@@ -35,6 +36,7 @@ const add = Command.make(
   Effect.fnUntraced(function* (given) {
     if (given.isDatabase === Option.isSome(given.url))
       return yield* usage("Give the --url of a server, or --database.")
+    if (Option.isSome(given.url)) yield* checkUrl(given.url.value)
     const profile = Option.isSome(given.url)
       ? { url: given.url.value, token: yield* Place.token }
       : { database: yield* databaseUrl }

@@ -312,6 +312,9 @@ describe("a connection", () => {
     expect(lines(listed.stdout)).toEqual([{ name: "default", place: server.url }])
     expect(await environment()("projects", "list", "--profile", "none")).toMatchObject({ code: 2 })
 
+    const nonsense = await environment()("profiles", "add", "x", "--url", "nonsense")
+    expect(nonsense).toMatchObject({ code: 2, stderr: expect.stringMatching(/^The URL must be/) })
+
     chmodSync(file, 0o644)
     const refused = await environment()("projects", "list")
     expect(refused).toMatchObject({ code: 2 })
@@ -394,7 +397,7 @@ it("a folder is used, and says when another process has it", async () => {
   const { release } = await Folder.acquire(path)
   onTestFinished(release)
   const mistyped = await tenureWith({})("projects", "list", "--database", `${url}x`)
-  expect(mistyped).toMatchObject({ code: 2, stderr: expect.stringContaining("no folder") })
+  expect(mistyped).toMatchObject({ code: 2, stderr: expect.stringContaining("no database") })
   expect(existsSync(`${path}x`)).toBe(false)
   const refused = await tenureWith({})("projects", "list", "--database", url)
   expect(refused).toMatchObject({ code: 4, stderr: expect.stringContaining("process") })

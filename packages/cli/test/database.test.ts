@@ -1,6 +1,6 @@
 /** The commands that look after a database, and `doctor`. */
 
-import { mkdtempSync, rmSync } from "node:fs"
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { startReceiver } from "@tenure/testing"
@@ -72,6 +72,30 @@ it("copies everything to a folder, and back to another schema, and overwrites no
   expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining("has rows already") })
   const secret = "postgres://a:hidden@127.0.0.1/b"
   expect(await tenure("export", secret)).toMatchObject({ code: 2 })
+})
+
+it.each([
+  ["migrate", "--dry-run"],
+  ["doctor"],
+  ["members", "list", "-p", "p"],
+  ["export", "file:./target"],
+])("%s finds no database in a folder without one, and makes none", async (...args) => {
+  const folder = mkdtempSync(join(tmpdir(), "tenure-none-"))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  for (const path of [folder, join(folder, "mistyped")]) {
+    const { code, stderr, stdout } = await tenureWith({})(...args, "--database", `file:${path}`)
+    expect(code).toBe(args[0] === "doctor" ? 1 : 2)
+    expect(stdout + stderr).toContain("There is no database in the folder")
+  }
+  expect(readdirSync(folder)).toEqual([])
+})
+
+it("copies nothing from a folder without a database, or from a database to itself", async () => {
+  const tenure = onSchema("cli_none")
+  expect(await tenure("import", "--all", "file:./mistyped")).toMatchObject({ code: 2 })
+  expect(existsSync("./mistyped")).toBe(false)
+  const itself = await tenureWith({})("export", "file:./a", "--database", "file:a")
+  expect(itself).toMatchObject({ code: 2, stderr: expect.stringContaining("the same database") })
 })
 
 it("needs a database", async () => {

@@ -115,13 +115,29 @@ const create = async ({ NodeFS, PGlite }: Loaded, path: string): Promise<void> =
   syncFile(join(path, ".."))
 }
 
+const databaseIn = (folder: string): string => join(folder, "database")
+
+/**
+ * Tells whether a folder has a database, which would be created if it were opened otherwise.
+ *
+ * @param folder - the path of the folder, which need not exist
+ *
+ * @example
+ * ```ts
+ * import { hasDatabase } from "tenure/embedded"
+ *
+ * if (!hasDatabase("./data")) throw new Error("There is nothing to back up in ./data")
+ * ```
+ */
+export const hasDatabase = (folder: string): boolean => fs.existsSync(databaseIn(folder))
+
 /**
  * Opens the database of a folder, or creates it.
  *
  * @param isDurable - whether what is committed outlives a power cut
  */
 export const open = async (folder: string, isDurable: boolean): Promise<Engine> => {
-  const path = join(folder, "database")
+  const path = databaseIn(folder)
   const loaded = await load()
   const { NodeFS, PGlite } = loaded
   if (!fs.existsSync(path)) await create(loaded, path)

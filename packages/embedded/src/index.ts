@@ -13,6 +13,7 @@ import * as Folder from "./Folder.ts"
 import * as Sessions from "./Sessions.ts"
 import * as Upkeep from "./Upkeep.ts"
 
+export { hasDatabase } from "./Engine.ts"
 export { FolderUnusable } from "./Folder.ts"
 
 /** The options of the database. */

@@ -31,6 +31,10 @@ const explain = (fault: unknown): Failure =>
     ? usage(fault.message.replace(/^baseUrl/, "The URL").replace(/^token/, "The token"))
     : ofCall(fault)
 
+/** Fails if text is not the URL of a server. */
+export const checkUrl = (baseUrl: string): Effect.Effect<void, Failure> =>
+  Effect.asVoid(Effect.try({ try: () => createClient({ baseUrl }), catch: explain }))
+
 const shapeOf = (baseUrl: string, token: string, fetch: Fetch): Effect.Effect<Shape, Failure> => {
   let repetitions = 0
   let latest: ReturnType<Shape["latest"]>

@@ -1,25 +1,23 @@
 /** The API in this process, on a database. Loaded only when a command uses one. */
 
-import { existsSync } from "node:fs"
 import { userInfo } from "node:os"
 import * as Tenure from "@tenure/core/Tenure"
+import { embedded } from "@tenure/embedded"
 import { fetchHandler } from "@tenure/fetch"
 import { nodeTransport } from "@tenure/node-http"
 import { postgres } from "@tenure/postgres"
 import * as Secrets from "@tenure/postgres/bin/secrets"
 import * as Effect from "effect/Effect"
 import { failed, Failure, usage } from "../Failure.ts"
+import { pathOf, requireDatabase } from "./folder.ts"
 import type { Database } from "./Place.ts"
 
 const storesOf = Effect.fnUntraced(function* ({ schema, url }: Database) {
-  if (!url.startsWith("file:")) return postgres({ url, schema, migrate: false, maxConnections: 2 })
-  const path = url.slice("file:".length)
-  // Opened, it would be a new database, and whatever is looked for not there.
-  if (!existsSync(path)) {
-    return yield* usage(`There is no folder ${path}. tenure migrate makes a database there.`)
-  }
-  const { embedded } = yield* Effect.promise(() => import("@tenure/embedded"))
-  return embedded({ path, schema })
+  yield* requireDatabase(url)
+  const path = pathOf(url)
+  return path === undefined
+    ? postgres({ url, schema, migrate: false, maxConnections: 2 })
+    : embedded({ path, schema })
 })
 
 const isTagged = (fault: unknown): fault is { readonly _tag: string; readonly message: string } =>

@@ -5,6 +5,7 @@ import { messageOf, open } from "@tenure/postgres/bin/upkeep"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { requireDatabase } from "../connection/folder.ts"
 import { failed, Failure, usage } from "../Failure.ts"
 
 /** A step failed. What is wrong with a connection may pass. */
@@ -16,8 +17,8 @@ export const explain = (fault: unknown): Failure => {
     : failed(message)
 }
 
-/** Opens a database until the scope closes. */
-export const connect = (url: string) =>
+/** Opens a database until the scope closes, and creates it if it is in a folder. */
+export const connectOrCreate = (url: string) =>
   open(url, "the URL of the database", () => import("@tenure/embedded")).pipe(
     Layer.build,
     Effect.map(Context.get(PgClient)),
@@ -25,3 +26,6 @@ export const connect = (url: string) =>
       (fault) => new Failure({ kind: "unavailable", message: explain(fault).message }),
     ),
   )
+
+/** Opens a database that exists, until the scope closes. */
+export const connect = (url: string) => Effect.andThen(requireDatabase(url), connectOrCreate(url))

@@ -1,13 +1,16 @@
 /** What `tenure migrate`, `export` and `import` do. */
 
+import { resolve } from "node:path"
 import { PgClient } from "@effect/sql-pg/PgClient"
 import { migrate as migrateAll } from "@tenure/postgres"
 import * as Secrets from "@tenure/postgres/bin/secrets"
 import * as Upkeep from "@tenure/postgres/bin/upkeep"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { pathOf } from "../connection/folder.ts"
+import { usage } from "../Failure.ts"
 import * as Progress from "../output/Progress.ts"
-import { connect, explain } from "./database.ts"
+import { connect, connectOrCreate, explain } from "./database.ts"
 
 /** What to do beside the migrations. */
 interface Given {
@@ -22,7 +25,7 @@ export const migrate = Effect.fnUntraced(function* (
   schema: string | undefined,
   { decrypt, dryRun, encrypt }: Given,
 ) {
-  const client = yield* connect(url)
+  const client = yield* (dryRun ? connect : connectOrCreate)(url)
   return yield* Effect.gen(function* () {
     if (dryRun) return { applied: false, migrations: yield* Upkeep.pending(schema) }
     const migrations = yield* migrateAll({ schema })
@@ -46,14 +49,26 @@ export const inspect = Effect.fnUntraced(function* (url: string, schema: string 
   }).pipe(Effect.provideService(PgClient, client), Effect.mapError(explain))
 }, Effect.scoped)
 
+/** Names a database: the same folder has several paths. */
+const nameOf = (url: string): string => {
+  const path = pathOf(url)
+  return path === undefined ? url : resolve(path)
+}
+
+const requireOther = (from: string, to: string) =>
+  nameOf(from) === nameOf(to)
+    ? Effect.fail(usage("The source and the target are the same database."))
+    : Effect.void
+
 /** Copies everything from one database to another, and returns the number of rows of each table. */
 export const move = Effect.fnUntraced(function* (
   from: string,
   to: string,
   schema: string | undefined,
 ) {
+  yield* requireOther(from, to)
   const source = yield* connect(from)
-  const target = yield* connect(to)
+  const target = yield* connectOrCreate(to)
   const display = Progress.make(process.stderr, "rows")
   const start = yield* Clock.currentTimeMillis
   const clock = yield* Clock.Clock
@@ -80,6 +95,7 @@ export const moveProject = Effect.fnUntraced(function* ({
   schema,
   to,
 }: ProjectMove) {
+  yield* requireOther(from, to)
   const source = yield* connect(from)
   const target = yield* connect(to)
   const display = Progress.make(process.stderr, "rows")
