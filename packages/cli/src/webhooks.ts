@@ -1,6 +1,6 @@
 /** `tenure webhooks`. */
 
-import type { Delivery, WebhookHealth } from "@tenure/client"
+import type { AnsweredAttempt, Delivery, ShownDelivery, WebhookHealth } from "@tenure/client"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -191,6 +191,49 @@ const deliveries = Command.make("deliveries", { ...webhook, state }, (given) =>
   ]),
 )
 
+const rowOfAttempt = ({ at, duration_ms, error, response_body, status }: AnsweredAttempt): string =>
+  [
+    `${at}, ${duration_ms} ms`,
+    ...(status === null ? [] : [`answered ${status}`]),
+    ...(error === null ? [] : [error]),
+    ...(response_body === null ? [] : [`response: ${response_body}`]),
+  ].join(", ")
+
+/** A delivery with its request, and an entry for each attempt. */
+const detailsOf = ({ attempts, request, ...delivery }: ShownDelivery) => ({
+  ...delivery,
+  request: `${request.method} ${request.url}`,
+  headers: Object.entries(request.headers).flatMap(([name, value]) =>
+    value === null ? [] : [`${name}: ${value}`],
+  ),
+  body: request.body,
+  ...Object.fromEntries(
+    attempts.map((attempt, index) => [`attempt ${index + 1}`, rowOfAttempt(attempt)] as const),
+  ),
+})
+
+const eventId = Argument.String("event").pipe(Argument.withDescription("The id of the event"))
+
+const delivery = Command.make(
+  "delivery",
+  { webhook: webhookId, event: eventId, project },
+  (given) =>
+    Output.callAndRecord(
+      (client, options) =>
+        client.webhooks.delivery({ ...inputOf(given), event_id: given.event }, options),
+      detailsOf,
+    ),
+).pipe(
+  Command.withDescription(
+    "Shows what was sent of an event, and what the receiver responded; the audit trail says who was shown it",
+  ),
+  Command.withExamples([
+    {
+      command: "tenure webhooks delivery ID 01a2043b-c2a2-70c7-8d28-19310d694169 --project shop",
+    },
+  ]),
+)
+
 const event = Flag.String("event").pipe(
   Flag.withMetavar("ID"),
   Flag.withDescription("The event to send again"),
@@ -234,7 +277,18 @@ const replay = Command.make(
 /** The command. */
 export const webhooks = Command.make("webhooks").pipe(
   Command.withDescription("Webhooks, and what was sent to them"),
-  Command.withSubcommands([list, get, create, remove, ping, rotate, enable, deliveries, replay]),
+  Command.withSubcommands([
+    list,
+    get,
+    create,
+    remove,
+    ping,
+    rotate,
+    enable,
+    deliveries,
+    delivery,
+    replay,
+  ]),
   Command.withExamples([...create.examples, ...deliveries.examples, ...replay.examples]),
   connected,
 )

@@ -107,6 +107,10 @@ describe.each([
     const { code, stderr } = await tenure("extend-all", "all", "2097-01-01", "--json")
     expect(code).toBe(2)
     expect(stderr).toContain("1 ends later and would be shortened. Confirm it by --yes.")
+    const gently = ["extend-all", "all", "2097-01-01", "--never-shorten"]
+    expect((await tenure(...gently)).stderr).toContain("Those that end later stay as they are.")
+    await succeed(...gently, "--yes")
+    expect(await succeed("members", "get", "1", "--project", "all")).toContain("2098-01-01")
     await succeed("extend-all", "all", "2097-01-01", "--yes")
     expect(await succeed("members", "get", "1", "--project", "all")).toContain("2097-01-01")
   })
@@ -236,6 +240,10 @@ describe("webhooks", () => {
     await expect
       .poll(async () => (await atServer("webhooks", "deliveries", ...about)).stdout)
       .toMatch(/webhook\.ping +delivered +1/)
+    const delivery = ["delivery", id, String(headers["webhook-id"]), "-p", "hooks"]
+    const shown = (await atServer("webhooks", ...delivery)).stdout
+    expect(shown).toContain(`POST ${url}`)
+    expect(shown).toMatch(/^attempt 1 .*answered 2\d\d/m)
     expect((await atServer("webhooks", "list", "-p", "hooks")).stdout).toMatch(/ enabled +– +0$/m)
     expect((await atServer("webhooks", "replay", ...about)).code).toBe(2)
     const replayed = await atServer("webhooks", "replay", ...about, "--since", "2001-01-01")
@@ -340,6 +348,24 @@ describe("a wrong command line", () => {
     expect(stdout).toBe("")
     expect(stderr).toMatch(/See tenure .*--help/)
     expect(stderr).not.toContain("tnr_secret")
+  })
+
+  it.each([
+    [["members", "import", "nofile", "-p", "p"], /^The file nofile cannot be used: no such file/],
+    [
+      ["verify", "nofile", "--id=1", "--timestamp=1", "--signature=v1,a"],
+      /^The file nofile cannot/,
+    ],
+    [["members", "grant", "1", "tomorrow", "-p", "p"], /Expected: a date, such as 2027-01-31/],
+    [["trigger", "a.b", "-p", "p", "--data", "{"], /Expected: JSON, such as/],
+  ])("%j is told in plain words", async (args, told) => {
+    const { stderr } = await tenureWith({
+      TENURE_URL: server.url,
+      TENURE_TOKEN: token,
+      TENURE_WEBHOOK_SECRET: `whsec_${Buffer.alloc(32).toString("base64")}`,
+    })(...args)
+    expect(stderr).toMatch(told)
+    expect(stderr).not.toMatch(/FileSystem|Schema/)
   })
 
   it("is told as JSON to programs", async () => {

@@ -8,6 +8,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { failed, usage } from "../Failure.ts"
+import { fileProblem } from "./fileProblem.ts"
 import { isInteractive } from "./terminal.ts"
 
 /** Asks for a secret, which is not shown. Fails with the message if nobody can be asked. */
@@ -30,7 +31,10 @@ const fromFile = Effect.fnUntraced(
   function* (path: string) {
     return (yield* (yield* FileSystem.FileSystem).readFileString(path)).trim()
   },
-  Effect.catchTag("PlatformError", ({ message }) => Effect.fail(failed(message))),
+  (reading, path) =>
+    Effect.catchTag(reading, "PlatformError", (error) =>
+      Effect.fail(failed(fileProblem(path, error))),
+    ),
 )
 
 const variable = Config.option(Config.NonEmptyString("TENURE_WEBHOOK_SECRET"))

@@ -3,7 +3,7 @@
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import * as Config from "effect/Config"
-import * as Schema from "effect/Schema"
+import * as Option from "effect/Option"
 import * as dates from "./dates.ts"
 
 /** The project that a command works in. */
@@ -34,26 +34,20 @@ export const reason = Flag.String("reason").pipe(
   Flag.optional,
 )
 
-const DateText = Schema.String.check(
-  Schema.makeFilter((text: string) =>
-    dates.toIso(text) === undefined ? `must be a date: ${dates.expected}` : undefined,
-  ),
-)
+const toIso = Option.liftNullishOr(dates.toIso)
 
-const toIso = (text: string): string => dates.toIso(text) ?? text
+const whatIsExpected = () => `a date, such as ${dates.expected}`
 
 /** An end date. */
 export const endDate = Argument.String("date").pipe(
-  Argument.withSchema(DateText),
-  Argument.map(toIso),
+  Argument.filterMap(toIso, whatIsExpected),
   Argument.withDescription(`The end date: ${dates.expected}`),
 )
 
 /** Makes a flag for a date. */
 export const date = (name: string, description: string) =>
   Flag.String(name).pipe(
-    Flag.withSchema(DateText),
-    Flag.map(toIso),
+    Flag.filterMap(toIso, whatIsExpected),
     Flag.withMetavar("DATE"),
     Flag.withDescription(description),
     Flag.optional,

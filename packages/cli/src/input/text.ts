@@ -5,6 +5,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
 import { failed } from "../Failure.ts"
+import { fileProblem } from "./fileProblem.ts"
 
 /** The bytes of a file, or those of standard input for `-`. */
 const bytesOf = (path: string) =>
@@ -14,7 +15,7 @@ const bytesOf = (path: string) =>
       const { stream } = yield* FileSystem.FileSystem
       return path === "-" ? stdin : stream(path)
     }),
-  ).pipe(Stream.mapError(({ message }) => failed(message)))
+  ).pipe(Stream.mapError((error) => failed(fileProblem(path, error))))
 
 /** The whole text of a file, or that of standard input for `-`. */
 export const readAll = (path: string) => Stream.mkString(Stream.decodeText(bytesOf(path)))

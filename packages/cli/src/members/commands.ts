@@ -159,19 +159,32 @@ export const members = Command.make("members").pipe(
   connected,
 )
 
+const neverShorten = toggle("never-shorten", "Leaves members that end later as they are")
+
+/** What becomes of members that end later. */
+const laterOf = (shortened: number, isNeverShortened: boolean): string => {
+  if (isNeverShortened) return "Those that end later stay as they are."
+  return shortened === 0
+    ? "None of them ends later."
+    : `${counted(shortened, "ends", "end")} later and would be shortened.`
+}
+
 /** The question before all members are extended. */
-const questionOf = (id: string, date: string, total: number, shortened: number): string => {
-  const ends =
-    shortened === 0
-      ? "None of them ends later."
-      : `${counted(shortened, "ends", "end")} later and would be shortened.`
+const questionOf = (id: string, date: string, total: number, ends: string): string => {
   return `Set the end date of ${counted(total, "member")} of ${id} to ${date}? ${ends}`
 }
 
 /** `tenure extend-all`. */
 export const extendAll = Command.make(
   "extend-all",
-  { project: flags.projectId, date: Argument.withMetavar(endDate, "DATE"), reason, dryRun, yes },
+  {
+    project: flags.projectId,
+    date: Argument.withMetavar(endDate, "DATE"),
+    reason,
+    neverShorten,
+    dryRun,
+    yes,
+  },
   Effect.fnUntraced(function* (given) {
     const extended = (dry_run: boolean) =>
       call(({ memberships }, options) =>
@@ -180,6 +193,7 @@ export const extendAll = Command.make(
             project_id: given.project,
             extend: given.date,
             reason: getOrUndefined(given.reason),
+            mode: given.neverShorten ? "never_shorten" : undefined,
             dry_run,
           },
           options,
@@ -190,7 +204,8 @@ export const extendAll = Command.make(
     const preview = yield* extended(true)
     if (given.dryRun) return yield* show(preview)
     const { data, total } = preview
-    const question = questionOf(given.project, data.new_end_date, total, data.would_shorten ?? 0)
+    const ends = laterOf(data.would_shorten ?? 0, given.neverShorten)
+    const question = questionOf(given.project, data.new_end_date, total, ends)
     yield* confirm(question, given.yes)
     yield* show(yield* extended(false))
   }),
@@ -200,7 +215,7 @@ export const extendAll = Command.make(
   ),
   Command.withExamples([
     { command: "tenure extend-all shop 2027-12-31 --dry-run" },
-    { command: "tenure extend-all shop 2027-12-31 --yes" },
+    { command: "tenure extend-all shop 2027-12-31 --never-shorten --yes" },
   ]),
   connected,
 )

@@ -11,6 +11,7 @@ import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
 import { call, listed } from "../connection/Api.ts"
 import { failed } from "../Failure.ts"
+import { fileProblem } from "../input/fileProblem.ts"
 import { project } from "../input/flags.ts"
 import * as Output from "../output/Output.ts"
 import * as Progress from "../output/Progress.ts"
@@ -67,7 +68,7 @@ export const exportMembers = Command.make(
       path === "" ? Stream.run(all, stdout()) : Stream.run(Stream.encodeText(all), sink(path))
     ).pipe(
       Effect.ensuring(Effect.sync(display.end)),
-      Effect.catchTag("PlatformError", ({ message }) => Effect.fail(failed(message))),
+      Effect.catchTag("PlatformError", (error) => Effect.fail(failed(fileProblem(path, error)))),
     )
   }),
 ).pipe(

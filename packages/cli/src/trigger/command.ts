@@ -7,7 +7,6 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
-import * as Schema from "effect/Schema"
 import { call } from "../connection/Api.ts"
 import { connected } from "../connection/connected.ts"
 import { failed } from "../Failure.ts"
@@ -29,10 +28,12 @@ const user = Flag.String("user").pipe(
   Flag.withDefault("0"),
 )
 
+const parsed = Option.liftThrowable((text: string): unknown => JSON.parse(text))
+
 const data = Flag.String("data").pipe(
   Flag.withMetavar("JSON"),
   Flag.withDescription("The data of an event of your own"),
-  Flag.withSchema(Schema.fromJsonString(Schema.Unknown)),
+  Flag.filterMap(parsed, () => `JSON, such as '{"amount":100}'`),
   Flag.optional,
 )
 

@@ -5,8 +5,10 @@ import type { Readable } from "node:stream"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
+import type { PlatformError } from "effect/PlatformError"
 import * as Stream from "effect/Stream"
 import { failed, Failure, usage } from "../../Failure.ts"
+import { fileProblem } from "../../input/fileProblem.ts"
 import * as Progress from "../../output/Progress.ts"
 import type { Format } from "../formats.ts"
 import type { Refused } from "./Line.ts"
@@ -32,6 +34,9 @@ interface Source {
   readonly size: number | undefined
 }
 
+const unusable = (path: string) => (error: PlatformError) =>
+  Effect.fail(usage(fileProblem(path, error)))
+
 const open = Effect.fnUntraced(
   function* (path: string) {
     if (path === "-") return { stream: process.stdin, size: undefined } satisfies Source
@@ -42,7 +47,7 @@ const open = Effect.fnUntraced(
     )
     return { stream, size: Number(size) } satisfies Source
   },
-  Effect.catchTag("PlatformError", ({ message }) => Effect.fail(usage(message))),
+  (opening, path) => Effect.catchTag(opening, "PlatformError", unusable(path)),
 )
 
 const toText = (lines: ReadonlyArray<Refused>): string =>
@@ -58,9 +63,9 @@ const makeKeep = Effect.fnUntraced(
         ? Effect.void
         : files
             .writeFileString(path, toText(lines), { flag: "a" })
-            .pipe(Effect.mapError(({ message }) => failed(message)))
+            .pipe(Effect.mapError((error) => failed(fileProblem(path, error))))
   },
-  Effect.catchTag("PlatformError", ({ message }) => Effect.fail(usage(message))),
+  (opening, path) => Effect.catchTag(opening, "PlatformError", unusable(path)),
 )
 
 const unreadable = (fault: unknown): Failure =>
