@@ -29,6 +29,8 @@ export interface StoreHarness<Host = never> {
    * Default: 0.
    */
   readonly clockErrorMillis?: number | undefined
+  /** With how many inputs each property is tried. Fewer for stores that consist of others. Default: 50. */
+  readonly runs?: number | undefined
   /** The ports to certify. By default all of them. */
   readonly ports?: ReadonlyArray<Port> | undefined
   /**

@@ -30,9 +30,11 @@ const testOn = (layer: Layer, { it }: Registry) => {
   return Object.assign(test, { each })
 }
 
+const usualRuns = 50
+
 /** Declares properties. Each of their runs has stores of its own. */
 const propertyOn =
-  (layer: Layer, { it }: Registry) =>
+  ({ layer, runs = usualRuns }: Pick<StoreHarness, "layer" | "runs">, { it }: Registry) =>
   <Input, E>(
     name: string,
     inputs: fc.Arbitrary<Input>,
@@ -50,7 +52,7 @@ const propertyOn =
             ),
           ),
         )
-        yield* Effect.promise(async () => fc.assert(holds, { numRuns: 50 }))
+        yield* Effect.promise(async () => fc.assert(holds, { numRuns: runs }))
       }),
     )
 
@@ -76,7 +78,7 @@ const concurrentOn = <Host>(harness: StoreHarness<Host>, registry: Registry) =>
 export const testsOn = <Host>(harness: StoreHarness<Host>, registry: Registry) => ({
   describe: registry.describe,
   test: testOn(harness.layer, registry),
-  property: propertyOn(harness.layer, registry),
+  property: propertyOn(harness, registry),
   transactional: transactionalOn(harness, registry),
   concurrent: concurrentOn(harness, registry),
   advance: harness.advance,
