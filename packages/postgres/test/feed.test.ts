@@ -77,15 +77,24 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 )
 
+/** When the transaction of an event began to write, and when it had committed: counts of commands. */
+interface Span {
+  readonly begun: number
+  readonly committed: number
+}
+
+let commandCount = 0
+
 /** A transaction of the host, which does what it is told. Another one begins when it has ended. */
 const transaction = Effect.gen(function* () {
   const client = yield* PgClient.PgClient
   const outbox = yield* Outbox
   const commands = yield* Queue.unbounded<readonly [Command, Deferred.Deferred<void>]>()
-  const committed = new Set<Event.EventId>()
+  const committed = new Map<Event.EventId, Span>()
 
   const once = Effect.gen(function* () {
     const published: Array<Event.EventId> = []
+    let begun = Infinity
     let ended: Deferred.Deferred<void> | undefined
     const body = Effect.gen(function* () {
       for (;;) {
@@ -97,11 +106,14 @@ const transaction = Effect.gen(function* () {
         const one = { ...event(p1), id: idOf(command.day) }
         yield* outbox.publish(one)
         published.push(one.id)
+        begun = Math.min(begun, commandCount)
         yield* Deferred.succeed(done, undefined)
       }
     })
     const exit = yield* Effect.exit(client.withTransaction(body))
-    if (exit._tag === "Success") for (const id of published) committed.add(id)
+    if (exit._tag === "Success") {
+      for (const id of published) committed.set(id, { begun, committed: commandCount })
+    }
     if (ended !== undefined) yield* Deferred.succeed(ended, undefined)
   })
 
@@ -109,6 +121,7 @@ const transaction = Effect.gen(function* () {
   return {
     committed,
     tell: Effect.fnUntraced(function* (command: Command) {
+      commandCount++
       const done = yield* Deferred.make<void>()
       yield* Queue.offer(commands, [command, done])
       yield* Deferred.await(done)
@@ -176,6 +189,20 @@ const upkeep: Record<Upkeep, string> = {
   create: createDay(createdDay),
 }
 
+/** Returns the events that come after one whose transaction began when theirs had committed. */
+const disorderedIn = (
+  seen: ReadonlyArray<Event.EventId>,
+  spans: ReadonlyMap<Event.EventId, Span>,
+): ReadonlyArray<Event.EventId> => {
+  let latest = -Infinity
+  return seen.filter((id) => {
+    const { begun = NaN, committed = NaN } = spans.get(id) ?? {}
+    const isLate = committed < latest
+    latest = Math.max(latest, begun)
+    return isLate
+  })
+}
+
 /** Runs the steps, lets all transactions commit, and reads to the end. */
 const run = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>, kept = upkeep) {
   yield* begin
@@ -205,8 +232,13 @@ const run = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>, kept = upke
     Effect.suspend(() => naive.read(3)),
     { until: (isLast) => isLast },
   )
-  const committed = hosts.flatMap((host) => [...host.committed]).toSorted()
-  return { committed, seen: reader.seen.toSorted(), naive: naive.seen.toSorted() }
+  const spans = new Map(hosts.flatMap((host) => [...host.committed]))
+  return {
+    committed: [...spans.keys()].toSorted(),
+    seen: reader.seen.toSorted(),
+    naive: naive.seen.toSorted(),
+    disordered: disorderedIn(reader.seen, spans),
+  }
 })
 
 const orders = fc.sample(fc.array(step, { minLength: 10, maxLength: 40 }), {
@@ -254,7 +286,7 @@ const blocksOfPoll = PgClient.PgClient.use((client) =>
   Effect.gen(function* () {
     const poll = `
       EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
-      SELECT * FROM feed.read_feed('{p1}', pg_current_snapshot(), NULL, NULL, 100, 1000)`
+      SELECT * FROM feed.read_feed('{p1}', pg_current_snapshot(), NULL, NULL, NULL, 100, 1000)`
     const polls = yield* Effect.all(Array.from({ length: 10 }, () => sql<Explained>(poll)))
     // The first one, and any after other sessions have changed tables, also plans the statements.
     return Math.min(
@@ -265,16 +297,41 @@ const blocksOfPoll = PgClient.PgClient.use((client) =>
 
 describe("the feed", () => {
   onStores(
-    `has every event once, in ${seeds} orders of concurrent transactions`,
+    `has every event once and in order, in ${seeds} orders of concurrent transactions`,
     Effect.gen(function* () {
       let skipped = 0
       for (const steps of orders) {
-        const { committed, naive, seen } = yield* run(steps)
+        const { committed, disordered, naive, seen } = yield* run(steps)
         expect(seen, JSON.stringify(steps)).toEqual(committed)
+        expect(disordered, JSON.stringify(steps)).toEqual([])
         if (naive.length < committed.length) skipped++
       }
       // The orders are such that numbers alone do not suffice.
       expect(skipped).toBeGreaterThan(seeds / 10)
+    }),
+  )
+
+  onStores(
+    "has what is committed between two pages before what begins after that",
+    Effect.gen(function* () {
+      const publish = (host: number): Step => ({ do: "publish", in: host, day: 0 })
+      const commit = (host: number): Step => ({ do: "commit", in: host })
+      const readOne: Step = { do: "read", events: 1 }
+      const { committed, disordered, seen } = yield* run([
+        publish(0),
+        publish(1),
+        publish(1),
+        commit(1),
+        readOne,
+        commit(0),
+        publish(2),
+        commit(2),
+        readOne,
+        readOne,
+        readOne,
+      ])
+      expect(seen).toEqual(committed)
+      expect(disordered).toEqual([])
     }),
   )
 

@@ -46,29 +46,4 @@ describe("a snapshot", () => {
       }),
     )
   })
-
-  it("is an earlier one before a transaction, and a later one from there on", () => {
-    fc.assert(
-      fc.property(snapshots, xid, ({ base, now }, first) => {
-        const later = Snapshot.later(base, now, first)
-        expectValid(later)
-        for (const one of xids.filter((of) => of < base.xmax)) {
-          expect(Snapshot.sees(later, one)).toBe(Snapshot.sees(one < first ? base : now, one))
-        }
-      }),
-    )
-  })
-
-  it("can leave out a transaction that it sees", () => {
-    fc.assert(
-      fc.property(snapshots, xid, ({ now }, out) => {
-        fc.pre(Snapshot.sees(now, out))
-        const without = Snapshot.without(now, out)
-        expectValid(without)
-        for (const one of xids) {
-          expect(Snapshot.sees(without, one)).toBe(one !== out && Snapshot.sees(now, one))
-        }
-      }),
-    )
-  })
 })

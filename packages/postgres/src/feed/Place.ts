@@ -11,7 +11,7 @@ export interface Seen {
   readonly at: number
 }
 
-/** A place: after everything that `base` sees and, if a page ended early, after a part of a transaction. */
+/** A place: after everything that `base` sees and, if a page ended early, after a part of what follows. */
 export interface Place {
   /** The history of the database. The numbers of transactions mean nothing in another one. */
   readonly epoch: string
@@ -19,8 +19,12 @@ export interface Place {
   readonly within: Within | undefined
 }
 
-/** Where in a transaction that `base` does not see: after an event, in the order of ids. */
+/**
+ * Where in what `until` sees and `base` does not: after an event, in the order of transactions and ids. What
+ * becomes visible later comes after all of it, even if its transaction has a smaller number.
+ */
 interface Within {
+  readonly until: Seen
   readonly xid: bigint
   readonly id: EventId
 }
@@ -119,8 +123,7 @@ const placeWithin = (
   // PostgreSQL has no snapshot with the number 0, which is no transaction.
   if (xid === undefined || xid === 0n) return undefined
   if (!Snapshot.sees(until.snapshot, xid)) return undefined
-  const snapshot = Snapshot.without(Snapshot.advance(base.snapshot, until.snapshot, xid), xid)
-  return { epoch, base: { snapshot, at: base.at }, within: { xid, id } }
+  return { epoch, base, within: { until, xid, id } }
 }
 
 /** Reads a cursor. Returns `undefined` if it is none that this store writes. */

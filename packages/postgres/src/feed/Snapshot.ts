@@ -30,21 +30,6 @@ export const advance = (base: Snapshot, now: Snapshot, last: bigint): Snapshot =
   return { xmin: running[0] ?? xmax, xmax, running }
 }
 
-/** Returns the snapshot that sees the transactions before `first` as `base` does, and others as `now` does. */
-export const later = (base: Snapshot, now: Snapshot, first: bigint): Snapshot => {
-  const running = [
-    ...base.running.filter((xid) => xid < first),
-    ...now.running.filter((xid) => xid >= first),
-  ]
-  return { xmin: running[0] ?? now.xmax, xmax: now.xmax, running }
-}
-
-/** Returns the snapshot that does not see a transaction which another one sees. */
-export const without = ({ running, xmax }: Snapshot, xid: bigint): Snapshot => {
-  const [first = xid, ...others] = [...running, xid].toSorted((a, b) => (a < b ? -1 : 1))
-  return { xmin: first, xmax, running: [first, ...others] }
-}
-
 /** Writes a snapshot as PostgreSQL does. */
 export const format = ({ running, xmax, xmin }: Snapshot): string =>
   `${xmin}:${xmax}:${running.join(",")}`

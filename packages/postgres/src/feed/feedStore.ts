@@ -43,20 +43,15 @@ const seenAfter = (
 })
 
 /**
- * Makes the page of what was read after a place. Within a transaction, it leaves out events of earlier
- * transactions that have become visible meanwhile: the next page that begins without one has them. While
- * more transactions are running than a cursor can hold, it leaves out events of the youngest: a later page
- * has them.
+ * Makes the page of what was read after a place. A page that ended early is continued with what was visible
+ * then, so that pages are in the order of commits. While more transactions are running than a cursor can
+ * hold, it leaves out events of the youngest: a later page has them.
  */
 const pageOf = (
   { base, epoch, within }: Place.Place,
   { most, now, rows, used }: Read,
 ): FeedPage => {
-  const until = Place.fitting(
-    within === undefined
-      ? now
-      : { at: now.at, snapshot: Snapshot.later(base.snapshot, now.snapshot, within.xid) },
-  )
+  const until = within?.until ?? Place.fitting(now)
   const prefix = Place.prefixOf(epoch, base, until)
   const read = rows.flatMap((row) => (row.xid === null ? [] : [{ row, xid: BigInt(row.xid) }]))
   const shown = read.filter(({ xid }) => xid < until.snapshot.xmax)
@@ -71,7 +66,10 @@ const pageOf = (
     ? { events, cursor: last.cursor, isLast: false }
     : {
         events,
-        cursor: Place.cursorAfter(epoch, seenAfter(base, until, shown.at(-1)?.xid ?? 0n, used)),
+        cursor: Place.cursorAfter(
+          epoch,
+          seenAfter(base, until, shown.at(-1)?.xid ?? within?.xid ?? 0n, used),
+        ),
         isLast: within === undefined,
       }
 }

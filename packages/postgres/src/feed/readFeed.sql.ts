@@ -8,7 +8,7 @@ import * as Snapshot from "./Snapshot.ts"
 /** Reads the next events of projects; see the function. */
 export const readFeed = (schema: string): string => `
   SELECT * FROM ${schema}.read_feed(
-    $1, $2::text::pg_snapshot, $3::text::xid8, $4, $5, $6
+    $1, $2::text::pg_snapshot, $3::text::pg_snapshot, $4::text::xid8, $5, $6, $7
   )
 `
 
@@ -29,6 +29,7 @@ export const readFeedParams = (
 ) => [
   texts(projects),
   text(Snapshot.format(base.snapshot)),
+  text(within && Snapshot.format(within.until.snapshot)),
   text(within?.xid.toString()),
   uuid(within?.id),
   integer(size.events),

@@ -25,7 +25,8 @@ const unseen = (schema: string, transactions: string): string => `
         (
           SELECT e.xid, e.id, e.type, e.at, e.body FROM ${schema}.events e
           WHERE e.project_number = p.number AND e.id >= open_from AND ${transactions}
-            AND (last_xid IS NULL OR (e.xid, e.id) > (last_xid, last_id))
+            AND (last_xid IS NULL
+                 OR (e.xid, e.id) > (last_xid, last_id) AND pg_visible_in_snapshot(e.xid, until))
           ORDER BY e.xid, e.id LIMIT most_events
         )`
 
@@ -33,7 +34,7 @@ const unseen = (schema: string, transactions: string): string => `
  * Creates the function `read_feed`, which returns the next events of some projects that the snapshot
  * `base` does not see: those of transactions with numbers from its end on, and of those that were
  * running. It returns up to `most_events`, and none after `most_bytes`. If `last_xid` is not NULL, it
- * returns those after the event `last_id` of this transaction.
+ * returns those after the event `last_id` of this transaction that the snapshot `until` sees.
  *
  * Every row has the snapshot of the statement, how many events it has found within `most_events`, and a
  * transaction `used` whose number no other gets after a crash of the database; if `most_events` is 0, no
@@ -48,8 +49,8 @@ const unseen = (schema: string, transactions: string): string => `
  */
 export const createReadFeed = (schema: string): string => `
   CREATE FUNCTION ${schema}.read_feed(
-    projects text[], base pg_snapshot, last_xid xid8, last_id uuid, most_events integer,
-    most_bytes integer
+    projects text[], base pg_snapshot, until pg_snapshot, last_xid xid8, last_id uuid,
+    most_events integer, most_bytes integer
   ) RETURNS TABLE (
     snapshot text, read_at timestamptz, epoch text, found integer, used text,
     xid text, id uuid, project_id text, type text, at timestamptz, body text
