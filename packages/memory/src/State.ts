@@ -157,7 +157,9 @@ export const erase = (
   )
   Deliveries.erase(deliveries, id, userId)
   events.replace((stored) =>
-    stored.project === project ? { ...stored, event: Erasure.erase(stored.event, userId) } : stored,
+    stored.project === project && Erasure.concerns(stored.event, userId)
+      ? { ...stored, event: Erasure.erase(stored.event, userId) }
+      : stored,
   )
   const wasMember = members.get(userId) !== undefined
   members.delete(userId)

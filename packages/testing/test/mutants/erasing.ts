@@ -143,6 +143,19 @@ const outboxes = mutantsOf(Outbox, {
 })
 
 const feeds = mutantsOf(FeedStore, {
+  "removes the reasons of others from the feed": ({ read }) => ({
+    read: (projects, from, size) =>
+      Effect.map(read(projects, from, size), (page) => ({
+        ...page,
+        events: page.events.some(({ body }) => body.includes('"user_id":null'))
+          ? page.events.map((one) => ({
+              ...one,
+              body: one.body.replace(/"reason":"[^"]*"/, '"reason":null'),
+            }))
+          : page.events,
+      })),
+  }),
+
   "drops the events of a person from the feed": ({ read }) => ({
     read: (projects, from, size) =>
       Effect.map(read(projects, from, size), (page) => ({

@@ -158,6 +158,8 @@ const erasureTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const { erased, extension, store } = yield* told
       yield* store.end({ ...change(p1), userId: u1 })
+      const foreign = about(u2, "membership.extended", "1002 has paid")
+      yield* (yield* Outbox).publish(foreign)
       const feed = yield* FeedStore
       const before = yield* feed.read([p1], "start", allOf)
       yield* store.erase(erased)
@@ -166,6 +168,7 @@ const erasureTests = ({ test }: StoreTests): void => {
       expect(idsOf(after)).toEqual(idsOf(before))
       const found = after.events.find(({ id }) => id === extension.event.id)
       expect(found?.body).toContain('"user_id":null')
+      expect(after.events.find(({ id }) => id === foreign.id)?.body).toBe(foreign.body)
       const next = about(u2, "a.b")
       yield* (yield* Outbox).publish(next)
       const later = yield* feed.read([p1], before.cursor, allOf)
