@@ -72,8 +72,13 @@ export const flag = making(toFlag)
 /** A number of seconds, or a text such as `15 seconds`. */
 export const duration = making(toDuration)
 
+const toDurations = (given: string): ReadonlyArray<unknown> => toList(given).map(toDuration)
+
 /** Durations, separated by commas. */
-export const durations = making((given) => toList(given).map(toDuration))
+export const durations = making(toDurations)
+
+/** The same, or `none`. */
+export const durationsOrNone = making((given) => (given === "none" ? [] : toDurations(given)))
 
 /** Texts, separated by commas. */
 export const texts = (

@@ -122,7 +122,7 @@ export const variables = {
   otlpProtocol: Variable.text("OTEL_EXPORTER_OTLP_PROTOCOL", own.otlpProtocol),
   bulk: Variable.text("BULK_MODE", Memberships.options.fields.bulk),
   expiry: Variable.text("EXPIRY", own.expiry),
-  reminders: Variable.durations("EXPIRY_REMINDERS", Expiries.rules.fields.reminders),
+  reminders: Variable.durationsOrNone("EXPIRY_REMINDERS", Expiries.rules.fields.reminders),
   perKey: Variable.limit("RATE_LIMIT_PER_KEY", limits.perKey),
   perAddress: Variable.limitOrFalse("RATE_LIMIT_PER_IP", limits.perAddress),
   burst: Variable.limit("RATE_LIMIT_BURST", limits.burst),

@@ -158,6 +158,12 @@ describe("a variable", () => {
     })
   })
 
+  it("leave out reminders, but no attempts", () => {
+    expect(valuesOf({ EXPIRY_REMINDERS: "none" })).toMatchObject({ reminders: [] })
+    expect(messageOf({ EXPIRY_REMINDERS: "none,1 day" })).toContain("EXPIRY_REMINDERS[0] must be")
+    expect(messageOf({ WEBHOOK_RETRY_SCHEDULE: "none" })).toContain("must be")
+  })
+
   it("leave out the limit for addresses, and no other", () => {
     expect(valuesOf({ RATE_LIMIT_PER_IP: "false" })).toMatchObject({ perAddress: false })
     expect(messageOf({ RATE_LIMIT_PER_KEY: "false" })).toContain("RATE_LIMIT_PER_KEY must be")
