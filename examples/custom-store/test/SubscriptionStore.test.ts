@@ -51,6 +51,8 @@ storeSuite("subscriptions", {
   advance: () => Effect.void,
   transaction: (work) => PgClient.PgClient.use((sql) => sql.withTransaction(work)),
   ports: ["MembershipStore"],
+  // So that the tests of an example do not take long.
+  runs: 15,
 })
 
 /** Runs a test with an account that has two subscriptions and a webhook. */

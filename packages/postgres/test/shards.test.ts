@@ -60,5 +60,3 @@ storeSuite("shards on PostgreSQL, of which the home has one project", {
   ),
   ports: ["MembershipStore", "ApiKeyStore"],
 })
-
-storeSuite("the deliveries of shards on PostgreSQL", { ...harness, ports: ["Outbox"] })
