@@ -26,6 +26,7 @@ const groups: Readonly<Record<string, ReadonlyArray<string>>> = {
     "production",
     "failure-modes",
     "performance",
+    "scaling",
   ],
   Extension: ["custom-store", "custom-adapter", "architecture"],
 }
