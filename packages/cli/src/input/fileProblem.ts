@@ -9,7 +9,7 @@ const problemOf = ({ reason }: PlatformError): string => {
     case "PermissionDenied":
       return "permission denied"
     case "BadResource":
-      return "it is a folder, or below what is none"
+      return "it is a folder, or its path leads through a file"
     default:
       return reason.cause instanceof Error ? reason.cause.message : reason.message
   }

@@ -27,7 +27,7 @@ export const parse = (text: string): Traceparent | undefined => {
   return brand(`00-${traceId}-${parentId}-0${sampled}`)
 }
 
-/** Reads the trace context of a request. One that is missing, invalid or repeated is none. */
+/** Reads the trace context of a request. Ignores one that is invalid or repeated. */
 export const ofHeaders = (headers: HeaderFields): Traceparent | undefined => {
   const field = single(headers, "traceparent")
   return field._tag === "Value" ? parse(field.value) : undefined

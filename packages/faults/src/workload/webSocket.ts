@@ -8,7 +8,7 @@ import type { Ended, Follow, Message } from "./following.ts"
 const fieldOf = (frame: unknown, name: string): unknown =>
   Predicate.hasProperty(frame, name) ? frame[name] : undefined
 
-/** What a frame says to a reader. A reader takes an unknown one for an event, which is none of its. */
+/** What a frame says to a reader. A reader takes an unknown one for an event, which it never was sent. */
 const messageOf = (frame: unknown): Message | undefined => {
   switch (fieldOf(frame, "type")) {
     case "cursor":
