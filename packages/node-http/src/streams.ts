@@ -51,7 +51,7 @@ class Sending {
     this.response = response
     response.on("close", () => this.end())
     response.on("drain", () => this.resume())
-    // What breaks the connection is nobody's fault.
+    // A connection that breaks is not an error of the host.
     response.on("error", ignore)
   }
 

@@ -35,7 +35,7 @@ interface Attempted {
    * up together with its webhook.
    */
   readonly outcome: "Delivered" | "Retry" | "Failed" | "Disabled"
-  /** The status of the response, or the code of the reason why there is none, such as `Timeout`. */
+  /** The status of the response, or what went wrong instead, such as `Timeout`. */
   readonly answer: number | string
   readonly durationMillis: number
 }
@@ -82,7 +82,7 @@ const bothCalled = (one: Observer["called"], other: Observer["called"]): Observe
         }
       }
 
-/** The observer of everything. By default, there is none. */
+/** The observer of everything. By default, nobody observes. */
 export const Observer = Context.Reference<Observer>("@tenure/core/Observer", {
   defaultValue: () => ({}),
 })

@@ -29,7 +29,7 @@ export const make = (executor: Executor, notifications: Notifications): ExpirySt
     settleDue: settleDue(schema),
   }
 
-  /** Gives alarms to members of projects whose alarms have come. Returns whether there may be more to do at once. */
+  /** Sets alarms for members of projects whose own alarm is due. Returns whether there may be more to do. */
   const pass = Effect.fnUntraced(function* (limit: number) {
     const begun = yield* executeApart(sql.beginPasses, passParams(mostProjects), manner)
     const [turn] = yield* executeApart<PassRow>(sql.goOn, passParams(limit), manner)

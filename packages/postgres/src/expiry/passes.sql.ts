@@ -44,7 +44,7 @@ export const beginPasses = (schema: string): string => `
 `
 
 /**
- * Gives alarms to the next `$1` members of the pass whose turn it is, up to one that somebody has locked.
+ * Sets alarms for the next `$1` members of the oldest pass, and stops at the first one that is locked.
  * Returns one row if there was a pass, which tells whether it has come further.
  */
 export const goOn = (schema: string): string => `
