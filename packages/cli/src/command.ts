@@ -1,6 +1,7 @@
 /** The command `tenure`, with its subcommands. */
 
 import * as Command from "effect/cli/Command"
+import { audit } from "./audit.ts"
 import { migrate } from "./database/migrate.ts"
 import { exportAll, importAll } from "./database/moving.ts"
 import { moveProject } from "./database/movingProject.ts"
@@ -37,6 +38,7 @@ export const tenure = Command.make("tenure").pipe(
     extendAll,
     keys,
     webhooks,
+    audit,
     trigger,
     status,
     doctor,

@@ -136,6 +136,21 @@ describe.each([
     expect(await succeed("keys", "list")).toMatch(new RegExp(`${String(key.id)} .*20\\d\\d-`))
   })
 
+  it("the audit trail says who changed what, newest first, since a date", async () => {
+    await succeed("projects", "create", "audited")
+    await succeed("members", "grant", "1", "2098-01-01", "-p", "audited", "--reason", "a test")
+    await succeed("members", "extend", "1", "2099-01-01", "-p", "audited")
+    const changes = lines(await succeed("audit", "audited", "--json"))
+    expect(changes).toMatchObject([
+      { action: "extended", user_id: "1", to: "2099-01-01T00:00:00.000Z" },
+      { action: "granted", user_id: "1", key_id: expect.any(String), reason: "a test" },
+    ])
+    expect(await succeed("audit", "audited")).toMatch(/^AT +ACTION +OF +FROM +TO +BY +REASON\n/)
+    expect(await succeed("audit", "audited", "--since", "2099-01-01")).toBe("There are none.\n")
+    expect(await succeed("audit", "--since", "2001-01-01")).toMatch(/ project_created +audited /)
+    expect(await tenure("audit", "unknown")).toMatchObject({ code: 3 })
+  })
+
   it("the status is shown", async () => {
     expect(await succeed("status")).toContain("all answer")
     expect(json(await succeed("status", "--json"))).toMatchObject({ backlog: { waiting: 0 } })

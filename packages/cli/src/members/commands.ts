@@ -10,6 +10,7 @@ import { connected } from "../connection/connected.ts"
 import { confirm, yes } from "../input/Confirmation.ts"
 import * as flags from "../input/flags.ts"
 import { toggle } from "../input/toggle.ts"
+import { changeOf } from "../output/change.ts"
 import { counted } from "../output/counted.ts"
 import * as Output from "../output/Output.ts"
 import { exportMembers } from "./export.ts"
@@ -137,14 +138,7 @@ const end = Command.make(
 const history = Command.make("history", { user: userId, project }, (given) =>
   Output.list(
     ({ memberships }) => memberships.history({ project_id: given.project, user_id: given.user }),
-    ({ action, at, from, key_id, key_name, reason: why, to }) => ({
-      at,
-      action,
-      from,
-      to,
-      by: key_name ?? key_id,
-      reason: why,
-    }),
+    changeOf,
   ),
 ).pipe(
   Command.withDescription("Lists the changes of a member, newest first"),
