@@ -144,6 +144,7 @@ it("the doctor knows what is too much", () => {
       rate_limits: true,
     },
     backlog: { waiting: 10, due_for_ms: 120_000 },
+    failed_deliveries: 0,
     disabled_webhooks: 2,
     suspended_keys: ["k"],
   } as const

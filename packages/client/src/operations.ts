@@ -421,6 +421,8 @@ export interface Status {
     /** For how many milliseconds the oldest due delivery has been due; null if none is. It is looked for among the first 10,000 webhooks with due deliveries. */
     readonly due_for_ms: number | null
   } | null
+  /** The deliveries that were given up, are kept and can be replayed, up to 10,000, which stands for as many or more; null if the store does not answer. */
+  readonly failed_deliveries: number | null
   /** The webhooks that are disabled, up to 10,000, which stands for as many or more; null if the store does not answer. */
   readonly disabled_webhooks: number | null
   /** The ids of the API keys that the server which answers has suspended. */

@@ -293,9 +293,11 @@ export const backlogOf = ({ deliveries, projects }: State, most: number, now: Mo
   const { dueForMillis, waiting } = Deliveries.backlogOf(deliveries, now)
   const webhooks = [...projects.values()].flatMap((project) => [...project.webhooks.values()])
   const disabled = webhooks.filter(({ disabledAt }) => disabledAt !== undefined)
+  const failed = Deliveries.countFailed(deliveries, new Set(webhooks.map(({ id }) => id)))
   return {
     waiting: Math.min(most, waiting),
     dueForMillis,
+    failedDeliveries: Math.min(most, failed),
     disabledWebhooks: Math.min(most, disabled.length),
   }
 }

@@ -16,9 +16,9 @@ export interface Report {
   /** Whether each store answers. */
   readonly stores: Readonly<Record<StoreName, boolean>>
   /**
-   * How much is left to deliver, counted up to 10,000: that stands for as many or more. The oldest
-   * delivery is that of the first 10,000 webhooks with due deliveries. `undefined` if the store does
-   * not answer.
+   * How much is left to deliver and what was given up, counted up to 10,000: that stands for as many or
+   * more. The oldest delivery is that of the first 10,000 webhooks with due deliveries, and failed ones
+   * are those of the first 10,000 webhooks that have any. `undefined` if the store does not answer.
    */
   readonly backlog: Backlog | undefined
   /** The ids of the API keys that this process has suspended, at most 10,000. */

@@ -19,6 +19,7 @@ const dataOf = ({ backlog, stores, suspendedKeys, version }: Report) => ({
     backlog === undefined
       ? null
       : { waiting: backlog.waiting, due_for_ms: backlog.dueForMillis ?? null },
+  failed_deliveries: backlog?.failedDeliveries ?? null,
   disabled_webhooks: backlog?.disabledWebhooks ?? null,
   suspended_keys: suspendedKeys,
 })

@@ -55,10 +55,16 @@ const together = (turns: ReadonlyArray<Turn>, limit: number): Claimed => {
   }
 }
 
-const sum = (all: ReadonlyArray<Backlog>, most: number): Backlog => ({
-  waiting: Math.min(
+const sumOf = (counts: ReadonlyArray<number>, most: number): number =>
+  Math.min(
     most,
-    all.reduce((total, { waiting }) => total + waiting, 0),
+    counts.reduce((total, count) => total + count, 0),
+  )
+
+const sum = (all: ReadonlyArray<Backlog>, most: number): Backlog => ({
+  waiting: sumOf(
+    all.map(({ waiting }) => waiting),
+    most,
   ),
   dueForMillis: all.reduce<number | undefined>(
     (oldest, { dueForMillis }) =>
@@ -67,9 +73,13 @@ const sum = (all: ReadonlyArray<Backlog>, most: number): Backlog => ({
         : Math.max(oldest, dueForMillis),
     undefined,
   ),
-  disabledWebhooks: Math.min(
+  failedDeliveries: sumOf(
+    all.map(({ failedDeliveries }) => failedDeliveries),
     most,
-    all.reduce((total, { disabledWebhooks }) => total + disabledWebhooks, 0),
+  ),
+  disabledWebhooks: sumOf(
+    all.map(({ disabledWebhooks }) => disabledWebhooks),
+    most,
   ),
 })
 

@@ -131,6 +131,8 @@ export interface Backlog {
    * `undefined` if none is due.
    */
   readonly dueForMillis: number | undefined
+  /** The deliveries that were given up and are kept, to webhooks that are there: a replay restarts them. */
+  readonly failedDeliveries: number
   /** The webhooks that are disabled. */
   readonly disabledWebhooks: number
 }
@@ -269,11 +271,11 @@ export class Outbox extends Context.Service<
     >
 
     /**
-     * Returns how much is left to deliver, of all projects. Deliveries to a webhook that was just
-     * removed or disabled may be among what is left.
+     * Returns how much is left to deliver and what was given up, of all projects. Deliveries to a webhook
+     * that was just removed or disabled may be among what is left.
      *
-     * @param most - counts no further than this, and looks for the oldest due delivery among those of
-     *   so many webhooks, so that a long backlog takes no longer
+     * @param most - counts no further than this, and looks for the oldest due delivery, and for failed
+     *   ones, among those of so many webhooks, so that a long backlog takes no longer
      */
     readonly backlog: (most: number) => Effect.Effect<Backlog, StoreUnavailable>
   }

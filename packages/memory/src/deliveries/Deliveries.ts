@@ -325,6 +325,19 @@ export const backlogOf = (
   return { waiting, dueForMillis: first <= tick ? tick - first : undefined }
 }
 
+/** Returns how many jobs of these webhooks have failed. */
+export const countFailed = (
+  { ended }: Deliveries,
+  webhooks: { readonly has: (id: WebhookId) => boolean },
+): number => {
+  const failed = new Set<Job.Job>()
+  for (const job of ended.newestFirst()) {
+    // A job that was replayed may have ended twice.
+    if (job.state === "failed" && webhooks.has(job.webhookId)) failed.add(job)
+  }
+  return failed.size
+}
+
 /** Returns the open jobs of these lanes and all that have ended. */
 const jobsIn = ({ ended }: Deliveries, lanes: ReadonlyArray<Lane.Lane>): ReadonlyArray<Job.Job> => [
   // A job that was replayed may be among both, or have ended twice.

@@ -454,6 +454,16 @@ export const outbox = mutantsOf(Outbox, {
     dueForMillis: dueForMillis && dueForMillis / 1000,
   })),
 
+  "counts no deliveries that were given up": leaving((left) => ({ ...left, failedDeliveries: 0 })),
+
+  "counts deliveries as given up that were sent again": (right) => {
+    let most = 0
+    return leaving((left) => {
+      most = Math.max(most, left.failedDeliveries)
+      return { ...left, failedDeliveries: most }
+    })(right)
+  },
+
   "counts no disabled webhooks": leaving((left) => ({ ...left, disabledWebhooks: 0 })),
 
   "counts webhooks as disabled that were enabled again": (right) => {

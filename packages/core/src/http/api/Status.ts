@@ -48,6 +48,10 @@ const status = Schema.Struct({
       }),
     }),
   ).annotate({ description: "What is left to deliver; null if the store does not answer." }),
+  failed_deliveries: Schema.NullOr(count).annotateKey({
+    description:
+      "The deliveries that were given up, are kept and can be replayed, up to 10,000, which stands for as many or more; null if the store does not answer.",
+  }),
   disabled_webhooks: Schema.NullOr(count).annotateKey({
     description:
       "The webhooks that are disabled, up to 10,000, which stands for as many or more; null if the store does not answer.",

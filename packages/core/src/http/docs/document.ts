@@ -5968,6 +5968,7 @@ export const document: Document = {
                       "waiting": 0,
                       "due_for_ms": null
                     },
+                    "failed_deliveries": 0,
                     "disabled_webhooks": 0,
                     "suspended_keys": []
                   }
@@ -10049,6 +10050,23 @@ export const document: Document = {
             ],
             "description": "What is left to deliver; null if the store does not answer."
           },
+          "failed_deliveries": {
+            "description": "The deliveries that were given up, are kept and can be replayed, up to 10,000, which stands for as many or more; null if the store does not answer.",
+            "anyOf": [
+              {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": 10000,
+                "description": "A number up to 10,000, which stands for as many or more.",
+                "examples": [
+                  0
+                ]
+              },
+              {
+                "type": "null"
+              }
+            ]
+          },
           "disabled_webhooks": {
             "description": "The webhooks that are disabled, up to 10,000, which stands for as many or more; null if the store does not answer.",
             "anyOf": [
@@ -10081,6 +10099,7 @@ export const document: Document = {
           "versions",
           "stores",
           "backlog",
+          "failed_deliveries",
           "disabled_webhooks",
           "suspended_keys"
         ]

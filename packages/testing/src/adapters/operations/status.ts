@@ -25,6 +25,7 @@ export const statusTests = (serving: Serving): void => {
               rate_limits: true,
             },
             backlog: { waiting: 0, due_for_ms: null },
+            failed_deliveries: 0,
             disabled_webhooks: 0,
             suspended_keys: [],
           },

@@ -12,6 +12,7 @@ import {
   claims,
   delivered,
   failed,
+  firstOf,
   leaseMillis,
   prepared,
   preparedWebhook,
@@ -42,6 +43,7 @@ const countingTests = ({ describe, test }: StoreTests): void => {
         expect(yield* outbox.backlog(10)).toEqual({
           waiting: 0,
           dueForMillis: undefined,
+          failedDeliveries: 0,
           disabledWebhooks: 0,
         })
       }))
@@ -58,6 +60,22 @@ const countingTests = ({ describe, test }: StoreTests): void => {
           for (const claim of claimed.slice(index, index + 1)) yield* settle(claim, settlement)
         }
         expect((yield* outbox.backlog(10)).waiting).toBe(3)
+      }))
+
+    test("has the deliveries that were given up, until they are sent again", () =>
+      Effect.gen(function* () {
+        const { outbox, webhooks } = yield* prepared(2)
+        yield* publishMany(2)
+        for (const claim of yield* claims()) yield* settle(claim, failed)
+        expect((yield* outbox.backlog(10)).failedDeliveries).toBe(4)
+        const { id } = yield* firstOf(webhooks)
+        yield* outbox.replay({ projectId: p1, webhookId: id }, { _tag: "FailedSince", at: 0 })
+        expect((yield* outbox.backlog(10)).failedDeliveries).toBe(2)
+        yield* settle(yield* theClaim, delivered)
+        yield* settle(yield* theClaim, failed)
+        expect((yield* outbox.backlog(10)).failedDeliveries).toBe(3)
+        yield* (yield* WebhookStore).remove(p1, id, occasion)
+        expect((yield* outbox.backlog(10)).failedDeliveries).toBe(2)
       }))
 
     test("has the webhooks that are disabled, in all projects", () =>
@@ -77,7 +95,13 @@ const countingTests = ({ describe, test }: StoreTests): void => {
         const { outbox, webhooks } = yield* prepared(4)
         yield* disable(webhooks.slice(1))
         yield* publishMany(3)
-        expect(yield* outbox.backlog(2)).toMatchObject({ waiting: 2, disabledWebhooks: 2 })
+        for (const claim of yield* claims()) yield* settle(claim, failed)
+        yield* publishMany(3)
+        expect(yield* outbox.backlog(2)).toMatchObject({
+          waiting: 2,
+          failedDeliveries: 2,
+          disabledWebhooks: 2,
+        })
       }))
   })
 }
