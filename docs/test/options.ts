@@ -6,6 +6,7 @@ import { consoleOptions } from "@tenure/console"
 import { options as flush } from "@tenure/core/Flush"
 import { options as routes } from "@tenure/core/HttpRoutes"
 import type { Fields, Setting } from "@tenure/core/Setting"
+import { options as shards } from "@tenure/core/Shards"
 import { makeOptions } from "@tenure/core/Tenure"
 import { options as embedded } from "@tenure/embedded"
 import { options as express } from "@tenure/express"
@@ -45,6 +46,12 @@ const sections: ReadonlyArray<Section> = [
     note: `\`layer\`, for hosts with a client of their own, takes ${Object.keys(postgres.fields)
       .map((name) => `\`${name}\``)
       .join(", ")}.`,
+  },
+  {
+    title: "An entry of `postgres([…])`",
+    sources: "core/src/shards/Shards.ts",
+    options: shards,
+    note: "Besides all options of `postgres`: see [several databases](several-databases.md).",
   },
   {
     title: "`embedded` of `tenure/embedded`",
@@ -99,7 +106,7 @@ const sections: ReadonlyArray<Section> = [
 
 // A doc comment, the name of an option, and its definition, or the type of `stores`.
 const documented =
-  /\/\*\*((?:(?!\*\/).)*)\*\/\s*(?:readonly )?(\w+):\s*(?:Setting\.|DatabaseUrl\.|StoreLayers<)/gs
+  /\/\*\*((?:(?!\*\/).)*)\*\/\s*(?:readonly )?(\w+):\s*(?:Setting\.|DatabaseUrl\.|ShardMap\.|StoreLayers<)/gs
 
 /** The text of a doc comment in one line. */
 const textOf = (comment: string): string =>

@@ -66,3 +66,4 @@ const harness: StoreHarness<PgClient.PgClient> = {
 
 // It has the statements of PostgreSQL, which are tried more often there.
 storeSuite("embedded", { ...harness, runs: 20 })
+storeSuite("embedded, as the first of several", { ...harness, ports: ["ProjectDirectory"] })

@@ -1,9 +1,12 @@
 import { memory } from "@tenure/memory"
-import { storeSuite } from "@tenure/testing"
+import { type StoreHarness, storeSuite } from "@tenure/testing"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 
-storeSuite("memory", {
+const harness: StoreHarness = {
   layer: Layer.merge(memory(), TestClock.layer()),
   advance: (millis) => TestClock.adjust(millis),
-})
+}
+
+storeSuite("memory", harness)
+storeSuite("memory, as the first of several", { ...harness, ports: ["ProjectDirectory"] })

@@ -34,10 +34,10 @@ beforeAll(() =>
   }).pipe(Effect.runPromise),
 )
 
-storeSuite(
-  "postgres",
-  harnessOn(schema, {
-    stores: clientLayer({ url: urlOf(`${schema}_app`, "change me, too") }),
-    migrate: false,
-  }),
-)
+const harness = harnessOn(schema, {
+  stores: clientLayer({ url: urlOf(`${schema}_app`, "change me, too") }),
+  migrate: false,
+})
+
+storeSuite("postgres", harness)
+storeSuite("postgres, as the first of several", { ...harness, ports: ["ProjectDirectory"] })

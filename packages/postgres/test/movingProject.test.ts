@@ -167,6 +167,12 @@ describe.each(directions)("a move %s", (_, from, to) => {
         tenure.events.publish({ projectId: "p1", type: "late", data: {} }),
       ).rejects.toMatchObject(unavailable)
     }
+    for (const mapped of [from, to]) {
+      place = mapped
+      const listed = await tenure.memberships.listProjects()
+      expect(listed.find(({ id }) => id === "p1")).toEqual(state.before.project)
+      expect(listed).toHaveLength(2)
+    }
     await between(from, to, moveProject)
     place = to
     await checkMoved(state)

@@ -8,6 +8,7 @@ import type { Port, StoreHarness } from "../src/stores/StoreHarness.ts"
 import { declareSuite } from "../src/stores/suites.ts"
 import { apiKeys } from "./mutants/apiKeys.ts"
 import { auditing } from "./mutants/auditing.ts"
+import { directories } from "./mutants/directories.ts"
 import { erasing } from "./mutants/erasing.ts"
 import { announcedTwice, expiring } from "./mutants/expiry.ts"
 import { feed } from "./mutants/feed.ts"
@@ -60,6 +61,7 @@ const mutants: ReadonlyArray<readonly [Port, ReadonlyArray<Mutant>]> = [
   ["FeedStore", feed],
   ["RateLimitStore", rateLimits],
   ["TicketStore", tickets],
+  ["ProjectDirectory", directories],
 ]
 
 describe.each(mutants)("the suite of %s", (port, wrong) => {

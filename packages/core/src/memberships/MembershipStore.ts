@@ -144,7 +144,7 @@ export class MembershipStore extends Context.Service<
     /**
      * Returns at most `limit` projects after the id `after`, in the order of their ids by code unit.
      *
-     * @param page.within - returns only these; `"all"` for all
+     * @param page.within - returns only these, also while they are being moved; `"all"` for all
      */
     readonly listProjects: (page: {
       readonly within: ReadonlySet<string> | "all"

@@ -93,7 +93,10 @@ export const make = Effect.fnUntraced(function* <E>(
   yield* attempt
   if (current === undefined) {
     yield* Effect.logWarning(`The shard ${name} cannot be opened yet`, reason)
-    yield* Effect.forkScoped(Effect.repeat(retried, { while: () => current === undefined }))
+    yield* Effect.repeat(retried, { while: () => current === undefined }).pipe(
+      Effect.andThen(Effect.logInfo(`The shard ${name} is open now`)),
+      Effect.forkScoped,
+    )
   }
   return {
     name,

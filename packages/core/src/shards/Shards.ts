@@ -53,7 +53,7 @@ type HomeStores = ApiKeyStore | TicketStore | RateLimitStore
 
 /** The options of a shard that do not depend on its stores. */
 export const options = Setting.struct({
-  /** What logs and errors call the shard: 1 to 48 letters, digits, `-` and `_`. */
+  /** What logs and errors call the shard. */
   name: Setting.text("1 to 48 letters, digits, - and _", (name) => /^[\w-]{1,48}$/.test(name)),
   /**
    * The projects of the shard: their ids; a function that tells whether a project is one of them; or

@@ -23,47 +23,53 @@ const recallIn = (shard: Shard, { once }: Occasion) =>
     ? Effect.undefined
     : shard.use(({ memberships }) => memberships.recall(once, undefined))
 
+/** Returns those of a few projects that a shard has. */
+const summariesIn = (shard: Shard, ids: ReadonlyArray<ProjectId>) =>
+  shard.use(({ memberships }) =>
+    memberships.listProjects({ within: new Set(ids), after: undefined, limit: ids.length }),
+  )
+
 /** Makes the store. */
 export const make = (shards: Shards, routing: Routing, faults: Faults): Store => {
-  const { apiKeys, directory, home, map } = shards
+  const { all, apiKeys, directory, home, map } = shards
   const { locate, on, shardOf } = routing
 
-  /** Returns the projects with these ids, of which none is in the home. */
+  /** Returns projects of the directory: from their shards, or from where they are while they are moved. */
   const summariesOf = Effect.fnUntraced(function* (ids: ReadonlyArray<ProjectId>) {
     const byShard = new Map<Shard, Array<ProjectId>>()
     for (const id of ids) byShard.set(shardOf(id), [...(byShard.get(shardOf(id)) ?? []), id])
-    const found = yield* Effect.forEach(
-      byShard,
-      ([shard, own]) =>
-        shard.use(({ memberships }) =>
-          memberships.listProjects({ within: new Set(own), after: undefined, limit: own.length }),
-        ),
-      { concurrency: "unbounded" },
-    )
-    return found.flat()
+    const mapped = (yield* Effect.forEach(byShard, ([shard, own]) => summariesIn(shard, own), {
+      concurrency: "unbounded",
+    })).flat()
+    const found = new Set(mapped.map(({ id }) => id))
+    const missing = ids.filter((id) => !found.has(id))
+    if (missing.length === 0) return mapped
+    const moving = (yield* Effect.forEach(all, (shard) => summariesIn(shard, missing), {
+      concurrency: "unbounded",
+    })).flat()
+    // Both ends of a move have it for a while.
+    return [...mapped, ...new Map(moving.map((project) => [project.id, project])).values()]
   })
 
   const listProjects: Store["listProjects"] = Effect.fnUntraced(function* ({ limit, ...page }) {
     const listed: Array<ProjectSummary> = []
     let after = page.after
-    // A project that is just being deleted or moved may be in the directory alone.
+    // A project that is just being created or deleted may be in the directory alone.
     for (;;) {
       const asked = { within: page.within, after, limit: limit - listed.length }
       const [here, elsewhere] = yield* Effect.all(
         [home.use(({ memberships }) => memberships.listProjects(asked)), directory.list(asked)],
         { concurrency: "unbounded" },
       )
-      const known: ReadonlyArray<ProjectSummary | { readonly id: ProjectId }> = [
-        ...here,
-        ...elsewhere.map((id) => ({ id })),
-      ]
-      const next = known.toSorted(byId).slice(0, asked.limit)
-      const ids = new Set(next.map(({ id }) => id))
+      const named = new Set(elsewhere)
+      const own = here.filter(({ id }) => !named.has(id))
+      const next = [...own.map(({ id }) => id), ...elsewhere].toSorted().slice(0, asked.limit)
+      const ids = new Set(next)
       const others = yield* summariesOf(elsewhere.filter((id) => ids.has(id)))
-      listed.push(...[...here.filter(({ id }) => ids.has(id)), ...others].toSorted(byId))
+      listed.push(...[...own.filter(({ id }) => ids.has(id)), ...others].toSorted(byId))
       const last = next.at(-1)
       if (last === undefined || next.length < asked.limit || listed.length === limit) return listed
-      after = last.id
+      after = last
     }
   })
 
@@ -100,7 +106,12 @@ export const make = (shards: Shards, routing: Routing, faults: Faults): Store =>
       const created = yield* shard.use(({ memberships }) =>
         memberships.createProject(projectId, occasion),
       )
-      return shard === home ? created : yield* directory.add(projectId, occasion)
+      if (shard === home) return created
+      const added = yield* directory.add(projectId, occasion)
+      // The same request may have been answered elsewhere, before its name was removed above.
+      if (isReplayed(added) && !(yield* directory.has(projectId)))
+        yield* directory.add(projectId, { ...occasion, once: undefined })
+      return added
     }),
 
     deleteProject: Effect.fnUntraced(function* (projectId, occasion) {

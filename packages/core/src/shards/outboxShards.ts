@@ -1,12 +1,10 @@
 /** The port `Outbox` over several shards. Each keeps its own promises; they share what a process claims. */
 
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import { Faults } from "../base/Faults.ts"
 import * as Outage from "../base/Outage.ts"
-import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import type { Backlog, Change, Claim, Claimed, Outbox } from "../webhooks/Outbox.ts"
 import type { Routing, Shards } from "./Routing.ts"
 import type { Shard } from "./Shard.ts"
@@ -153,15 +151,20 @@ export const make = Effect.fnUntraced(function* (
     return settled
   })
 
-  const changes = yield* Queue.bounded<Exit.Exit<Change, StoreUnavailable>>(mostChanges)
+  const changes = yield* Queue.bounded<Change>(mostChanges)
   for (const shard of all) {
-    const next = Effect.exit(shard.use(({ outbox }) => outbox.nextChange))
-    const follow = Effect.flatMap(next, (exit) =>
-      Effect.andThen(
-        Queue.offer(changes, exit),
-        Exit.isFailure(exit) ? Effect.sleep(retryMillis) : Effect.void,
-      ),
-    )
+    const outage = Outage.make(faults, `Changes of the shard ${shard.name} cannot be watched`)
+    const follow = shard
+      .use(({ outbox }) => outbox.nextChange)
+      .pipe(
+        Effect.flatMap((change) => {
+          outage.succeeded()
+          return Queue.offer(changes, change)
+        }),
+        Effect.catchCause((cause) =>
+          Effect.andThen(outage.failed(cause), Effect.sleep(retryMillis)),
+        ),
+      )
     yield* Effect.forkScoped(Effect.forever(follow))
   }
 
@@ -179,7 +182,7 @@ export const make = Effect.fnUntraced(function* (
     }),
     settle: (claim, settlement) =>
       on(claim.webhook.projectId, ({ outbox }) => outbox.settle(claim, settlement)),
-    nextChange: Effect.flatten(Queue.take(changes)),
+    nextChange: Queue.take(changes),
 
     deliveries: (webhook, page) =>
       on(webhook.projectId, ({ outbox }) => outbox.deliveries(webhook, page)),

@@ -8,6 +8,7 @@ import { FeedStore } from "@tenure/core/FeedStore"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
 import { ProjectId } from "@tenure/core/Project"
+import { ProjectDirectory } from "@tenure/core/ProjectDirectory"
 import * as Shards from "@tenure/core/Shards"
 import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import type { Stores } from "@tenure/core/Tenure"
@@ -17,6 +18,7 @@ import { memory } from "@tenure/memory"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import { TestClock } from "effect/testing"
 
 const { apiKey, change, event, in2027, occasion, once, p1, p2, u1, webhook } = Fixture
@@ -230,6 +232,53 @@ it.effect("a project that others create at the same time is created", () =>
   }),
 )
 
+it.effect("lists a project that is created twice at the same time, by the same request", () =>
+  Effect.gen(function* () {
+    let meanwhile: Effect.Effect<unknown, unknown> = Effect.void
+    const home = yield* built
+    const found = yield* Effect.provide(Effect.serviceOption(ProjectDirectory), home)
+    const directory = yield* Effect.fromOption(found)
+    const racing = Layer.merge(
+      home,
+      Layer.succeed(ProjectDirectory, {
+        ...directory,
+        remove: (...asked) => {
+          const created = Effect.orDie(meanwhile)
+          meanwhile = Effect.void
+          return Effect.andThen(created, directory.remove(...asked))
+        },
+      }),
+    )
+    const test = Effect.gen(function* () {
+      const store = yield* MembershipStore
+      // As a creation and a deletion at the same time may leave it.
+      yield* directory.add(p1, occasion)
+      const creation = store.createProject(p1, { ...occasion, once: once() })
+      meanwhile = creation
+      yield* creation
+      expect(yield* idsIn).toEqual([p1])
+      yield* creation
+      expect(yield* idsIn).toEqual([p1])
+    })
+    yield* onShards([racing, memory()], [], test)
+  }),
+)
+
+it.effect("lists a project that is not where the map has it, once", () =>
+  Effect.gen(function* () {
+    const stores = [yield* built, yield* built] as const
+    const create = Effect.flatMap(MembershipStore, (store) => store.createProject(p2, occasion))
+    yield* onShards(stores, ["p1"], create)
+    yield* onShards(
+      stores,
+      ["p2"],
+      Effect.gen(function* () {
+        expect(yield* idsIn).toEqual([p2])
+      }),
+    )
+  }),
+)
+
 it.effect("changes no project if the idempotency key belongs to another request", () =>
   Effect.gen(function* () {
     const stores = [yield* built, yield* built, yield* built] as const
@@ -326,6 +375,44 @@ it.effect("opens a shard later if it cannot be opened at the start", () =>
     })
     yield* Effect.provide(test, layer)
   }),
+)
+
+it.effect(
+  "says once that a shard cannot be opened, watched and claimed from, and once that it is",
+  () =>
+    Effect.gen(function* () {
+      let isUp = false
+      const late = Layer.unwrap(
+        Effect.suspend(() => (isUp ? Effect.succeed(memory()) : Effect.fail("down"))),
+      )
+      const ticking = Layer.effect(
+        Outbox,
+        Effect.map(Outbox, (outbox) => ({
+          ...outbox,
+          // As a database that is polled.
+          nextChange: Effect.as(Effect.sleep("1 second"), { _tag: "Due" } as const),
+        })),
+      ).pipe(Layer.provideMerge(memory()))
+      const layer = Shards.layer<unknown>(
+        [
+          { name: "home", projects: ["p1"], stores: ticking },
+          { name: "other", projects: "others", stores: late },
+        ],
+        () => false,
+      )
+      const logged: Array<unknown> = []
+      const logger = Logger.make<unknown, void>(({ message }) => void logged.push(message))
+      const test = Effect.gen(function* () {
+        const { nextChange } = yield* Outbox
+        yield* Effect.forkScoped(Effect.forever(nextChange))
+        yield* TestClock.adjust("10 seconds")
+        expect(logged).toHaveLength(2)
+        isUp = true
+        yield* TestClock.adjust("10 seconds")
+        expect(logged.slice(2)).toEqual([["The shard other is open now"]])
+      })
+      yield* Effect.provide(test, Layer.provideMerge(layer, Logger.layer([logger])))
+    }),
 )
 
 it.effect("fails at the start if it is in vain to try a shard again", () =>

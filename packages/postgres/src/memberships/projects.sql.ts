@@ -2,9 +2,11 @@ import { EndDate } from "@tenure/core/EndDate"
 import type { ProjectSummary } from "@tenure/core/Membership"
 import { ProjectId } from "@tenure/core/Project"
 import { type Integer, millisOf } from "../connection/results.ts"
-import { parked } from "../moving/parking.sql.ts"
+import { parked, parkedAs } from "../moving/parking.sql.ts"
 
-const columns = `id, members, webhooks, ${millisOf("last_bulk_end_date")} AS last_bulk_end_date`
+const figures = `members, webhooks, ${millisOf("last_bulk_end_date")} AS last_bulk_end_date`
+
+const columns = `id, ${figures}`
 
 /** Returns the project `$1`, if it exists, with another id if it is parked. */
 export const findProject = (schema: string): string => `
@@ -13,10 +15,16 @@ export const findProject = (schema: string): string => `
   LIMIT 1
 `
 
-/** Returns at most `$2` projects after the id `$1`, of those with the ids `$3`, which are NULL for all. */
+/**
+ * Returns at most `$2` projects after the id `$1`, of those with the ids `$3`, which are NULL for all. Of those
+ * that are parked, it only returns what is asked for by its id.
+ */
 export const listProjects = (schema: string): string => `
   SELECT ${columns} FROM ${schema}.projects
   WHERE id > $1::text AND ($3::text[] IS NULL OR id = ANY ($3::text[]))
+  UNION ALL
+  SELECT substr(id, 2), ${figures} FROM ${schema}.projects
+  WHERE id IN (SELECT ${parkedAs("a.id")} FROM unnest($3::text[]) a (id)) AND substr(id, 2) > $1::text
   ORDER BY id
   LIMIT $2::integer
 `

@@ -4,8 +4,11 @@
  * ends it, even if the process dies.
  */
 
-/** The name of the parked project `$1`. No id has a control character. */
-export const parked = "chr(1) || $1::text"
+/** The name of a parked project, whose id is an expression. No id has a control character. */
+export const parkedAs = (id: string): string => `chr(1) || ${id}`
+
+/** The name of the parked project `$1`. */
+export const parked = parkedAs("$1::text")
 
 /** Returns where the project `$1` is: under its name, or parked. */
 export const findProject = (schema: string): string => `

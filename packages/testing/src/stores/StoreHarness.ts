@@ -13,6 +13,7 @@ export type Port =
   | "FeedStore"
   | "RateLimitStore"
   | "TicketStore"
+  | "ProjectDirectory"
 
 /**
  * A store to certify.
@@ -31,7 +32,7 @@ export interface StoreHarness<Host = never> {
   readonly clockErrorMillis?: number | undefined
   /** With how many inputs each property is tried. Fewer for stores that consist of others. Default: 50. */
   readonly runs?: number | undefined
-  /** The ports to certify. By default all of them. */
+  /** The ports to certify. By default all but `ProjectDirectory`, which only the first of several stores needs. */
   readonly ports?: ReadonlyArray<Port> | undefined
   /**
    * Runs work in a transaction of the host, which is undone if the work fails. With it, the suites

@@ -8,7 +8,7 @@ import { declareSuite } from "./suites.ts"
 
 const vitest: Registry = { describe, it: (name, test) => it.live(name, () => test) }
 
-const allPorts: ReadonlyArray<Port> = [
+const standardPorts: ReadonlyArray<Port> = [
   "MembershipStore",
   "WebhookStore",
   "ApiKeyStore",
@@ -19,8 +19,8 @@ const allPorts: ReadonlyArray<Port> = [
 ]
 
 /**
- * Declares the tests that certify a store: those of every port, or of the ports that the harness
- * names.
+ * Declares the tests that certify a store: those of every port that Tenure needs, or of the ports
+ * that the harness names.
  *
  * @example
  * ```ts
@@ -37,7 +37,7 @@ const allPorts: ReadonlyArray<Port> = [
  */
 export const storeSuite = <Host = never>(name: string, harness: StoreHarness<Host>): void => {
   describe(name, () => {
-    for (const port of harness.ports ?? allPorts) {
+    for (const port of harness.ports ?? standardPorts) {
       describe(port, () => {
         declareSuite(port, harness, vitest)
       })

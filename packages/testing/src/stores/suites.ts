@@ -4,6 +4,7 @@ import { apiKeyStoreSuite } from "./apiKeyStoreSuite.ts"
 import { feedStoreSuite } from "./feedStoreSuite.ts"
 import { membershipStoreSuite } from "./memberships/membershipStoreSuite.ts"
 import { outboxSuite } from "./outbox/outboxSuite.ts"
+import { projectDirectorySuite } from "./projectDirectorySuite.ts"
 import { rateLimitStoreSuite } from "./rateLimits/rateLimitStoreSuite.ts"
 import type { Port, StoreHarness } from "./StoreHarness.ts"
 import { type Registry, type StoreTests, testsOn } from "./storeTests.ts"
@@ -18,6 +19,7 @@ const suites: Readonly<Record<Port, (on: StoreTests) => void>> = {
   FeedStore: feedStoreSuite,
   RateLimitStore: rateLimitStoreSuite,
   TicketStore: ticketStoreSuite,
+  ProjectDirectory: projectDirectorySuite,
 }
 
 /** Declares the tests of a port. */

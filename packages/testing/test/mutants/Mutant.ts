@@ -5,6 +5,7 @@ import { memory } from "@tenure/memory"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import { TestClock } from "effect/testing"
 
 /** A store that is wrong. */
@@ -21,7 +22,7 @@ export const stores = Layer.merge(memory(), TestClock.layer())
 type Break<Shape> = (right: Shape, context: Context.Context<Stores>) => Partial<Shape>
 
 /** Makes mutants of a store from what is wrong with each. */
-export const mutantsOf = <Identifier extends Stores, Shape>(
+export const mutantsOf = <Identifier, Shape>(
   store: Context.Key<Identifier, Shape>,
   broken: Readonly<Record<string, Break<Shape>>>,
 ): ReadonlyArray<Mutant> =>
@@ -29,7 +30,7 @@ export const mutantsOf = <Identifier extends Stores, Shape>(
     name,
     layer: Layer.effectContext(
       Effect.map(Effect.context<Stores>(), (context) => {
-        const right = Context.get(context, store)
+        const right = Option.getOrThrow(Context.getOption(context, store))
         return Context.add(context, store, { ...right, ...wrong(right, context) })
       }),
     ).pipe(Layer.provideMerge(stores)),
