@@ -1,6 +1,8 @@
 /** Every adapter mounts the console as it mounts the API. */
 
 import { createServer, type RequestListener } from "node:http"
+import { NodeHttpServer } from "@effect/platform-node"
+import * as HttpRoutes from "@tenure/core/HttpRoutes"
 import type { Mountable } from "@tenure/core/Mountable"
 import * as Tenure from "@tenure/core/Tenure"
 import { membershipMiddleware } from "@tenure/express"
@@ -9,6 +11,9 @@ import { fetchHandler } from "@tenure/fetch"
 import { memory } from "@tenure/memory"
 import { toNodeHandler } from "@tenure/node-http"
 import { send } from "@tenure/testing"
+import { HttpRouter, HttpServer } from "effect/http"
+import * as Layer from "effect/Layer"
+import * as ManagedRuntime from "effect/ManagedRuntime"
 import express from "express"
 import fastify from "fastify"
 import { expect, it } from "vitest"
@@ -53,6 +58,18 @@ const wholePaths: typeof hosts = {
           () => void response.writeHead(404).end(),
         )(),
     ),
+  Effect: async (all) => {
+    const routes = all.map((one) => HttpRoutes.mount(one))
+    const app = HttpRouter.serve(Layer.mergeAll(Layer.empty, ...routes), {
+      disableLogger: true,
+      disableListenLog: true,
+    })
+    const server = NodeHttpServer.layer(() => createServer(), { port: 0, host: "127.0.0.1" })
+    const runtime = ManagedRuntime.make(Layer.provideMerge(app, server))
+    const { address } = await runtime.runPromise(HttpServer.HttpServer)
+    if (address._tag === "UnixPathAddress") throw new TypeError("not an address of TCP")
+    return { url: `http://127.0.0.1:${address.port}`, close: () => runtime.dispose() }
+  },
 }
 
 const fromPage = { "sec-fetch-site": "same-origin", "content-type": "application/json" }

@@ -1,4 +1,4 @@
-/** The API in the `HttpRouter` of an Effect host. */
+/** The API, and what is mounted beside it, in the `HttpRouter` of an Effect host. */
 
 import * as ByteSize from "effect/ByteSize"
 import * as Effect from "effect/Effect"
@@ -29,6 +29,7 @@ import {
 import type { BodyLimit } from "./BodyLimit.ts"
 import type { ApiResponse } from "./Envelope.ts"
 import { Handler } from "./Handler.ts"
+import type { Mountable } from "./Mountable.ts"
 
 /** The options of the routes. */
 export const options = <R>() =>
@@ -95,10 +96,13 @@ const toResponse = ({ body, headers, status }: ApiResponse) => {
     : HttpServerResponse.stream(bytesOf(body), head)
 }
 
-type Handle = Handler["Service"]["handle"]
+/** What the routes lead to. */
+interface Mounted extends Pick<Mountable, "basePath" | "bodyLimit" | "owns" | "patterns"> {
+  readonly handle: Handler["Service"]["handle"]
+}
 
 /** Answers a request that may wait for events, until its client has gone. */
-const answerWaiting = Effect.fnUntraced(function* (handle: Handle, request: ApiRequest) {
+const answerWaiting = Effect.fnUntraced(function* (handle: Mounted["handle"], request: ApiRequest) {
   const departure = new AbortController()
   const leave = Effect.sync(() => departure.abort())
   // Also if the client goes before the stream of the response begins.
@@ -116,9 +120,11 @@ const notFound = (request: HttpServerRequest.HttpServerRequest) =>
 const isNotFound = (error: unknown): boolean =>
   error instanceof HttpServerError && error.reason._tag === "RouteNotFound"
 
-const make = Effect.fnUntraced(function* <R>(given: Options<R>) {
+const isPath = (pattern: string): pattern is HttpRouter.PathInput => pattern.startsWith("/")
+
+const add = Effect.fnUntraced(function* <R>(mounted: Mounted, given: Options<R>) {
   const { authenticate } = yield* Setting.read(options<R>(), given)
-  const { basePath, bodyLimit, handle, owns, patterns } = yield* Handler
+  const { basePath, bodyLimit, handle, owns, patterns } = mounted
   const router = yield* HttpRouter.HttpRouter
   const run = Effect.runPromiseWith(yield* Effect.context<R>())
 
@@ -148,11 +154,11 @@ const make = Effect.fnUntraced(function* <R>(given: Options<R>) {
     // The router also matches other spellings of a path, for example with a slash at its end.
     return owns(path) ? answer(request, path) : notFound(request)
   }
-  const mounted = basePath === "" ? router : router.prefixed(basePath)
-  for (const pattern of patterns) yield* mounted.add("*", pattern, route)
+  const prefixed = basePath === "" ? router : router.prefixed(basePath)
+  for (const pattern of patterns.filter(isPath)) yield* prefixed.add("*", pattern, route)
 
-  // The router finds no route for unknown methods, very long ids and invalid percent-encoding. The
-  // API answers these too.
+  // The router finds no route for unknown methods, very long ids, invalid percent-encoding and the bare
+  // base path. The API answers these too.
   yield* router.addGlobalMiddleware((routes) =>
     Effect.catch(routes, (error) =>
       Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
@@ -186,4 +192,30 @@ const make = Effect.fnUntraced(function* <R>(given: Options<R>) {
  * )
  * ```
  */
-export const layer = <R = never>(given: Options<R> = {}) => Layer.effectDiscard(make(given))
+export const layer = <R = never>(given: Options<R> = {}) =>
+  Layer.effectDiscard(Effect.flatMap(Handler, (handler) => add(handler, given)))
+
+/**
+ * Adds to the host's router what adapters mount beside the API, for example the operator's page. Fails
+ * with `InvalidInput` if an option is invalid.
+ *
+ * @example
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import { Tenure } from "tenure"
+ * import { tenureConsole } from "tenure/console"
+ * import * as HttpRoutes from "tenure/HttpRoutes"
+ *
+ * const page = Layer.unwrap(
+ *   Effect.map(Tenure.promises, (tenure) =>
+ *     HttpRoutes.mount(tenureConsole(tenure, { authorize: "api-key" })),
+ *   ),
+ * )
+ * const routes = Layer.mergeAll(HttpRoutes.layer(), page)
+ * ```
+ */
+export const mount = <R = never>(mountable: Mountable, given: Options<R> = {}) => {
+  const handle = (request: ApiRequest) => Effect.promise(() => mountable.handle(request))
+  return Layer.effectDiscard(add({ ...mountable, handle }, given))
+}
