@@ -30,7 +30,7 @@ export const exportAll = Command.make(
   }),
 ).pipe(
   Command.withDescription(
-    "Copies everything to another database, and compares both. Stop the servers before",
+    "Copies everything, as it is at one moment, to another database, and compares both",
   ),
   Command.withExamples([
     { command: "tenure export file:./backup --database postgres://owner@localhost/app" },
@@ -52,7 +52,7 @@ export const importAll = Command.make(
   }),
 ).pipe(
   Command.withDescription(
-    "Copies everything from another database to an empty one, and compares both. Stop the servers before",
+    "Copies everything, as it is at one moment, from another database to an empty one, and compares both",
   ),
   Command.withExamples([
     { command: "tenure import --all file:./data --database postgres://owner@localhost/app" },

@@ -88,7 +88,7 @@ export const now = Effect.gen(function* () {
 
 /**
  * Copies everything from one database to another one, whose tables must be empty, as a whole or not at
- * all. Nothing may write to either of them in the meantime.
+ * all. What changes at the source in the meantime is not copied; nothing else may write to the target.
  *
  * @returns the number of rows of each table
  */

@@ -126,12 +126,13 @@ export const pending = Effect.fnUntraced(function* (client: PgClient, schema: st
   return pendingAfter(version, schema).map((migration) => migration.version)
 })
 
+const outdated = (schema: string, version: number): string =>
+  version === 0
+    ? `The schema ${schema} has no tables of Tenure. Name the schema that has them, or run tenure migrate, which makes them.`
+    : `The schema ${schema} is at version ${version}, but this version of Tenure needs version ${newest}. Run tenure migrate.`
+
 /** Fails with `SchemaMismatch` if the tables of a schema are not up to date. */
 export const check = Effect.fnUntraced(function* (client: PgClient, schema: string) {
   const version = yield* readVersion(client.withoutTransforms(), schema)
-  if (version < newest) {
-    return yield* new SchemaMismatch({
-      message: `The schema ${schema} is at version ${version}, but this version of Tenure needs version ${newest}. Run tenure migrate.`,
-    })
-  }
+  if (version < newest) return yield* new SchemaMismatch({ message: outdated(schema, version) })
 })

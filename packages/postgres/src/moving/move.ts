@@ -128,7 +128,8 @@ const copy = Effect.fnUntraced(function* (
 /**
  * Copies all tables of a schema to another database, whose tables it creates. They must be empty. At the
  * end, it compares the number and a digest of the rows of each table at both ends. If anything fails,
- * the target has nothing of it. Nothing may write to either of them in the meantime.
+ * the target has nothing of it. The copy is of one moment: what changes at the source in the meantime is
+ * not in it. Nothing else may write to the target.
  *
  * @param schema - the name of the schema, quoted
  * @returns the number of rows of each table
