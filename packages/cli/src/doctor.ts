@@ -33,10 +33,16 @@ export const judgeClock = (skew: number): Finding => {
 }
 
 /** Judges the migrations that are not applied. */
-export const judgeMigrations = (pending: ReadonlyArray<number>): Finding =>
-  pending.length === 0
-    ? well("migrations", "all applied")
+export const judgeMigrations = (pending: ReadonlyArray<number>): Finding => {
+  if (pending.length === 0) return well("migrations", "all applied")
+  return pending.includes(1)
+    ? wrong(
+        "migrations",
+        "the schema has no tables of Tenure",
+        "Check the database and --schema; tenure migrate makes the tables.",
+      )
     : wrong("migrations", `not applied: ${pending.join(", ")}`, "Run tenure migrate.")
+}
 
 const judgeStores = ({ stores }: Status): Finding => {
   const silent = Object.entries(stores).flatMap(([name, answers]) => (answers ? [] : [name]))
@@ -57,6 +63,15 @@ const judgeBacklog = ({ backlog }: Status): Finding => {
     ? well("deliveries", found)
     : wrong("deliveries", found, "Check that a server runs that dispatches, and add processes.")
 }
+
+const judgeGivenUp = ({ failed_deliveries }: Status): Finding =>
+  failed_deliveries === 0
+    ? well("given up", "no delivery")
+    : wrong(
+        "given up",
+        `${failed_deliveries ?? "unknown how many"} deliveries`,
+        "See tenure webhooks deliveries --state failed; then webhooks replay --since.",
+      )
 
 const judgeDisabled = ({ disabled_webhooks }: Status, disabled: ReadonlyArray<string>): Finding => {
   if (disabled_webhooks === 0) return well("webhooks", "none disabled")
@@ -99,6 +114,7 @@ export const judgeStatus = (
 ): ReadonlyArray<Finding> => [
   judgeStores(status),
   judgeBacklog(status),
+  judgeGivenUp(status),
   judgeDisabled(status, disabled),
   judgeFailing(failing),
   judgeSuspensions(status),

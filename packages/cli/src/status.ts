@@ -10,13 +10,21 @@ const ageOf = (backlog: Status["backlog"]): string | null => {
   return millis === null ? null : `${millis} ms`
 }
 
-const rowOf = ({ backlog, disabled_webhooks, stores, suspended_keys, versions }: Status) => {
+const rowOf = ({
+  backlog,
+  disabled_webhooks,
+  failed_deliveries,
+  stores,
+  suspended_keys,
+  versions,
+}: Status) => {
   const broken = Object.entries(stores).filter(([, isWell]) => !isWell)
   return {
     version: versions.tenure,
     stores: broken.length === 0 ? "all answer" : `no answer: ${broken.map(([name]) => name)}`,
     waiting_deliveries: backlog?.waiting,
     oldest_due_for: ageOf(backlog),
+    given_up: failed_deliveries,
     disabled_webhooks,
     suspended_keys,
   }

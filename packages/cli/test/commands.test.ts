@@ -4,8 +4,11 @@ import { execFile, spawn } from "node:child_process"
 import {
   chmodSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readFileSync,
+  renameSync,
+  rmdirSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -344,6 +347,21 @@ describe("a connection", () => {
     expect(refused.stderr).toContain(`chmod 600 ${file}`)
     chmodSync(file, 0o600)
 
+    writeFileSync(`${file}.kept`, readFileSync(file))
+    writeFileSync(file, "{")
+    const broken = await environment()("projects", "list")
+    expect(broken).toMatchObject({ code: 2, stderr: expect.stringContaining("mend it, or remove") })
+    rmSync(file)
+    mkdirSync(file, { mode: 0o700 })
+    const unreadable = await environment()("projects", "list")
+    expect(unreadable).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^The file .* it is a/),
+    })
+    rmdirSync(file)
+    renameSync(`${file}.kept`, file)
+    chmodSync(file, 0o600)
+
     expect(await environment()("profiles", "remove", "default")).toMatchObject({ code: 0 })
     expect(await environment()("profiles", "remove", "default")).toMatchObject({ code: 3 })
     expect(json(readFileSync(file, "utf8"))).toEqual({})
@@ -432,6 +450,7 @@ describe("as a process", () => {
 it("a folder is used, and says when another process has it", async () => {
   const path = await folderWithDatabase()
   const url = `file:${path}`
+  await tenureWith({})("migrate", "--database", url)
   const { code, stdout } = await tenureWith({})("projects", "create", "p", "--database", url)
   expect(stdout).toBe("The project p exists.\n")
   expect(code).toBe(0)

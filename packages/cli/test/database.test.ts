@@ -24,7 +24,7 @@ it("migrates, says before what it would do, and is then well", async () => {
   const missing = await tenure("projects", "list")
   expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining("tenure migrate") })
   const ill = await tenure("doctor")
-  expect(ill).toMatchObject({ code: 1, stdout: expect.stringContaining("Run tenure migrate.") })
+  expect(ill).toMatchObject({ code: 1, stdout: expect.stringContaining("has no tables of Tenure") })
   const planned = JSON.parse((await tenure("migrate", "--dry-run", "--json")).stdout)
   expect(planned).toMatchObject({ applied: false })
   expect(planned.migrations.length).toBeGreaterThan(0)
@@ -56,15 +56,25 @@ it("encrypts and decrypts secrets with the keys of the environment", async () =>
   expect(await plain("webhooks", "list", "-p", "p")).toMatchObject({ code: 0 })
 })
 
-it("copies everything to a folder, and back to another schema, and overwrites nothing", async () => {
+it("copies all that there is at one moment to a folder, and overwrites nothing", async () => {
   const tenure = onSchema("cli_moved")
   await tenure("migrate")
   await tenure("projects", "create", "p")
   await tenure("members", "grant", "1", "2098-01-01", "-p", "p")
   const folder = `file:${await folderWithDatabase()}`
-  const exported = await tenure("export", folder, "--json")
+  let isExported = false
+  const change = async () => {
+    for (let user = 2; !isExported; user += 1)
+      await tenure("members", "grant", String(user), "2098-01-01", "-p", "p")
+  }
+  const exporting = tenure("export", folder, "--json").finally(() => {
+    isExported = true
+  })
+  const [exported] = await Promise.all([exporting, change()])
   expect(exported).toMatchObject({ code: 0 })
-  expect(JSON.parse(exported.stdout)).toMatchObject({ memberships: 1 })
+  const { audit, memberships } = JSON.parse(exported.stdout)
+  // A row for the project, and one for each membership.
+  expect(audit).toBe(memberships + 1)
   const moved = tenureWith({ TENURE_DATABASE_URL: folder, TENURE_SCHEMA: "cli_moved" })
   expect((await moved("members", "list", "-p", "p")).stdout).toContain("2098-01-01")
   expect(await tenure("import", folder)).toMatchObject({ code: 2 })
@@ -88,6 +98,15 @@ it.each([
     expect(stdout + stderr).toContain("There is no database in the folder")
   }
   expect(readdirSync(folder)).toEqual([])
+})
+
+it("finds no tables in a mistyped schema of a folder, and makes none", async () => {
+  const folder = `file:${await folderWithDatabase()}`
+  const mistyped = ["--database", folder, "--schema", "mistyped"]
+  for (const _ of [1, 2]) {
+    const listing = await tenureWith({})("projects", "list", ...mistyped)
+    expect(listing).toMatchObject({ code: 1, stderr: expect.stringContaining("has no tables") })
+  }
 })
 
 it("copies nothing from a folder without a database, or from a database to itself", async () => {
@@ -144,7 +163,7 @@ it("the doctor knows what is too much", () => {
       rate_limits: true,
     },
     backlog: { waiting: 10, due_for_ms: 120_000 },
-    failed_deliveries: 0,
+    failed_deliveries: 3,
     disabled_webhooks: 2,
     suspended_keys: ["k"],
   } as const
@@ -152,12 +171,14 @@ it("the doctor knows what is too much", () => {
   expect(findings.map(({ advice, check }) => [check, advice === null])).toEqual([
     ["stores", false],
     ["deliveries", false],
+    ["given up", false],
     ["webhooks", false],
     ["attempts", true],
     ["limits", false],
   ])
-  expect(findings[2]?.found).toBe("2 disabled: w1 of p")
+  expect(findings[3]?.found).toBe("2 disabled: w1 of p")
   expect(judgeClock(400).advice).toBeNull()
   expect(judgeClock(-60_000).advice).toContain("NTP")
   expect(judgeMigrations([]).advice).toBeNull()
+  expect(judgeMigrations([2]).advice).toBe("Run tenure migrate.")
 })

@@ -6,8 +6,10 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
 import * as Schema from "effect/Schema"
-import { failed, usage } from "../Failure.ts"
+import { type Failure, failed, usage } from "../Failure.ts"
+import { fileProblem } from "../input/fileProblem.ts"
 
 const Server = Schema.Struct({ url: Schema.String, token: Schema.String })
 
@@ -40,6 +42,14 @@ export const path = Effect.gen(function* () {
   return join(parent, "tenure", "profiles.json")
 })
 
+/** Says what is wrong with the file. */
+const explained = <A, R>(
+  using: Effect.Effect<A, Failure | PlatformError, R>,
+): Effect.Effect<A, Failure, FileSystem.FileSystem | Path.Path | R> =>
+  Effect.catchTag(using, "PlatformError", (error) =>
+    Effect.flatMap(path, (file) => Effect.fail(failed(fileProblem(file, error)))),
+  )
+
 // The permissions of the group and of all others. Windows has none of these.
 const others = process.platform === "win32" ? 0 : 0o077
 
@@ -54,21 +64,18 @@ export const read = Effect.gen(function* () {
   return yield* Effect.mapError(
     Schema.decodeEffect(File)(yield* files.readFileString(file)),
     // What is invalid may be a token.
-    () => usage(`${file} is invalid: it must have an object with a url and a token for each name.`),
+    () => usage(`${file} is not as tenure profiles add writes it: mend it, or remove it.`),
   )
-}).pipe(Effect.catchTag("PlatformError", ({ message }) => Effect.fail(failed(message))))
+}).pipe(explained)
 
 /** Replaces the profiles, as a whole or not at all. */
-export const write = Effect.fnUntraced(
-  function* (profiles: Profiles) {
-    const files = yield* FileSystem.FileSystem
-    const { dirname } = yield* Path.Path
-    const file = yield* path
-    yield* files.makeDirectory(dirname(file), { recursive: true, mode: 0o700 })
-    const text = `${JSON.stringify(profiles, undefined, 2)}\n`
-    const temporary = `${file}.${process.pid}`
-    yield* files.writeFileString(temporary, text, { mode: 0o600 })
-    yield* files.rename(temporary, file)
-  },
-  Effect.catchTag("PlatformError", ({ message }) => Effect.fail(failed(message))),
-)
+export const write = Effect.fnUntraced(function* (profiles: Profiles) {
+  const files = yield* FileSystem.FileSystem
+  const { dirname } = yield* Path.Path
+  const file = yield* path
+  yield* files.makeDirectory(dirname(file), { recursive: true, mode: 0o700 })
+  const text = `${JSON.stringify(profiles, undefined, 2)}\n`
+  const temporary = `${file}.${process.pid}`
+  yield* files.writeFileString(temporary, text, { mode: 0o600 })
+  yield* files.rename(temporary, file)
+}, explained)

@@ -2,12 +2,13 @@
 
 import { userInfo } from "node:os"
 import * as Tenure from "@tenure/core/Tenure"
-import { embedded } from "@tenure/embedded"
+import { client } from "@tenure/embedded"
 import { fetchHandler } from "@tenure/fetch"
 import { nodeTransport } from "@tenure/node-http"
-import { postgres } from "@tenure/postgres"
+import { layer, postgres } from "@tenure/postgres"
 import * as Secrets from "@tenure/postgres/bin/secrets"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { failed, Failure, usage } from "../Failure.ts"
 import { pathOf, requireDatabase } from "./folder.ts"
 import type { Database } from "./Place.ts"
@@ -15,9 +16,13 @@ import type { Database } from "./Place.ts"
 const storesOf = Effect.fnUntraced(function* ({ schema, url }: Database) {
   yield* requireDatabase(url)
   const path = pathOf(url)
-  return path === undefined
-    ? postgres({ url, schema, migrate: false, maxConnections: 2 })
-    : embedded({ path, schema })
+  // Whoever mistypes the schema is told so, and gets no tables there.
+  const settings = { schema, migrate: false, maxConnections: 2 }
+  const stores: Layer.Layer<Tenure.Stores, unknown> =
+    path === undefined
+      ? postgres({ ...settings, url })
+      : Layer.provide(layer(settings), client({ path }))
+  return stores
 })
 
 const isTagged = (fault: unknown): fault is { readonly _tag: string; readonly message: string } =>
