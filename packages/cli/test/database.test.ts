@@ -62,14 +62,12 @@ it("copies all that there is at one moment to a folder, and overwrites nothing",
   await tenure("projects", "create", "p")
   await tenure("members", "grant", "1", "2098-01-01", "-p", "p")
   const folder = `file:${await folderWithDatabase()}`
-  let isExported = false
+  const end = new AbortController()
   const change = async () => {
-    for (let user = 2; !isExported; user += 1)
+    for (let user = 2; !end.signal.aborted; user += 1)
       await tenure("members", "grant", String(user), "2098-01-01", "-p", "p")
   }
-  const exporting = tenure("export", folder, "--json").finally(() => {
-    isExported = true
-  })
+  const exporting = tenure("export", folder, "--json").finally(() => end.abort())
   const [exported] = await Promise.all([exporting, change()])
   expect(exported).toMatchObject({ code: 0 })
   const { audit, memberships } = JSON.parse(exported.stdout)
