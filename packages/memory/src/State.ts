@@ -56,9 +56,8 @@ export interface State {
  *   deliveries that have ended, over all projects
  */
 export const make = (history: number, answers: Answers.Bounds, epoch: string): State => {
-  const projects = new Map<ProjectId, Project.Project>()
   return {
-    projects,
+    projects: new Map(),
     elsewhere: new Set(),
     keys: new Map(),
     otherHistory: Trail.make(history),
@@ -66,7 +65,7 @@ export const make = (history: number, answers: Answers.Bounds, epoch: string): S
     events: Ring.make(history),
     epoch,
     answers: Answers.make(answers),
-    alarms: Alarms.make((project) => projects.get(project.id) === project),
+    alarms: Alarms.make(),
     changed: Latch.makeUnsafe(),
     history,
   }
@@ -124,8 +123,11 @@ export const deleteProject = (
   projectId: ProjectId,
   occasion: Origin.Occasion,
 ): boolean => {
-  const { answers, deliveries, projects } = state
-  if (!projects.delete(projectId)) return false
+  const { alarms, answers, deliveries, projects } = state
+  const project = projects.get(projectId)
+  if (project === undefined) return false
+  projects.delete(projectId)
+  alarms.forget(project)
   Deliveries.forget(deliveries, projectId)
   closeTo(state, projectId)
   answers.forget(projectId)

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import * as Turns from "../src/deliveries/Turns.ts"
+import * as Turns from "../src/collections/Turns.ts"
 
 const elements = fc.nat({ max: 5 })
 const steps = fc.oneof(

@@ -105,6 +105,23 @@ describe.each(ways)("a project whose members have %s", (_, due) => {
   )
 })
 
+describe("many projects whose members have dates of bulk extensions", () => {
+  onStores(
+    "hold up no other while they are locked",
+    Effect.gen(function* () {
+      yield* dueTogether
+      yield* sql(
+        `INSERT INTO ${schema}.projects (id, alarm_at) SELECT 'x' || n, '2020-01-01' FROM generate_series(1, 150) n`,
+      )
+      const meanwhile = yield* holding(
+        `SELECT FROM ${schema}.projects WHERE id LIKE 'x%' FOR NO KEY UPDATE`,
+        drain(),
+      )
+      expect(endsOf(meanwhile).toSorted()).toEqual([p1, p1, p2, p2])
+    }),
+  )
+})
+
 describe("an announcement that was decided", () => {
   onStores(
     "is not made if the project has been parked since",

@@ -8,6 +8,16 @@ import { migrate } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { days, instant, integer, text, uuid } from "../src/connection/parameters.ts"
+import {
+  findDue,
+  findDueOf,
+  findDueOfParams,
+  findDueParams,
+  findProjectsDue,
+  findProjectsDueParams,
+  type ProjectsDueRow,
+} from "../src/expiry/findDue.sql.ts"
+import { beginPasses, goOn, passParams } from "../src/expiry/passes.sql.ts"
 import { forms } from "../src/idempotency/fragments.sql.ts"
 import { cursorParams, projectHistory, userHistory } from "../src/memberships/history.sql.ts"
 import { backlog } from "../src/outbox/backlog.sql.ts"
@@ -16,7 +26,7 @@ import { forgetEvents } from "../src/outbox/forgetEvents.sql.ts"
 import { forgetFailed } from "../src/outbox/forgetFailed.sql.ts"
 import { listDeliveries } from "../src/outbox/listDeliveries.sql.ts"
 import { replay } from "../src/outbox/replay.sql.ts"
-import { clientLayer, execute } from "./harness.ts"
+import { clientLayer, execute, sql as query } from "./harness.ts"
 
 const schema = "plans"
 const webhookId = "00000000-0000-4000-8000-000000000001"
@@ -66,6 +76,14 @@ const filled = Layer.effectDiscard(
       `INSERT INTO ${schema}.audit (id, project_number, seq, user_id, action, to_date, at)
        VALUES (${schema}.first_audit_id('2020-01-30') + 115000, 2, 7501, '8', 'granted', now(), now()),
               (${schema}.first_audit_id('2020-01-30') + 150000, 2, 25001, '8', 'ended', NULL, now())`,
+      // Two projects that have members to look at, one of them many, and many others that have none.
+      `INSERT INTO ${schema}.projects (id) SELECT 'x' || n FROM generate_series(3, 1000) n`,
+      `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq, alarm_at)
+       SELECT CASE WHEN n <= 10000 THEN 3 ELSE 3 + n % 997 END, n::text, now(), 0,
+              now() + CASE WHEN n <= 10000 OR n % 997 = 1 THEN -1 ELSE 1 END * interval '1 hour'
+       FROM generate_series(1, 30000) n`,
+      `VACUUM ANALYZE ${schema}.memberships`,
+      `VACUUM ANALYZE ${schema}.projects`,
       `VACUUM ANALYZE ${schema}.audit`,
       `VACUUM ANALYZE ${schema}.ended_deliveries`,
       `VACUUM ANALYZE ${schema}.deliveries`,
@@ -196,6 +214,38 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
           yield* blocksReadBy(history, page)
           expect(yield* blocksReadBy(history, page)).toBeLessThan(fewOfBoth)
         }
+      }),
+    )
+  })
+
+  describe("that looks for ends to announce", () => {
+    test.effect("reads as much as it returns, however many have come", () =>
+      Effect.gen(function* () {
+        // Each is locked, with its project.
+        const due = findDue(`"${schema}"`)
+        expect(yield* blocksReadBy(due, findDueParams(5))).toBeLessThan(2 * few)
+        const dueOf = findDueOf(`"${schema}"`)
+        expect(yield* blocksReadBy(dueOf, findDueOfParams(10, [3n, 4n]))).toBeLessThan(2 * few)
+      }),
+    )
+
+    test.effect("reads little of each project in turn", () =>
+      Effect.gen(function* () {
+        const projects = findProjectsDue(`"${schema}"`)
+        const [first] = yield* query<ProjectsDueRow>(projects, findProjectsDueParams(10, 0n))
+        expect(first).toMatchObject({ due: "[3,4]" })
+        expect(Number(first?.last)).toBe(10)
+        expect(yield* blocksReadBy(projects, findProjectsDueParams(10, 500n))).toBeLessThan(few)
+      }),
+    )
+
+    test.effect("reads next to nothing if none has come", () =>
+      Effect.gen(function* () {
+        yield* query(`UPDATE ${schema}.memberships SET alarm_at = NULL WHERE alarm_at <= now()`)
+        yield* query(`VACUUM ${schema}.memberships`)
+        expect(yield* blocksReadBy(findDue(`"${schema}"`), findDueParams(500))).toBeLessThan(5)
+        expect(yield* blocksReadBy(beginPasses(`"${schema}"`), passParams(100))).toBeLessThan(5)
+        expect(yield* blocksReadBy(goOn(`"${schema}"`), passParams(500))).toBeLessThan(5)
       }),
     )
   })

@@ -34,8 +34,9 @@ export interface ExpiryStore {
   readonly watch: (longest: Millis) => Effect.Effect<number, StoreUnavailable>
 
   /**
-   * Looks at memberships whose alarms have come, earliest first, by the clock of the store. It has `judge`
-   * decide what to announce of each and when to look at it again, and does so in one step, if the membership
+   * Looks at memberships whose alarms have come, by the clock of the store: those of a project earliest
+   * first, and if more have come than are asked for, those of each project in turn within a few sweeps,
+   * however many another one has. It has `judge` decide what to announce of each and when to look at it again, and does so in one step, if the membership
    * still has the end date and the last announcement by which it was decided. The step stores the alarm, the
    * announcement, an audit row from and to the end date, the event with a sequence as of a change of the
    * membership, and a delivery for each webhook.

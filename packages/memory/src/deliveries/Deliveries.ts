@@ -18,10 +18,10 @@ import {
 import type { ProjectId } from "@tenure/core/Project"
 import type { Health, StoredWebhook, WebhookId } from "@tenure/core/Webhook"
 import * as Ring from "../collections/Ring.ts"
+import * as Turns from "../collections/Turns.ts"
 import * as Group from "./Group.ts"
 import * as Job from "./Job.ts"
 import * as Lane from "./Lane.ts"
-import * as Turns from "./Turns.ts"
 
 type ClaimOptions = Parameters<Outbox["Service"]["claim"]>[0]
 type Page = Parameters<Outbox["Service"]["deliveries"]>[1]

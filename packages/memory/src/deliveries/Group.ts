@@ -1,7 +1,7 @@
 /** The lanes of one project, which take turns. */
 
+import * as Turns from "../collections/Turns.ts"
 import * as Lane from "./Lane.ts"
-import * as Turns from "./Turns.ts"
 
 /** The lanes of a project. */
 export interface Group {

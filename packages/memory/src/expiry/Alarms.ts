@@ -6,6 +6,7 @@
 import type { EndDate } from "@tenure/core/EndDate"
 import type { UserId } from "@tenure/core/Membership"
 import * as Heap from "../collections/Heap.ts"
+import * as Turns from "../collections/Turns.ts"
 import type { Project } from "../projects/Project.ts"
 
 /** A member of a project. */
@@ -14,17 +15,19 @@ export interface Member {
   readonly userId: UserId
 }
 
-/** An alarm of a member, or of a project. It counts only while that still has it. */
+/** An alarm of a member, or of the project itself. It counts only while that still has it. */
 interface Alarm {
   readonly at: number
-  readonly project: Project
   readonly userId: UserId | undefined
 }
 
-/** The members of a project who are to be looked at, one after the other. */
-interface Pass {
-  readonly project: Project
-  readonly userIds: Iterator<UserId, unknown>
+/** What there is to look at in a project. */
+interface Agenda {
+  readonly alarms: Heap.Heap<Alarm>
+  /** With more alarms than these, those that do not count any more are dropped. */
+  mostAlarms: number
+  /** Members to look at whatever their alarms are, one after the other. */
+  readonly passes: Array<Iterator<UserId, unknown>>
 }
 
 /** The alarms of all projects. Nothing is kept before somebody watches. */
@@ -35,62 +38,88 @@ export interface Alarms {
   readonly arm: (project: Project, userId: UserId | undefined, endDate: EndDate) => void
   /** Sets the alarm of a member. */
   readonly set: (member: Member, at: number | undefined) => void
-  /** Goes through the members to look at, who have no alarm then. */
+  /**
+   * Goes through the members to look at, who have no alarm then: one of each project in turn, so that no
+   * project waits for all members of another.
+   */
   readonly due: (now: number) => Generator<Member>
-  /** How many alarms are kept, with those that do not count any more. */
-  readonly size: () => number
+  /** Drops the alarms of a project that was deleted. */
+  readonly forget: (project: Project) => void
 }
 
-const over = { done: true, value: undefined } as const
+// Up to this number, alarms that do not count any more are kept until their time.
+const fewAlarms = 64
 
-// Below this number, alarms that do not count any more are kept until their time.
-const fewAlarms = 1024
+const ownerOf = (project: Project, userId: UserId | undefined) =>
+  userId === undefined ? project : project.members.watched(userId)
 
-/**
- * Makes an empty set of alarms.
- *
- * @param exists - tells whether a project was not deleted
- */
-export const make = (exists: (project: Project) => boolean): Alarms => {
-  const alarms = Heap.make<Alarm>((one, other) => one.at < other.at)
-  const passes: Array<Pass> = []
+const counts = (project: Project, { at, userId }: Alarm): boolean =>
+  ownerOf(project, userId)?.alarm === at
+
+/** Drops the alarms that do not count. */
+const clean = (project: Project, agenda: Agenda): void => {
+  const counting = agenda.alarms.values().filter((alarm) => counts(project, alarm))
+  agenda.alarms.clear()
+  for (const alarm of counting) agenda.alarms.push(alarm)
+  agenda.mostAlarms = Math.max(fewAlarms, 2 * counting.length)
+}
+
+/** Makes an empty set of alarms. */
+export const make = (): Alarms => {
+  const agendas = new Map<Project, Agenda>()
+  // The projects that may have something to look at, and those whose first alarm is later.
+  const turns = Turns.make<Project>()
   let watching: { readonly since: number; readonly longest: number } | undefined
-  let mostAlarms = fewAlarms
 
-  /** Returns what has the alarm: the member, or the project. */
-  const ownerOf = ({ project, userId }: Omit<Alarm, "at">) =>
-    userId === undefined ? project : project.members.watched(userId)
-
-  const counts = (alarm: Alarm): boolean =>
-    exists(alarm.project) && ownerOf(alarm)?.alarm === alarm.at
-
-  /** Drops the alarms that do not count. */
-  const clean = (): void => {
-    const counting = alarms.values().filter(counts)
-    alarms.clear()
-    for (const alarm of counting) alarms.push(alarm)
-    mostAlarms = Math.max(fewAlarms, 2 * counting.length)
+  const agendaOf = (project: Project): Agenda => {
+    const agenda = agendas.get(project) ?? {
+      alarms: Heap.make<Alarm>((one, other) => one.at < other.at),
+      mostAlarms: fewAlarms,
+      passes: [],
+    }
+    agendas.set(project, agenda)
+    return agenda
   }
 
-  const set = (of: Omit<Alarm, "at">, at: number | undefined): void => {
-    const owner = ownerOf(of)
+  const set = (project: Project, userId: UserId | undefined, at: number | undefined): void => {
+    const owner = ownerOf(project, userId)
     if (owner === undefined) return
     owner.alarm = at
     if (at === undefined) return
-    alarms.push({ ...of, at })
-    if (alarms.size() > mostAlarms) clean()
+    const agenda = agendaOf(project)
+    const first = agenda.alarms.peek()
+    agenda.alarms.push({ at, userId })
+    if (first === undefined || at < first.at) turns.enqueue(project)
+    if (agenda.alarms.size() > agenda.mostAlarms) clean(project, agenda)
   }
 
   const begin = (project: Project): void => {
-    passes.push({ project, userIds: project.members.userIds() })
+    agendaOf(project).passes.push(project.members.userIds())
+    turns.enqueue(project)
   }
 
   /** Postpones the alarm of a project if all of its bulk extensions are later. Otherwise begins a pass. */
-  const turn = (project: Project, now: number, longest: number): void => {
+  const postponeOrBegin = (project: Project, now: number): void => {
     const earliest = project.members.earliestBulk()
-    const isLater = earliest !== undefined && earliest - longest > now
-    set({ project, userId: undefined }, isLater ? earliest - longest : undefined)
-    if (!isLater) begin(project)
+    const at = earliest === undefined ? -Infinity : earliest - (watching?.longest ?? 0)
+    set(project, undefined, at > now ? at : undefined)
+    if (at <= now) begin(project)
+  }
+
+  /** Returns the next member of a project to look at, if there is one. */
+  const nextOf = (project: Project, { alarms, passes }: Agenda, now: number) => {
+    for (let first = alarms.peek(); first !== undefined && first.at <= now; first = alarms.peek()) {
+      alarms.pop()
+      if (!counts(project, first)) continue
+      if (first.userId !== undefined) return first.userId
+      postponeOrBegin(project, now)
+    }
+    for (let pass = passes[0]; pass !== undefined; pass = passes[0]) {
+      const { done, value } = pass.next()
+      if (done !== true) return value
+      passes.shift()
+    }
+    return undefined
   }
 
   return {
@@ -105,32 +134,29 @@ export const make = (exists: (project: Project) => boolean): Alarms => {
     arm: (project, userId, endDate) => {
       if (watching === undefined) return
       const at = endDate - watching.longest
-      const of = { project, userId }
-      const alarm = ownerOf(of)?.alarm
-      if (alarm === undefined || alarm > at) set(of, at)
+      const alarm = ownerOf(project, userId)?.alarm
+      if (alarm === undefined || alarm > at) set(project, userId, at)
     },
 
-    set,
+    set: ({ project, userId }, at) => set(project, userId, at),
 
     due: function* (now) {
-      for (
-        let first = alarms.peek();
-        first !== undefined && first.at <= now;
-        first = alarms.peek()
-      ) {
-        alarms.pop()
-        if (!counts(first)) continue
-        const { project, userId } = first
-        if (userId === undefined) turn(project, now, watching?.longest ?? 0)
-        else yield { project, userId }
-      }
-      for (let pass = passes[0]; pass !== undefined; pass = passes[0]) {
-        const { done, value } = exists(pass.project) ? pass.userIds.next() : over
-        if (done !== true) yield { project: pass.project, userId: value }
-        else passes.shift()
+      turns.wake(now)
+      for (const project of turns.queue()) {
+        const agenda = agendaOf(project)
+        const userId = nextOf(project, agenda, now)
+        if (userId === undefined) {
+          turns.park(project, agenda.alarms.peek()?.at ?? Infinity)
+        } else {
+          turns.requeue(project)
+          yield { project, userId }
+        }
       }
     },
 
-    size: alarms.size,
+    forget: (project) => {
+      agendas.delete(project)
+      turns.park(project, Infinity)
+    },
   }
 }

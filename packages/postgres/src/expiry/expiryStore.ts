@@ -8,7 +8,18 @@ import type { Executor, Manner } from "../connection/Executor.ts"
 import type { EachRow } from "../memberships/fragments.sql.ts"
 import { hasDeliveries } from "../outbox/fragments.sql.ts"
 import type { Notifications } from "../outbox/Notifications.ts"
-import { type DueRow, findDue, findDueParams, toCandidate } from "./findDue.sql.ts"
+import {
+  type DueRow,
+  findDue,
+  findDueOf,
+  findDueOfParams,
+  findDueParams,
+  findProjectsDue,
+  findProjectsDueParams,
+  type ProjectsDueRow,
+  toCandidate,
+  toProjectsDue,
+} from "./findDue.sql.ts"
 import { beginPasses, goOn, type PassRow, passParams } from "./passes.sql.ts"
 import { settleDue, settleDueParams } from "./settleDue.sql.ts"
 import { watch, type WatchedRow, watchParams } from "./watch.sql.ts"
@@ -26,6 +37,8 @@ export const make = (executor: Executor, notifications: Notifications): ExpirySt
     beginPasses: beginPasses(schema),
     goOn: goOn(schema),
     findDue: findDue(schema),
+    findProjectsDue: findProjectsDue(schema),
+    findDueOf: findDueOf(schema),
     settleDue: settleDue(schema),
   }
 
@@ -36,21 +49,48 @@ export const make = (executor: Executor, notifications: Notifications): ExpirySt
     return begun.length > 0 || turn?.has_moved === true
   })
 
-  /** Announces what is due. Returns the events, and how many memberships were due. */
-  const announce = Effect.fnUntraced(function* (limit: number, judge: Judge) {
+  // Whether the next step is for projects in turn, and the last one that had its turn.
+  let isForTurns = false
+  let lastTurn = 0n
+
+  /** Finds memberships of the next projects that have some that are due. */
+  const findInTurn = Effect.fnUntraced(function* (limit: number) {
+    const params = findProjectsDueParams(limit, lastTurn)
+    const [found] = yield* executeApart<ProjectsDueRow>(sql.findProjectsDue, params, manner)
+    lastTurn = BigInt(found?.last ?? 0)
+    const due = found === undefined ? [] : toProjectsDue(found)
+    return due.length === 0
+      ? []
+      : yield* executeApart<DueRow>(sql.findDueOf, findDueOfParams(limit, due), manner)
+  })
+
+  /**
+   * Finds the memberships that are due first and, after as many as asked for, those of projects in turn. So
+   * the many of one project do not keep those of others waiting. Returns whether there may be more.
+   */
+  const find = Effect.fnUntraced(function* (limit: number) {
+    if (isForTurns) {
+      isForTurns = false
+      return { rows: yield* findInTurn(limit), isMore: true }
+    }
     const rows = yield* executeApart<DueRow>(sql.findDue, findDueParams(limit), manner)
-    if (rows.length === 0) return { events: [], due: 0 }
+    isForTurns = rows.length === limit
+    return { rows, isMore: isForTurns }
+  })
+
+  /** Does what is decided of memberships. Returns the events. */
+  const settle = Effect.fnUntraced(function* (rows: ReadonlyArray<DueRow>, judge: Judge) {
+    if (rows.length === 0) return []
     const decided = rows.map((row) => ({
       row,
       outcome: judge(toCandidate(row), Number(row.now)),
     }))
     const announced = yield* executeApart<EachRow>(sql.settleDue, settleDueParams(decided), manner)
     if (hasDeliveries(announced)) yield* notifications.notify
-    const events = announced.flatMap(({ n, seq }) => {
+    return announced.flatMap(({ n, seq }) => {
       const draft = decided[n - 1]?.outcome.announcement?.event
       return draft === undefined ? [] : [Event.complete(draft, Number(seq))]
     })
-    return { events, due: rows.length }
   })
 
   return {
@@ -63,12 +103,13 @@ export const make = (executor: Executor, notifications: Notifications): ExpirySt
     }),
 
     sweep: Effect.fnUntraced(function* (limit, judge) {
-      const { due, events } = yield* announce(limit, judge)
+      const { isMore, rows } = yield* find(limit)
+      const events = yield* settle(rows, judge)
       // A pass that fails is gone on with in the next sweep, and holds up no announcement.
       const isPassing = yield* Effect.catchTag(pass(limit), "StoreUnavailable", () =>
         Effect.succeed(false),
       )
-      return { events, isMore: due === limit || isPassing }
+      return { events, isMore: isMore || isPassing }
     }),
   }
 }

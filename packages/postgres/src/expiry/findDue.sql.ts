@@ -3,18 +3,22 @@ import type { Candidate } from "@tenure/core/Expiry"
 import { UserId } from "@tenure/core/Membership"
 import { ProjectId } from "@tenure/core/Project"
 import { Millis } from "@tenure/core/Units"
-import { integer } from "../connection/parameters.ts"
-import { type Integer, millisOf } from "../connection/results.ts"
+import { bigint, bigints, integer } from "../connection/parameters.ts"
+import { type Integer, jsonOf, millisOf } from "../connection/results.ts"
 import { effectiveDate } from "../memberships/fragments.sql.ts"
+
+/** What is decided by, of a membership `m` of a project `p`. */
+const columns = (schema: string): string => `
+  p.id AS project_id, m.project_number, m.user_id, ${millisOf(effectiveDate(schema))} AS end_date,
+  ${millisOf("m.announced_end")} AS announced_end, m.announced_lead,
+  m.xmin::text AS version, p.bulk_seq, ${millisOf("statement_timestamp()")} AS now`
 
 /**
  * Returns up to `$1` memberships whose alarms have come, the earliest first, without those that others have
  * locked, or whose projects they have locked.
  */
 export const findDue = (schema: string): string => `
-  SELECT p.id AS project_id, m.project_number, m.user_id, ${millisOf(effectiveDate(schema))} AS end_date,
-         ${millisOf("m.announced_end")} AS announced_end, m.announced_lead,
-         m.xmin::text AS version, p.bulk_seq, ${millisOf("statement_timestamp()")} AS now
+  SELECT ${columns(schema)}
   FROM ${schema}.memberships m
   JOIN ${schema}.projects p ON p.number = m.project_number
   -- A project that is parked while it moves has no name.
@@ -24,8 +28,58 @@ export const findDue = (schema: string): string => `
   FOR NO KEY UPDATE OF p, m SKIP LOCKED
 `
 
+/** Returns up to `$1` memberships whose alarms have come of each of the projects `$2`, by their numbers. */
+export const findDueOf = (schema: string): string => `
+  SELECT ${columns(schema)}
+  FROM ${schema}.projects p
+  CROSS JOIN LATERAL (
+    SELECT m.*, m.xmin FROM ${schema}.memberships m
+    WHERE m.project_number = p.number AND m.alarm_at <= statement_timestamp()
+    ORDER BY m.alarm_at LIMIT $1
+  ) m
+  WHERE p.number = ANY ($2)
+`
+
+/**
+ * Looks at the next `$1` projects after the number `$2`. Returns one row: the number of the last of them, and
+ * the numbers of those with memberships whose alarms have come.
+ */
+export const findProjectsDue = (schema: string): string => `
+  SELECT max(number) AS last,
+         ${jsonOf("coalesce(array_agg(number) FILTER (WHERE is_due), '{}')")} AS due
+  FROM (
+    SELECT p.number, EXISTS (
+      SELECT FROM ${schema}.memberships m
+      WHERE m.project_number = p.number AND m.alarm_at <= statement_timestamp()
+    ) AS is_due
+    FROM ${schema}.projects p WHERE p.number > $2 AND p.id > chr(31) ORDER BY p.number LIMIT $1
+  ) looked_at
+`
+
 /** The parameters of `findDue`. */
 export const findDueParams = (limit: number) => [integer(limit)]
+
+/** The parameters of `findDueOf`, for up to `limit` projects: they have equal shares of it. */
+export const findDueOfParams = (limit: number, projects: ReadonlyArray<bigint>) => [
+  integer(Math.floor(limit / projects.length)),
+  bigints(projects),
+]
+
+/** The parameters of `findProjectsDue`. */
+export const findProjectsDueParams = (most: number, after: bigint) => [integer(most), bigint(after)]
+
+/** The row of `findProjectsDue`. */
+export interface ProjectsDueRow {
+  /** NULL if there is no further project. */
+  readonly last: Integer | null
+  readonly due: string
+}
+
+/** Returns the numbers of the projects. */
+export const toProjectsDue = ({ due }: ProjectsDueRow): ReadonlyArray<bigint> => {
+  const numbers: ReadonlyArray<number> = JSON.parse(due)
+  return numbers.map(BigInt)
+}
 
 /** The row of each membership. */
 export interface DueRow {

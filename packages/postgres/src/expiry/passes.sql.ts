@@ -15,23 +15,24 @@ import { alarmOf } from "./fragments.sql.ts"
  * without further bulk extensions since the statement began.
  */
 export const beginPasses = (schema: string): string => `
-  WITH seen AS MATERIALIZED (
-    SELECT p.number, p.bulk_seq, ${alarmOf(
+  WITH locked AS MATERIALIZED (
+    SELECT p.number, p.bulk_seq FROM ${schema}.projects p
+    -- A project that is parked while it moves gets a pass when that is over.
+    WHERE p.alarm_at <= statement_timestamp() AND p.id > chr(31) ORDER BY p.alarm_at LIMIT $1
+    FOR NO KEY UPDATE SKIP LOCKED
+  ),
+  seen AS (
+    SELECT p.number, ${alarmOf(
       schema,
       `least(p.bulk_end_date, (
         SELECT min(f.end_date) FROM ${schema}.floors f WHERE f.project_number = p.number
       ))`,
     )} AS first
-    FROM ${schema}.projects p
-    -- A project that is parked while it moves gets a pass when that is over.
-    WHERE p.alarm_at <= statement_timestamp() AND p.id > chr(31) ORDER BY p.alarm_at LIMIT $1
+    FROM locked l
+    JOIN ${schema}.projects p ON p.number = l.number AND p.bulk_seq = l.bulk_seq
   ),
   due AS MATERIALIZED (
-    SELECT s.number, CASE WHEN s.first > statement_timestamp() THEN s.first END AS later
-    FROM seen s
-    JOIN ${schema}.projects p ON p.number = s.number AND p.bulk_seq = s.bulk_seq
-    WHERE p.alarm_at <= statement_timestamp()
-    FOR NO KEY UPDATE OF p SKIP LOCKED
+    SELECT number, CASE WHEN first > statement_timestamp() THEN first END AS later FROM seen
   ),
   turned AS (
     UPDATE ${schema}.projects p SET alarm_at = d.later FROM due d WHERE p.number = d.number

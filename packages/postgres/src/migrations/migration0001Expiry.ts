@@ -28,5 +28,10 @@ export const createExpiry = (schema: string): ReadonlyArray<string> => [
   )
   `,
   `CREATE INDEX memberships_alarm ON ${schema}.memberships (alarm_at) WHERE alarm_at IS NOT NULL`,
+  // For projects to take turns, while more members of one are due than can be looked at in a step.
+  `
+  CREATE INDEX memberships_alarm_by_project
+  ON ${schema}.memberships (project_number, alarm_at) WHERE alarm_at IS NOT NULL
+  `,
   `CREATE INDEX projects_alarm ON ${schema}.projects (alarm_at) WHERE alarm_at IS NOT NULL`,
 ]

@@ -50,6 +50,22 @@ export const expiring = mutantsOf(MembershipStore, {
       ),
   ),
 
+  "announces one project after the other": announcing(({ sweep }) => {
+    let first: string | undefined
+    return {
+      sweep: (limit, judge) =>
+        Effect.tap(
+          sweep(limit, (candidate, now) => {
+            first ??= candidate.projectId
+            return candidate.projectId === first
+              ? judge(candidate, now)
+              : { announcement: undefined, alarm: now }
+          }),
+          ({ isMore }) => Effect.sync(() => (first = isMore ? first : undefined)),
+        ),
+    }
+  }),
+
   "looks at more members than asked for": announcing(({ sweep }) => ({
     sweep: (limit, judge) => sweep(10 * limit, judge),
   })),

@@ -8,7 +8,7 @@ import { Outbox } from "@tenure/core/Outbox"
 import { Millis } from "@tenure/core/Units"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
-import { change, occasion, p1, u1, u2, u3, webhook } from "../../support/fixtures.ts"
+import { change, occasion, p1, p2, u1, u2, u3, webhook } from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
 import { announcing, type Announcing, dayMillis, drain, inDays } from "./steps.ts"
 
@@ -290,6 +290,19 @@ export const announcingTests = ({ advance, describe, test }: StoreTests): void =
           expect(first.events).toHaveLength(5)
           expect(first.isMore).toBe(true)
           expect(yield* drain(expiry, judge, 5)).toHaveLength(users.length - 5)
+        }),
+      ))
+
+    test("are not held up by those of another project, however many that has", () =>
+      announcing(({ expiry, grant, judge, store }) =>
+        Effect.gen(function* () {
+          for (const user of users) yield* grant(user, 0.4)
+          const endDate = yield* inDays(0.5)
+          for (const userId of [u1, u2]) yield* store.grant({ ...change(p2), userId, endDate })
+          const sweeps = yield* Effect.replicateEffect(expiry.sweep(5, judge), 3)
+          const events = sweeps.flatMap((swept) => swept.events)
+          expect(events.filter(({ projectId }) => projectId === p2)).toHaveLength(2)
+          expect(yield* drain(expiry, judge, 5)).toHaveLength(users.length + 2 - events.length)
         }),
       ))
 

@@ -1,6 +1,6 @@
 /** Turns: elements wait in a queue, or are parked until a time. */
 
-import * as Heap from "../collections/Heap.ts"
+import * as Heap from "./Heap.ts"
 
 /** A queue, and elements that join it later. */
 export interface Turns<A> {
