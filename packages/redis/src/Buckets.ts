@@ -12,15 +12,15 @@ import { take, type Taken, takeArgs, takenOf, type Tokens } from "./take.lua.ts"
 /** The buckets. */
 export interface Buckets {
   /**
-   * Takes tokens for each client in turn. In a cluster, all buckets have to be in the same slot.
+   * Takes tokens for each client in turn. In a cluster, all keys have to be in the same slot.
    *
-   * @param clients - the names of the buckets of each client, the same number for each
-   * @param policies - the policies of the buckets of a client
+   * @param clients - the names of the keys of each client, the same number for each
+   * @param policies - the policies of the buckets of each key of a client
    */
   readonly take: (
     tokens: Tokens,
     clients: ReadonlyArray<ReadonlyArray<string>>,
-    policies: ReadonlyArray<TokenBucket.Policy>,
+    policies: ReadonlyArray<ReadonlyArray<TokenBucket.Policy>>,
   ) => Effect.Effect<ReadonlyArray<Taken>, StoreUnavailable>
   /** From now on, every call fails. */
   readonly close: () => void
@@ -32,7 +32,7 @@ const anyPolicy = TokenBucket.policy({ limit: 1, window: Millis(1000) })
 /** Makes the buckets. `timeoutMillis` is the longest that a call waits. */
 export const make = (redis: Redis, timeoutMillis: number): Buckets => {
   const script = Script.make(redis, take)
-  const look = (bucket: string) => script([bucket], takeArgs(0, [anyPolicy]))
+  const look = (name: string) => script([name], takeArgs(0, [[anyPolicy]]))
   const partOf = redis.isCluster ? Guards.ofCluster : Guards.ofServer
   const guards = Guards.make(partOf, look, timeoutMillis)
 

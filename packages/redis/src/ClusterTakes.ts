@@ -50,10 +50,10 @@ export const make = (buckets: Buckets, names: Names): RateLimitStore["Service"][
   const holds = Holds.make()
 
   const askAddress = (tokens: Tokens, { address }: Client, policies: Policies) =>
-    only(buckets.take(tokens, [names.ofAddress(address)], [policies.address]))
+    only(buckets.take(tokens, [[names.ofAddress(address)]], [[policies.address]]))
 
   const askKey = (tokens: Tokens, keyId: ApiKeyId, { burst, key }: Policies) =>
-    only(buckets.take(tokens, [names.ofKey(keyId)], [key, burst]))
+    only(buckets.take(tokens, [[names.ofKey(keyId)]], [[key, burst]]))
 
   /** Gives back what was taken from a key. If that fails, it stays taken. */
   const giveBack = (ofKey: Taken, keyId: ApiKeyId, policies: Policies) =>

@@ -1,16 +1,17 @@
-/** The names of buckets in Redis. */
+/** The names of keys in Redis. */
 
 import type { ApiKeyId } from "@tenure/core/ApiKey"
 
-/** Names buckets. In a cluster, what is in braces decides in which slot a bucket is. */
+/** Names keys. */
 export interface Names {
-  readonly ofAddress: (address: string) => ReadonlyArray<string>
-  /** The key's bucket and the one for its bursts, in the same slot. */
-  readonly ofKey: (keyId: ApiKeyId) => ReadonlyArray<string>
+  /** Where the bucket of an address is. */
+  readonly ofAddress: (address: string) => string
+  /** Where the two buckets of an API key are: its own, and the one for its bursts. */
+  readonly ofKey: (keyId: ApiKeyId) => string
 }
 
-/** Names buckets with a common prefix. */
+/** Names keys with a common prefix. */
 export const named = (prefix: string): Names => ({
-  ofAddress: (address) => [`${prefix}address:${address}`],
-  ofKey: (keyId) => [`${prefix}{key:${keyId}}`, `${prefix}{key:${keyId}}:burst`],
+  ofAddress: (address) => `${prefix}address:${address}`,
+  ofKey: (keyId) => `${prefix}key:${keyId}`,
 })

@@ -8,25 +8,26 @@ import type { Buckets } from "./Buckets.ts"
 import type { Names } from "./Names.ts"
 import type { Taken } from "./take.lua.ts"
 
-// A script holds up all other clients of the server: this many takes do for less than a millisecond.
-const mostInScript = 64
+// A script holds up all other clients of the server: this many takes do for less than half a millisecond.
+// While the server runs one, this process can make the next.
+const mostInScript = 32
 
 /** A take, and who waits for its outcome. */
 interface Waiting {
-  readonly buckets: ReadonlyArray<string>
+  readonly keys: ReadonlyArray<string>
   readonly policies: Policies
   readonly resume: (take: Exit.Exit<Take, StoreUnavailable>) => void
 }
 
-/** Takes that share a script: with as many buckets each, and the same policies. */
+/** Takes that share a script: with as many keys each, and the same policies. */
 interface Batch {
   readonly width: number
   readonly policies: Policies
   readonly takes: Array<Waiting>
 }
 
-const canJoin = ({ buckets, policies }: Waiting, batch: Batch): boolean =>
-  batch.width === buckets.length && batch.policies === policies && batch.takes.length < mostInScript
+const canJoin = ({ keys, policies }: Waiting, batch: Batch): boolean =>
+  batch.width === keys.length && batch.policies === policies && batch.takes.length < mostInScript
 
 /** Divides takes into batches. Nearly all have the same policies: there are few to choose from. */
 const batchesOf = (takes: Iterable<Waiting>): ReadonlyArray<Batch> => {
@@ -34,7 +35,7 @@ const batchesOf = (takes: Iterable<Waiting>): ReadonlyArray<Batch> => {
   for (const take of takes) {
     const open = batches.findLast((batch) => canJoin(take, batch))
     if (open !== undefined) open.takes.push(take)
-    else batches.push({ width: take.buckets.length, policies: take.policies, takes: [take] })
+    else batches.push({ width: take.keys.length, policies: take.policies, takes: [take] })
   }
   return batches
 }
@@ -61,8 +62,8 @@ export const make = (buckets: Buckets, names: Names): RateLimitStore["Service"][
   let waiting = new Set<Waiting>()
 
   const ask = ({ policies: { address, burst, key }, takes, width }: Batch) => {
-    const clients = takes.map((take) => take.buckets)
-    return buckets.take(1, clients, [address, key, burst].slice(0, width))
+    const clients = takes.map(({ keys }) => keys)
+    return buckets.take(1, clients, [[address], [key, burst]].slice(0, width))
   }
 
   const flush = (): void => {
@@ -73,14 +74,14 @@ export const make = (buckets: Buckets, names: Names): RateLimitStore["Service"][
     }
   }
 
-  const bucketsOf = ({ address, keyId }: Client): ReadonlyArray<string> => [
-    ...names.ofAddress(address),
-    ...(keyId === undefined ? [] : names.ofKey(keyId)),
-  ]
+  const keysOf = ({ address, keyId }: Client): ReadonlyArray<string> =>
+    keyId === undefined
+      ? [names.ofAddress(address)]
+      : [names.ofAddress(address), names.ofKey(keyId)]
 
   return (client, policies) =>
     Effect.callback((resume) => {
-      const take = { buckets: bucketsOf(client), policies, resume }
+      const take = { keys: keysOf(client), policies, resume }
       // Takes that arrive in the same turn of the event loop share a script.
       if (waiting.size === 0) setImmediate(flush)
       waiting.add(take)

@@ -28,9 +28,7 @@ export const options = Setting.struct({
    * one each. Default: `"tenure:"`.
    */
   prefix: Setting.withDefault(
-    Setting.text("at most 100 characters, without { and }", (prefix) =>
-      /^[^{}]{0,100}$/.test(prefix),
-    ),
+    Setting.text("at most 100 characters", ({ length }) => length <= 100),
     "tenure:",
   ),
   /**
@@ -77,7 +75,7 @@ export const redisLimits = (given: Options): Layer.Layer<RateLimitStore, Invalid
       const takes = redis.isCluster ? ClusterTakes : Takes
       return {
         // Takes, because a server that refuses changes is of no use.
-        ping: Effect.asVoid(buckets.take(1, [[`${prefix}ping`]], [trifle])),
+        ping: Effect.asVoid(buckets.take(1, [[`${prefix}ping`]], [[trifle]])),
         take: takes.make(buckets, names),
       }
     }),

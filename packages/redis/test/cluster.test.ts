@@ -23,7 +23,7 @@ const idOn = (third: 0 | 1 | 2, bucketOf: (id: string) => string): string => {
 
 /** A client whose key is on the first server, and whose address is on the second. */
 const client = {
-  keyId: ApiKeyId(idOn(0, (id) => `tenure:{key:${id}}`)),
+  keyId: ApiKeyId(idOn(0, (id) => `tenure:key:${id}`)),
   address: idOn(1, (id) => `tenure:address:${id}`),
 }
 
@@ -71,7 +71,7 @@ describe.skipIf(missing !== undefined)(titled("a cluster"), () => {
     const program = fileURLToPath(new URL("programs/take.ts", import.meta.url))
     const args = [String(ofKey.port), client.keyId, client.address]
     const child = spawn(process.execPath, ["-C", "@tenure/source", program, ...args])
-    await until(ofKey, ["EXISTS", `tenure:{key:${client.keyId}}`], /1/)
+    await until(ofKey, ["EXISTS", `tenure:key:${client.keyId}`], /1/)
     child.kill("SIGKILL")
     await once(child, "exit")
     await tell(ofAddress, "CLIENT", "UNPAUSE")
@@ -94,7 +94,7 @@ describe.skipIf(missing !== undefined)(titled("a server of a cluster"), () => {
     const [, ofAddress] = cluster.servers
     const replica = await cluster.addReplica(ofAddress)
     const elsewhere = {
-      keyId: ApiKeyId(idOn(2, (id) => `tenure:{key:${id}}`)),
+      keyId: ApiKeyId(idOn(2, (id) => `tenure:key:${id}`)),
       address: idOn(0, (id) => `tenure:address:${id}`),
     }
     const clients = await Promise.all(

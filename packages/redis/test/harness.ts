@@ -14,8 +14,15 @@ repeat
   local found = redis.call('SCAN', cursor)
   cursor = found[1]
   for _, key in ipairs(found[2]) do
-    local tat = redis.call('GET', key) - ARGV[1] * 1000
-    redis.call('SET', key, string.format('%.0f', tat), 'PXAT', math.max(1, math.ceil(tat / 1000)))
+    local value = redis.call('GET', key)
+    local count = #value / 8
+    local format = '<' .. string.rep('d', count)
+    local instants = { struct.unpack(format, value) }
+    for i = 1, count do
+      instants[i] = instants[i] - ARGV[1] * 1000
+    end
+    local expiry = math.max(1, math.ceil(instants[count] / 1000))
+    redis.call('SET', key, struct.pack(format, unpack(instants, 1, count)), 'PXAT', expiry)
   end
 until cursor == '0'
 `

@@ -29,6 +29,12 @@ const withStore = <A>(
     return yield* Effect.promise(() => work(() => Effect.runPromise(store.take(caller, policies))))
   }).pipe(Effect.provide(redisLimits({ client })), Effect.runPromise)
 
+/** The instants that are stored at a key. */
+const instantsAt = async (redis: Redis, name: string): Promise<ReadonlyArray<number>> => {
+  const value = (await redis.getBuffer(name)) ?? Buffer.alloc(0)
+  return Array.from({ length: value.length / 8 }, (_, index) => value.readDoubleLE(8 * index))
+}
+
 const times = <A>(count: number, work: () => Promise<A>): Promise<ReadonlyArray<A>> =>
   Promise.all(Array.from({ length: count }, work))
 
@@ -55,17 +61,34 @@ describe.skipIf(missing !== undefined)(titled("a server"), () => {
     })
     afterEach(() => opened.close())
 
-    it("keeps each bucket until it is full, to the microsecond", () =>
+    it("keeps when buckets are full, to the microsecond, and each for a minute longer at most", () =>
+      withStore(opened.client, async (take) => {
+        // Each take fills the buckets 36 seconds later: some leave the expiry as it is.
+        for (let count = 0; count < 6; count++) {
+          const { address, burst, key } = await take()
+          assert.strictEqual(await redis.dbsize(), 2)
+          for (const [name, tats] of Object.entries({
+            "tenure:address:192.0.2.1": [address],
+            "tenure:key:a": [key, burst],
+          })) {
+            const stored = await instantsAt(redis, name)
+            assert.deepStrictEqual(stored.slice(0, -1), tats)
+            const full = Math.max(...tats)
+            const expiry = Number(await redis.call("PEXPIRETIME", name))
+            assert.strictEqual(expiry, Math.ceil((stored.at(-1) ?? 0) / 1000))
+            assert.isAtLeast(1000 * expiry, full)
+            assert.isAtMost(expiry, Math.ceil(full / 1000) + 60_000)
+          }
+        }
+      }))
+
+    it("runs one script for takes that come together, and none for more than 32", () =>
       withStore(opened.client, async (take) => {
         await take()
-        const { address, burst, key } = await take()
-        const expected = { "address:192.0.2.1": address, "{key:a}": key, "{key:a}:burst": burst }
-        assert.strictEqual(await redis.dbsize(), 3)
-        for (const [name, tat] of Object.entries(expected)) {
-          assert.strictEqual(await redis.get(`tenure:${name}`), String(tat))
-          const expiry = await redis.call("PEXPIRETIME", `tenure:${name}`)
-          assert.strictEqual(expiry, Math.ceil(tat / 1000))
-        }
+        await redis.config("RESETSTAT")
+        await times(1000, take)
+        const stats = await redis.info("commandstats")
+        assert.match(stats, /cmdstat_evalsha:calls=32,/)
       }))
 
     it("admits exactly as many while the server forgets its scripts", () =>
@@ -84,10 +107,10 @@ describe.skipIf(missing !== undefined)(titled("a server"), () => {
         const { now } = await take()
         const span = TokenBucket.span(hundred)
         const name = "tenure:address:192.0.2.1"
-        await redis.set(name, now + 10 * span)
+        await redis.set(name, Buffer.from(new Float64Array([now + 10 * span, 0]).buffer))
         const refused = await take()
         assert.deepStrictEqual([refused.admitted, refused.address], [false, refused.now + span])
-        assert.strictEqual(await redis.get(name), String(refused.address))
+        assert.strictEqual((await instantsAt(redis, name))[0], refused.address)
       }))
 
     it("is unavailable when the server refuses changes", async () => {
