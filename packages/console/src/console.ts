@@ -7,6 +7,7 @@ import type { Authenticate } from "@tenure/core/Identity"
 import { checkMountable, type Mountable } from "@tenure/core/Mountable"
 import * as Setting from "@tenure/core/Setting"
 import * as Predicate from "effect/Predicate"
+import * as Discretion from "./discretion.ts"
 import { files, html } from "./files.ts"
 import * as Origin from "./origin.ts"
 import * as Responses from "./responses.ts"
@@ -83,10 +84,9 @@ const signed = (request: ApiRequest, access: Access): ApiRequest => {
   return { ...request, headers: { ...request.headers, authorization } }
 }
 
-/** Passes a request on to a path of the API. The log and the response name that which the client sent. */
-const passedOn = (request: ApiRequest, path: string): ApiRequest => ({
+/** Says what the client sent: the log and the response name that. */
+const asSent = (request: ApiRequest): ApiRequest => ({
   ...request,
-  path,
   originalPath: request.originalPath ?? request.path,
 })
 
@@ -129,17 +129,22 @@ export const tenureConsole = (tenure: Mountable, given: ConsoleOptions = {}): Mo
   const basePath = `${tenure.basePath}${path}`
   const apiPath = `${basePath}${api}`
 
-  /** Returns the path of the API, or `undefined` for other paths. */
+  /** Returns the path of the API, without the base path; `undefined` for other paths. */
   const pathOfApi = (target: string): string | undefined => {
     if (!target.startsWith(`${apiPath}/`)) return undefined
-    const inner = `${tenure.basePath}${target.slice(apiPath.length)}`
-    return tenure.owns(inner) ? inner : undefined
+    const inner = target.slice(apiPath.length)
+    return Discretion.isPassed(inner) && tenure.owns(tenure.basePath + inner) ? inner : undefined
   }
+
+  /** Sends a request to the API, for a path of it. */
+  const call = (request: ApiRequest): Promise<ApiResponse> =>
+    tenure.handle({ ...request, path: tenure.basePath + request.path })
 
   /** Asks the API who sends a request. */
   const identify = (request: ApiRequest): Promise<ApiResponse> =>
-    tenure.handle({
-      ...passedOn(request, `${tenure.basePath}${whoPath}`),
+    call({
+      ...asSent(request),
+      path: whoPath,
       method: "GET",
       query: undefined,
       body: emptyBody,
@@ -182,8 +187,8 @@ export const tenureConsole = (tenure: Mountable, given: ConsoleOptions = {}): Mo
     if (inner !== undefined) {
       const refused = Origin.refusalOf(request)
       if (refused !== undefined) return refused
-      const response = await tenure.handle(passedOn(signed(request, access), inner))
-      return Responses.guarded(response)
+      const sent = { ...asSent(signed(request, access)), path: inner }
+      return Responses.guarded(await call(Discretion.discreet(sent)))
     }
     const place = request.path.slice(basePath.length)
     if (place === "/session") return answerSession(request, access)
@@ -204,9 +209,12 @@ export const tenureConsole = (tenure: Mountable, given: ConsoleOptions = {}): Mo
       // At the root of a host, there is no path without the slash.
       ...(basePath === "" ? [] : [""]),
       ...places,
-      ...tenure.patterns.map((pattern) => `${api}${pattern}`),
+      ...tenure.patterns.filter(Discretion.isPassed).map((pattern) => `${api}${pattern}`),
     ],
-    bodyLimit: (method, target) => tenure.bodyLimit(method, pathOfApi(target) ?? target),
+    bodyLimit: (method, target) => {
+      const inner = pathOfApi(target)
+      return tenure.bodyLimit(method, inner === undefined ? target : tenure.basePath + inner)
+    },
     maxRefusals: tenure.maxRefusals,
   }
 }

@@ -162,6 +162,76 @@ describe("a request to the API", () => {
   })
 })
 
+describe("what is secret", () => {
+  const data = "the data of the event"
+
+  /** A project with a webhook and an event, and what reads it as the page may. */
+  const prepare = async () => {
+    const { mounted, tenure } = await make(
+      { authorize: () => ada },
+      { webhooks: { dispatch: false } },
+    )
+    const url = "https://receiver.example/hook"
+    const { id, secret } = await tenure.webhooks.create({ projectId: "p1", url })
+    const eventId = await tenure.events.publish({ projectId: "p1", type: "t", data })
+    const countShown = async () => {
+      const rows = await tenure.memberships.history({ projectId: "p1", limit: 100 })
+      return rows.filter(({ action }) => action.endsWith("_shown")).length
+    }
+    const ask = async (path: string, query?: string, headers: object = {}) => {
+      const asked = request(`/console/api${path}`, { query, headers: { ...fromPage, ...headers } })
+      return String((await mounted.handle(asked)).body)
+    }
+    return { ask, countShown, eventId, id, mounted, secret, tenure }
+  }
+
+  it("is in no answer that the audit trail does not have", async () => {
+    const { ask, countShown, eventId, id, mounted, secret, tenure } = await prepare()
+    const values: Readonly<Record<string, string>> = {
+      ":project_id": "p1",
+      ":user_id": "1001",
+      ":webhook_id": id,
+      ":event_id": eventId,
+    }
+    const shown: Array<string> = []
+    for (const pattern of mounted.patterns.filter((one) => one.startsWith("/api/"))) {
+      const path = pattern.slice(4).replaceAll(/:\w+/g, (name) => values[name] ?? "none")
+      const query = pattern.endsWith("/events") ? "after=start&data=true" : undefined
+      const before = await countShown()
+      const answer = await ask(path, query)
+      if (!answer.includes(secret) && !answer.includes(data)) continue
+      shown.push(pattern)
+      expect(await countShown(), pattern).toBe(before + 1)
+    }
+    expect(shown.map((pattern) => pattern.split("/").at(-1)).toSorted()).toEqual([
+      ":event_id",
+      ":event_id",
+      ":webhook_id",
+    ])
+    await tenure.close()
+  })
+
+  it("is not in lists, which have the rest", async () => {
+    const { ask, eventId, id, tenure } = await prepare()
+    const webhooks = JSON.parse(await ask("/v2/projects/p1/integrations/webhooks"))
+    expect(webhooks.data).toMatchObject([{ id, disabled_at: null }])
+    expect(webhooks.path).toBe("/console/api/v2/projects/p1/integrations/webhooks")
+    const events = await ask("/v2/projects/p1/events", "after=start", {
+      accept: "text/event-stream",
+    })
+    expect(JSON.parse(events).data).toMatchObject([{ id: eventId, data: null }])
+    await tenure.close()
+  })
+
+  it("cannot be followed", async () => {
+    const { mounted, tenure } = await make({ authorize: () => ada })
+    for (const path of ["/v2/realtime", "/v2/realtime/tickets"]) {
+      expect([mounted.owns(`/console/api${path}`), tenure.owns(path)]).toEqual([false, true])
+    }
+    await tenure.close()
+  })
+})
+
 describe("signing in", () => {
   const signIn = (token: string, headers: object = {}) =>
     request("/console/session", {
