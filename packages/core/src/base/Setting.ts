@@ -125,8 +125,8 @@ export const callback = <F extends (...args: never) => unknown>(): Setting<
 const within = <N extends number>({ least, most }: Range, value: N): N | undefined =>
   value >= least && value <= most ? value : undefined
 
-// Unlike `toLocaleString`, this loads no locale data while the library is imported.
-const grouped = (value: number): string => String(value).replaceAll(/\B(?=(\d{3})+$)/g, ",")
+/** Writes a whole number as `1,000`. Unlike `toLocaleString`, this loads no locale data during the import. */
+export const grouped = (value: number): string => String(value).replaceAll(/\B(?=(\d{3})+$)/g, ",")
 
 /** Defines a required whole number in a range, by default from 1 to 1,000,000,000. */
 export const count = ({ least = 1, most = 1_000_000_000 }: Partial<Range> = {}): Setting<

@@ -13,7 +13,7 @@ export const parse = (given: unknown): ReadonlyArray<UserId> | undefined =>
   Array.isArray(given) && given.length <= most && given.every(isUserId) ? given : undefined
 
 /** What user ids look like, for error messages. */
-export const expected = `at most ${most.toLocaleString("en")} user ids, each ${UserId.expected}`
+export const expected = `at most ${Setting.grouped(most)} user ids, each ${UserId.expected}`
 
 /** The definition of the users, which may be left out for all. */
 export const setting = Setting.optional(
