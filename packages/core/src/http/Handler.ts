@@ -178,7 +178,13 @@ interface Answer extends Pick<AccessRecord, "address" | "keyId"> {
 }
 
 // What is reported of the limits of a client when nothing is known of them.
-const unknownLimits: Decision["report"] = { bucket: "address", limit: 0, remaining: 0, reset: 0 }
+const unknownLimits: Decision["report"] = {
+  bucket: "address",
+  limit: 0,
+  remaining: 0,
+  reset: 0,
+  refill: 0,
+}
 
 const closed = (address: string): Answer => ({
   address,
@@ -329,12 +335,10 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   const withFields = (
     response: Envelope.ApiResponse,
     report: Decision["report"],
-    clock: Clock.Clock,
   ): Envelope.ApiResponse => {
     const { fieldsOf } = limiter
     if (fieldsOf === undefined) return response
-    const fields = fieldsOf(report, clock.currentTimeMillisUnsafe())
-    return { ...response, headers: { ...response.headers, ...fields } }
+    return { ...response, headers: { ...response.headers, ...fieldsOf(report) } }
   }
 
   /** Returns the pattern of the path of a request, with the base path. */
@@ -354,7 +358,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
       const subject = { requestId: requestIdOf(request), method: request.method, path }
       return Effect.flatMapEager(decision(request, subject.requestId, clock), (decided) => {
         const { address, keyId, outcome, report } = decided
-        const response = withFields(Envelope.respond(subject, report, outcome), report, clock)
+        const response = withFields(Envelope.respond(subject, report, outcome), report)
         if (!isTimed) return Effect.succeed(response)
         const { status } = response
         const { method } = request

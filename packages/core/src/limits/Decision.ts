@@ -16,6 +16,8 @@ export interface Report {
   readonly remaining: number
   /** Unix time in seconds at which the full allowance is back. */
   readonly reset: number
+  /** Seconds until one more request is allowed; 0 with the full allowance. */
+  readonly refill: number
 }
 
 /** The decision on a request. */
@@ -46,6 +48,7 @@ const reportOf = (
   limit: policy.limit,
   remaining: TokenBucket.remaining(tat, storeNow, policy),
   reset: unixAfter(now, subtract(tat, storeNow)),
+  refill: toSeconds(TokenBucket.refill(tat, storeNow, policy)),
 })
 
 /**
@@ -74,6 +77,7 @@ export const refused = (
   now: Moment,
 ): Decision => {
   const tick = toMicros(now.tick)
+  const retryAfter = Math.max(1, toSeconds(subtract(until, tick)))
   return {
     _tag: "Refused",
     by,
@@ -82,8 +86,9 @@ export const refused = (
       limit: policy.limit,
       remaining: 0,
       reset: unixAfter(now, subtract(full, tick)),
+      refill: retryAfter,
     },
-    retryAfter: Math.max(1, toSeconds(subtract(until, tick))),
+    retryAfter,
   }
 }
 
@@ -100,7 +105,7 @@ export const unlimited = (policies: Policies, client: Client, now: Moment): Deci
   const { capacity, limit } = policies[bucket]
   return {
     _tag: "Admitted",
-    report: { bucket, limit, remaining: capacity, reset: toSeconds(toMicros(now.unix)) },
+    report: { bucket, limit, remaining: capacity, reset: toSeconds(toMicros(now.unix)), refill: 0 },
   }
 }
 
@@ -110,6 +115,6 @@ export const unavailable = (policies: Policies, client: Client, now: Moment): De
   const { limit } = policies[bucket]
   return {
     _tag: "Unavailable",
-    report: { bucket, limit, remaining: 0, reset: toSeconds(toMicros(now.unix)) },
+    report: { bucket, limit, remaining: 0, reset: toSeconds(toMicros(now.unix)), refill: 0 },
   }
 }

@@ -13,8 +13,9 @@ export interface RateLimitFields {
   readonly RateLimit: string
 }
 
+/** The seconds of the window, which `increment` has rounded up by less than a microsecond a token. */
 const windowSeconds = ({ increment, limit }: TokenBucket.Policy): number =>
-  Math.ceil((increment * limit) / 1_000_000)
+  Math.ceil(((increment - 1) * limit + 1) / 1_000_000)
 
 const policyItem = ([name, policy]: readonly [string, TokenBucket.Policy]): string =>
   `"${name}";q=${policy.limit};w=${windowSeconds(policy)}`
@@ -23,14 +24,11 @@ const policyItem = ([name, policy]: readonly [string, TokenBucket.Policy]): stri
  * Makes a function that returns the fields for a report.
  *
  * @param policies - the policies that hold, by name
- * @returns a function of a report and the time, in milliseconds since the epoch
  */
-export const make = (
-  policies: Partial<Policies>,
-): ((report: Report, now: number) => RateLimitFields) => {
+export const make = (policies: Partial<Policies>): ((report: Report) => RateLimitFields) => {
   const policy = Object.entries(policies).map(policyItem).join(", ")
-  return ({ bucket, remaining, reset }, now) => ({
+  return ({ bucket, refill, remaining }) => ({
     "RateLimit-Policy": policy,
-    RateLimit: `"${bucket}";r=${remaining};t=${Math.max(0, reset - Math.floor(now / 1000))}`,
+    RateLimit: `"${bucket}";r=${remaining};t=${refill}`,
   })
 }

@@ -1,6 +1,5 @@
 /** The service that limits requests: by token buckets, and by suspending keys. */
 
-import * as Cause from "effect/Cause"
 import type * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -12,11 +11,11 @@ import { InvalidInput } from "../base/InvalidInput.ts"
 import * as Moment from "../base/Moment.ts"
 import * as Setting from "../base/Setting.ts"
 import * as Step from "../base/Step.ts"
-import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import { Millis, toMicros } from "../base/Units.ts"
 import * as BucketTable from "./BucketTable.ts"
 import * as Decider from "./Decider.ts"
 import * as Decision from "./Decision.ts"
+import * as outages from "./outages.ts"
 import * as RateLimitFields from "./RateLimitFields.ts"
 import { type Client, type Policies, RateLimitStore } from "./RateLimitStore.ts"
 import * as Suspension from "./Suspension.ts"
@@ -102,8 +101,8 @@ export class RateLimiter extends Context.Service<
   {
     /**
      * Takes a token from each of the client's buckets, or refuses the request. A refused request
-     * takes nothing. A store that does not answer is reported as a fault, and the option
-     * `onStoreFailure` decides.
+     * takes nothing. A store that does not answer is reported as a fault, once a second at most, and
+     * the option `onStoreFailure` decides.
      */
     readonly take: (client: Client) => Effect.Effect<Decision.Decision>
 
@@ -113,10 +112,8 @@ export class RateLimiter extends Context.Service<
      */
     readonly refusalOf: (address: string, now: Moment.Moment) => Decision.Decision | undefined
 
-    /** Returns further header fields for a report at a time, in milliseconds since the epoch. */
-    readonly fieldsOf?:
-      | ((report: Decision.Report, now: number) => RateLimitFields.RateLimitFields)
-      | undefined
+    /** Returns further header fields for a report. */
+    readonly fieldsOf?: ((report: Decision.Report) => RateLimitFields.RateLimitFields) | undefined
 
     /** The ids of the keys that this process has suspended, at most 10,000. */
     readonly suspended: Effect.Effect<ReadonlyArray<ApiKeyId>>
@@ -125,22 +122,6 @@ export class RateLimiter extends Context.Service<
   static readonly layer = (
     settings: Settings = Setting.readSync(options),
   ): Layer.Layer<RateLimiter, never, RateLimitStore> => Layer.effect(RateLimiter, make(settings))
-}
-
-/** Reports that the store does not answer, or is defective, which is treated alike. */
-const reportOutage = (
-  faults: Faults,
-  cause: Cause.Cause<StoreUnavailable>,
-): Effect.Effect<void> => {
-  const report = (reason: unknown) =>
-    faults.failure("The store of rate limits does not answer", reason)
-  const defect = Cause.findDefect(cause)
-  if (Result.isSuccess(defect)) {
-    const message = "The store of rate limits has a defect"
-    return Effect.andThen(faults.defect(message, Cause.die(defect.success)), report(defect.success))
-  }
-  const error = Cause.findError(cause)
-  return Result.isSuccess(error) ? report(error.success.cause) : Effect.failCause(error.failure)
 }
 
 /** The policies of the buckets. Without a limit for addresses, that of keys stands in for it. */
@@ -160,7 +141,7 @@ const withoutAddress = ({ keyId }: Client): Client | undefined =>
 const make = Effect.fnUntraced(function* (settings: Settings) {
   const { burst, draftFields, onStoreFailure, perAddress, perKey } = settings
   const store = yield* RateLimitStore
-  const faults = yield* Faults
+  const reportOutage = outages.reporter(yield* Faults)
   const policies = policiesOf(settings)
   const ofAddress = perAddress === false ? undefined : { address: perAddress }
   const held: Partial<Policies> = { key: perKey, burst, ...ofAddress }
@@ -188,7 +169,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     Effect.matchCauseEffectEager(Step.begin(store.take(client, policies), clock), {
       onSuccess: (take) => Effect.succeed(decider.after(client, take, now)),
       onFailure: (cause) =>
-        Effect.map(reportOutage(faults, cause), () => decideWithoutStore(client, now)),
+        Effect.map(reportOutage(cause, now.tick), () => decideWithoutStore(client, now)),
     })
 
   const take = (client: Client): Effect.Effect<Decision.Decision> =>

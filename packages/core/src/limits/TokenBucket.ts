@@ -69,6 +69,12 @@ export const wait = inMicros((tat: Tat, now: Micros, of: Policy) =>
 export const remaining = (tat: Tat, now: Micros, of: Policy): number =>
   Math.floor((span(of) - (current(tat, now, of) - now)) / of.increment)
 
+/** The time until one more whole token is there; 0 if the bucket is full. */
+export const refill = inMicros((tat: Tat, now: Micros, of: Policy) => {
+  const missing = current(tat, now, of) - now
+  return missing === 0 ? 0 : missing - of.increment * (Math.ceil(missing / of.increment) - 1)
+})
+
 /** The outcome of taking a token. A refusal leaves the bucket unchanged. */
 export interface Take {
   readonly admitted: boolean

@@ -91,6 +91,7 @@ describe("without a limit for addresses, a request", () => {
           limit: 100,
           remaining: 100,
           reset: 1_795_000_000,
+          refill: 0,
         })
         expect(seen).toEqual([])
       }),
@@ -131,12 +132,14 @@ describe("a request with a key", () => {
           limit: 100,
           remaining: 99,
           reset: 1_795_000_001,
+          refill: 1,
         })
         expect(decisions[19]?.report).toEqual({
           bucket: "key",
           limit: 100,
           remaining: 80,
           reset: 1_795_000_012,
+          refill: 1,
         })
       }),
     ),
@@ -158,6 +161,7 @@ describe("a request with a key", () => {
           limit: 100,
           remaining: 99,
           reset: 1_795_000_001,
+          refill: 1,
         })
       }),
     ),
@@ -170,7 +174,7 @@ describe("a request with a key", () => {
         expect(yield* take()).toEqual({
           _tag: "Refused",
           by: "burst",
-          report: { bucket: "burst", limit: 20, remaining: 0, reset: 1_795_000_001 },
+          report: { bucket: "burst", limit: 20, remaining: 0, reset: 1_795_000_001, refill: 1 },
           retryAfter: 1,
         })
         yield* TestClock.adjust("1 second")
@@ -190,7 +194,7 @@ describe("a request with a key", () => {
         expect(decisions[100]).toEqual({
           _tag: "Refused",
           by: "key",
-          report: { bucket: "key", limit: 100, remaining: 0, reset: 1_795_000_060 },
+          report: { bucket: "key", limit: 100, remaining: 0, reset: 1_795_000_060, refill: 1 },
           retryAfter: 1,
         })
       }),
@@ -288,7 +292,13 @@ describe("refusals", () => {
         expect(yield* take()).toEqual({
           _tag: "Refused",
           by: "key",
-          report: { bucket: "key", limit: 20, remaining: 0, reset: 1_794_996_400 + 1190 },
+          report: {
+            bucket: "key",
+            limit: 20,
+            remaining: 0,
+            reset: 1_794_996_400 + 1190,
+            refill: 50,
+          },
           retryAfter: 50,
         })
         expect(seen).toHaveLength(20)
@@ -327,7 +337,7 @@ describe("suspension", () => {
         expect(decisions[69]).toEqual({
           _tag: "Refused",
           by: "suspension",
-          report: { bucket: "key", limit: 100, remaining: 0, reset: 1_795_000_600 },
+          report: { bucket: "key", limit: 100, remaining: 0, reset: 1_795_000_600, refill: 600 },
           retryAfter: 600,
         })
         yield* TestClock.adjust("599 seconds")
@@ -422,7 +432,7 @@ describe("if the store is down", () => {
         const decisions = yield* repeat(500, take())
         expect(decisions[499]).toEqual({
           _tag: "Admitted",
-          report: { bucket: "key", limit: 100, remaining: 100, reset: 1_795_000_000 },
+          report: { bucket: "key", limit: 100, remaining: 100, reset: 1_795_000_000, refill: 0 },
         })
       }),
     ),
@@ -434,7 +444,7 @@ describe("if the store is down", () => {
         store.isDown = true
         expect(yield* take()).toEqual({
           _tag: "Unavailable",
-          report: { bucket: "key", limit: 100, remaining: 0, reset: 1_795_000_000 },
+          report: { bucket: "key", limit: 100, remaining: 0, reset: 1_795_000_000, refill: 0 },
         })
         store.isDown = false
         expect((yield* take())._tag).toBe("Admitted")
@@ -482,8 +492,8 @@ describe("a request that only the store refuses", () => {
 })
 
 describe("a store that fails", () => {
-  /** The decision on a request whose take from the store ends so, and what is reported. */
-  const outcomeOf = (take: Effect.Effect<never, StoreUnavailable>) => {
+  /** The decision on the first request if takes from the store end so, and what is reported. */
+  const outcomeOf = (take: Effect.Effect<never, StoreUnavailable>, halfSeconds = 0) => {
     const reported: Array<readonly [string, string, unknown]> = []
     const faults: Faults = {
       failure: (text, cause) => Effect.sync(() => void reported.push(["failure", text, cause])),
@@ -494,6 +504,10 @@ describe("a store that fails", () => {
     return Effect.gen(function* () {
       const limiter = yield* RateLimiter
       const { _tag } = yield* limiter.take(known)
+      for (let count = 0; count < halfSeconds; count++) {
+        yield* repeat(50, limiter.take(addressOnly))
+        yield* TestClock.adjust("500 millis")
+      }
       return { _tag, reported }
     }).pipe(
       Effect.provide(Layer.provide(RateLimiter.layer(), store)),
@@ -507,6 +521,15 @@ describe("a store that fails", () => {
         _tag: "Admitted",
         reported: [["failure", "The store of rate limits does not answer", "down"]],
       })
+    }),
+  )
+
+  it.effect("is reported once a second, whatever the number of requests", () =>
+    Effect.gen(function* () {
+      const down = Effect.fail(new StoreUnavailable({ cause: "down" }))
+      const { reported } = yield* outcomeOf(down, 6)
+      // At the start, after one second, and after two.
+      expect(reported.length).toBe(3)
     }),
   )
 

@@ -120,6 +120,19 @@ describe("a token bucket", () => {
     )
   })
 
+  it("has one more token after its refill, and not a microsecond before", () => {
+    fc.assert(
+      fc.property(policyAndInstants, ({ instants, policy }) => {
+        const { now, tat } = afterAll(policy, instants)
+        const left = TokenBucket.remaining(tat, now, policy)
+        const refill = TokenBucket.refill(tat, now, policy)
+        expect(TokenBucket.remaining(tat, Micros(now + refill), policy)).toBe(left + 1)
+        expect(TokenBucket.remaining(tat, Micros(now + refill - 1), policy)).toBe(left)
+        expect(TokenBucket.refill(tat, tat, policy)).toBe(0)
+      }),
+    )
+  })
+
   it("is not changed by a refusal", () => {
     fc.assert(
       fc.property(policyAndInstants, ({ instants, policy }) => {

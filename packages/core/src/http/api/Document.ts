@@ -133,7 +133,7 @@ const answerTo = (tag: ApiError.Tag): unknown =>
   JSON.parse(
     Envelope.refuse(
       subject,
-      { bucket: "key", limit: 100, remaining: 99, reset: 0 },
+      { bucket: "key", limit: 100, remaining: 99, reset: 0, refill: 1 },
       samples[tag].error,
     ).body,
   )
