@@ -19,6 +19,17 @@ const subscribe = { type: "subscribe", project: "p1" }
 const publish = ({ tenure }: Running, type: string) =>
   tenure.events.publish({ projectId: "p1", type, data: { of: type } })
 
+/** The path of a connection, with a new ticket for the project. */
+const ticketPath = async (running: Running): Promise<string> => {
+  const { body } = await send(running.url, {
+    method: "POST",
+    path: "/v2/realtime/tickets",
+    headers: { ...bearer(running), "content-type": "application/json" },
+    body: JSON.stringify({ projects: ["p1"] }),
+  })
+  return `/v2/realtime?ticket=${Object(body).data.ticket}`
+}
+
 describe("a connection", () => {
   it(
     "gets the events of a project, each page with its cursor",
@@ -76,13 +87,7 @@ describe("a connection", () => {
   it(
     "opens with a ticket, once",
     serving(async (running) => {
-      const { body } = await send(running.url, {
-        method: "POST",
-        path: "/v2/realtime/tickets",
-        headers: { ...bearer(running), "content-type": "application/json" },
-        body: JSON.stringify({ projects: ["p1"] }),
-      })
-      const path = `/v2/realtime?ticket=${Object(body).data.ticket}`
+      const path = await ticketPath(running)
       const client = await connect(running.url, {}, path)
       client.send(subscribe)
       expect(await client.frames(1)).toMatchObject([{ type: "cursor" }])
@@ -216,13 +221,7 @@ describe("a request for a connection", () => {
   it(
     "that is no handshake is answered with an envelope, and uses up no ticket",
     serving(async (running) => {
-      const { body } = await send(running.url, {
-        method: "POST",
-        path: "/v2/realtime/tickets",
-        headers: { ...bearer(running), "content-type": "application/json" },
-        body: JSON.stringify({ projects: ["p1"] }),
-      })
-      const path = `/v2/realtime?ticket=${Object(body).data.ticket}`
+      const path = await ticketPath(running)
       const cases: ReadonlyArray<readonly [Http.OutgoingHttpHeaders, object, string?]> = [
         [{ "sec-websocket-key": "" }, { status: 400 }],
         [{ "sec-websocket-key": "AAAA" }, { status: 400 }],
@@ -463,13 +462,7 @@ describe("bytes that are no protocol", () => {
 it("a WebSocket of the runtime needs no library", () =>
   servingStandalone(async (running) => {
     expect(globalThis.WebSocket).not.toBe(WebSocket)
-    const { body } = await send(running.url, {
-      method: "POST",
-      path: "/v2/realtime/tickets",
-      headers: { ...bearer(running), "content-type": "application/json" },
-      body: JSON.stringify({ projects: ["p1"] }),
-    })
-    const url = `${running.url.replace("http", "ws")}/v2/realtime?ticket=${Object(body).data.ticket}`
+    const url = running.url.replace("http", "ws") + (await ticketPath(running))
     const socket = new globalThis.WebSocket(url, "tenure.v1")
     socket.addEventListener("open", () => socket.send(JSON.stringify(subscribe)))
     const [{ data }] = await once(socket, "message")
