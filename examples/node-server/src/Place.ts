@@ -2,6 +2,7 @@
 
 import * as Setting from "@tenure/core/Setting"
 import { connectionOptions } from "@tenure/postgres"
+import { pathOf } from "@tenure/postgres/bin/databases"
 import * as Result from "effect/Result"
 
 /** Where everything is kept. */
@@ -9,10 +10,12 @@ export type Place =
   | { readonly _tag: "Memory" }
   | { readonly _tag: "Folder"; readonly path: string }
   | { readonly _tag: "Server"; readonly url: string }
+  /** In several databases on servers, which a file names. */
+  | { readonly _tag: "Servers"; readonly path: string }
 
 const { url } = connectionOptions.fields
 
-const expected = `"memory:", "file:" and the path of a folder, or ${url.expected}`
+const expected = `"memory:", "file:" and the path of a folder, "map:" and the path of a file, or ${url.expected}`
 
 // What is invalid may still have a password.
 const other = Setting.make<string, Place>(
@@ -31,6 +34,8 @@ export const setting: Setting.Setting<string, Place> = {
     if (typeof given !== "string") return other.read(given, name)
     const path = folder.exec(given)?.[1]
     if (path !== undefined) return Result.succeed({ _tag: "Folder", path })
+    const map = pathOf(given)
+    if (map !== undefined) return Result.succeed({ _tag: "Servers", path: map })
     if (!/^postgres(ql)?:/.test(given)) return other.read(given, name)
     return Result.map(url.read(given, name), (of) => ({ _tag: "Server", url: of }))
   },

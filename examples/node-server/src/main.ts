@@ -7,7 +7,8 @@ import * as Tenure from "@tenure/core/Tenure"
 import { embedded } from "@tenure/embedded"
 import { memory } from "@tenure/memory"
 import { nodeTransport, serve, type ServerOptions, toNodeHandler } from "@tenure/node-http"
-import { postgres } from "@tenure/postgres"
+import { type Options as PostgresOptions, postgres } from "@tenure/postgres"
+import * as Databases from "@tenure/postgres/bin/databases"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -62,7 +63,19 @@ const tenureLayer = (settings: Settings) => {
   )
 }
 
-const storesOf = (settings: Settings) => {
+/** The stores of several databases. */
+const severalIn = (path: string, shared: PostgresOptions) =>
+  Layer.unwrap(
+    Effect.map(Databases.read(path), (all) => postgres(all.map((one) => ({ ...one, ...shared })))),
+  ).pipe(
+    Layer.catchTag("InvalidInput", (error) =>
+      Layer.effectContext(Effect.fail(fromDatabase(error))),
+    ),
+  )
+
+type StoreError = Layer.Error<ReturnType<typeof severalIn | typeof postgres | typeof embedded>>
+
+const storesOf = (settings: Settings): Layer.Layer<Tenure.Stores, StoreError> => {
   const { auditRetention, databaseUrl, eventRetention, failedRetention, schema } = settings
   const ofDatabase = { schema, eventRetention, failedRetention, auditRetention }
   switch (databaseUrl._tag) {
@@ -74,13 +87,18 @@ const storesOf = (settings: Settings) => {
       const { listenUrl, maxConnections, migrate } = settings
       return postgres({ url: databaseUrl.url, ...ofDatabase, migrate, maxConnections, listenUrl })
     }
+    case "Servers": {
+      const { maxConnections, migrate } = settings
+      return severalIn(databaseUrl.path, { ...ofDatabase, migrate, maxConnections })
+    }
   }
 }
 
 /** Creates what the server starts with. A server's database gets no demo, whose key would be valid there. */
 const seed = Effect.fnUntraced(function* ({ databaseUrl, seedFile }: Settings) {
   if (seedFile !== undefined) yield* Seed.fromFile(seedFile)
-  else if (databaseUrl._tag !== "Server") return yield* Seed.demoOnce
+  else if (databaseUrl._tag === "Folder" || databaseUrl._tag === "Memory")
+    return yield* Seed.demoOnce
   return undefined
 })
 

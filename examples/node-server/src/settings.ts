@@ -30,8 +30,8 @@ export const options = Setting.struct({
   port: Setting.withDefault(serverOptions.fields.port, 3000),
   /**
    * Where everything is kept: in a folder, as `file:./data`; in a PostgreSQL database, as
-   * `postgres://user:password@host:5432/database`; or nowhere but in memory, as `memory:`, until the
-   * server stops. Default: `"file:./data"`.
+   * `postgres://user:password@host:5432/database`; in several ones, as `map:` and the path of a file that
+   * names them; or nowhere but in memory, as `memory:`, until the server stops. Default: `"file:./data"`.
    */
   databaseUrl: Setting.withDefault(Place.setting, "file:./data"),
   /**
@@ -156,6 +156,10 @@ const idleIn = {
   Memory: { idle: [...ofServer, ...ofDatabase], needs: "a database" },
   Folder: { idle: ofServer, needs: "a database on a server" },
   Server: { idle: [], needs: "" },
+  Servers: {
+    idle: [variables.listenUrl],
+    needs: "a single database, and a field of the file otherwise",
+  },
 }
 
 /** Reads the settings from an environment. Errors name the variable. */

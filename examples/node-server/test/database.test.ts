@@ -63,6 +63,25 @@ const expireClaims = () =>
     Effect.runPromise,
   )
 
+/** Makes another database, which is dropped at the end of its scope. */
+const anotherDatabase = async () => {
+  const query = (url: string, statement: string) =>
+    PgClient.PgClient.use((sql) => sql.unsafe<object>(statement)).pipe(
+      Effect.provide(PgClient.layer({ url: Redacted.make(url), maxConnections: 1 })),
+      Effect.runPromise,
+    )
+  const url = new URL(database.url)
+  url.pathname = "another"
+  await query(database.url, "CREATE DATABASE another")
+  return {
+    url: url.href,
+    query: (statement: string) => query(url.href, statement),
+    [Symbol.asyncDispose]: async () => {
+      await query(database.url, "DROP DATABASE another WITH (FORCE)")
+    },
+  }
+}
+
 describe("a server with TENURE_ENCRYPTION_KEY", () => {
   it("shows the secrets of webhooks, which a server with another key cannot read", async () => {
     const key = (byte: number) => Buffer.alloc(32, byte).toString("base64")
@@ -261,6 +280,42 @@ describe("a server with a database", () => {
     expect([code, stdout]).toEqual([1, ""])
     expect(stderr).toMatch(/^DATABASE_URL(: The database cannot be used: | has ).*\n$/)
     expect(stderr).toContain(cause)
+    expect(stderr).not.toContain("hidden")
+  })
+})
+
+describe("a server on several databases", () => {
+  const write = async (entries: unknown): Promise<string> => {
+    const path = join(folder, "databases.json")
+    await writeFile(path, typeof entries === "string" ? entries : JSON.stringify(entries))
+    return `map:${path}`
+  }
+  const main = () => ({ name: "main", url: database.url, projects: "others" })
+
+  it("keeps each project in its own", async () => {
+    await using other = await anotherDatabase()
+    const DATABASE_URL = await write([main(), { name: "large", url: other.url, projects: ["p1"] }])
+    const server = await startServer({
+      ...environment,
+      DATABASE_URL,
+      DATABASE_SCHEMA: "several",
+      DATABASE_MAX_CONNECTIONS: "2",
+    })
+    expect((await extendOne(server, "1001")).status).toBe(200)
+    expect(await other.query("SELECT id FROM several.projects")).toEqual([{ id: "p1" }])
+  })
+
+  it.each([
+    ["{hidden", "databases.json must be JSON"],
+    [[{ name: "main", url: "hidden", projects: "others" }], "databases.json[0].url must be a"],
+    [[{ name: "main", url: "postgres://h/d", projects: "p1" }], "databases.json[0].projects must"],
+    [[], "options must have at least one database"],
+  ])("says what is wrong with the file: %j", async (entries, message) => {
+    const { code, stderr } = await start("node-server", { DATABASE_URL: await write(entries) })
+      .ended
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^DATABASE_URL: /)
+    expect(stderr).toContain(message)
     expect(stderr).not.toContain("hidden")
   })
 })

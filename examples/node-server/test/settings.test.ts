@@ -44,6 +44,7 @@ describe("a variable", () => {
     ["SHUTDOWN_TIMEOUT", "long"],
     ["DATABASE_URL", "hidden"],
     ["DATABASE_URL", "file:"],
+    ["DATABASE_URL", "map:"],
     ["DATABASE_URL", "mysql://user:hidden@host/database"],
     ["DATABASE_LISTEN_URL", "hidden"],
     ["DATABASE_SCHEMA", "a b"],
@@ -90,6 +91,7 @@ describe("a variable", () => {
   it.each([
     ["memory:", { _tag: "Memory" }],
     ["file:./data", { _tag: "Folder", path: "./data" }],
+    ["map:./databases.json", { _tag: "Servers", path: "./databases.json" }],
     ["file:/var/lib/tenure", { _tag: "Folder", path: "/var/lib/tenure" }],
   ])("says where everything is kept: %s", (given, place) => {
     expect(valuesOf({ DATABASE_URL: given })).toMatchObject({ databaseUrl: place })
