@@ -1,6 +1,7 @@
 /** Shards on two servers, of which one is down. */
 
 import * as Tenure from "@tenure/core/Tenure"
+import { TransactionsUnsupported } from "@tenure/core/Transactions"
 import { serve } from "@tenure/node-http"
 import { postgres, type ShardOptions } from "@tenure/postgres"
 import { type PostgresServer, startPostgres } from "@tenure/testing/PostgresServer"
@@ -77,6 +78,8 @@ describe("while a database other than the first is down", () => {
     await servers[1].resume()
     await expect.poll(() => patch("there")).toBe(200)
     await server.close()
+    const within = () => tenure.within({ query: () => Promise.resolve({ rows: [] }) })
+    expect(within).toThrow(TransactionsUnsupported)
   })
 
   it("a process starts, and has its projects as soon as it answers", async () => {
