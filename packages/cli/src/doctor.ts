@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { Api, call, listed } from "./connection/Api.ts"
 import * as Place from "./connection/Place.ts"
+import type * as Upkeep from "./database/upkeep.ts"
 import { exitCodes, failed, type Failure } from "./Failure.ts"
 import { counted } from "./output/counted.ts"
 import * as Output from "./output/Output.ts"
@@ -183,25 +184,54 @@ const checkApi = Effect.gen(function* () {
   Effect.catchTag("Failure", (failure) => Effect.succeed([ofFailure("API", failure)])),
 )
 
-/** Checks a database. */
+/** What was found of databases, and whether the API can use them. */
+interface Checked {
+  readonly isUsable: boolean
+  readonly findings: ReadonlyArray<Finding>
+}
+
+const unusable = (failure: Failure): Effect.Effect<Checked> =>
+  Effect.succeed({ isUsable: false, findings: [ofFailure("database", failure)] })
+
+/** Checks a database, one of several if it has a name. */
 const checkDatabase = Effect.fnUntraced(
-  function* ({ schema, url }: Place.Database) {
-    const upkeep = yield* Effect.promise(() => import("./database/upkeep.ts"))
+  function* (upkeep: typeof Upkeep, { url }: Upkeep.Named, schema: string | undefined) {
     const { pending, skew } = yield* upkeep.inspect(url, schema)
     return {
       isUsable: pending.length === 0,
       findings: [judgeClock(skew), judgeMigrations(pending)],
     }
   },
-  Effect.catchTag("Failure", (failure) =>
-    Effect.succeed({ isUsable: false, findings: [ofFailure("database", failure)] }),
-  ),
+  Effect.catchTag("Failure", unusable),
+  (checked, _upkeep, { name }) =>
+    Effect.map(checked, ({ findings, isUsable }): Checked => ({
+      isUsable,
+      findings:
+        name === undefined
+          ? findings
+          : findings.map((finding) => ({ ...finding, check: `${finding.check} of ${name}` })),
+    })),
+)
+
+/** Checks a database, or each of several. */
+const checkDatabases = Effect.fnUntraced(
+  function* ({ schema, url }: Place.Database) {
+    const upkeep = yield* Effect.promise(() => import("./database/upkeep.ts"))
+    const all = yield* Effect.forEach(yield* upkeep.databasesOf(url), (database) =>
+      checkDatabase(upkeep, database, schema),
+    )
+    return {
+      isUsable: all.every(({ isUsable }) => isUsable),
+      findings: all.flatMap(({ findings }) => findings),
+    }
+  },
+  Effect.catchTag("Failure", unusable),
 )
 
 const checkAll = Effect.gen(function* () {
   const place = yield* Place.find
   if (place._tag === "Server") return yield* checkApi
-  const { findings, isUsable } = yield* checkDatabase(place)
+  const { findings, isUsable } = yield* checkDatabases(place)
   return isUsable ? [...findings, ...(yield* checkApi)] : findings
 })
 

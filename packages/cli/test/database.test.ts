@@ -1,9 +1,12 @@
 /** The commands that look after a database, and `doctor`. */
 
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { layer, PgClient } from "@effect/sql-pg/PgClient"
 import { startReceiver } from "@tenure/testing"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import { expect, inject, it, onTestFinished } from "vitest"
 import { folderWithDatabase } from "../../embedded/test/folders.ts"
 import { judgeClock, judgeMigrations, judgeStatus } from "../src/doctor.ts"
@@ -33,6 +36,48 @@ it("migrates, says before what it would do, and is then well", async () => {
   expect(JSON.parse((await tenure("migrate", "--json")).stdout).migrations).toEqual([])
   const well = await tenure("doctor")
   expect(well).toMatchObject({ code: 0, stdout: expect.stringMatching(/clock +0 s apart/) })
+})
+
+it("works on several databases, of which the doctor checks each", async () => {
+  const other = "tenure_cli_other"
+  const main = inject("databaseUrl")
+  const url = new URL(main)
+  url.pathname = other
+  const run = (statement: string) =>
+    PgClient.use((sql) => sql.unsafe(statement)).pipe(
+      Effect.provide(layer({ url: Redacted.make(main), maxConnections: 1 })),
+      Effect.runPromise,
+    )
+  const drop = () => run(`DROP DATABASE IF EXISTS ${other} WITH (FORCE)`)
+  await drop()
+  await run(`CREATE DATABASE ${other}`)
+  const folder = mkdtempSync(join(tmpdir(), "tenure-map-"))
+  onTestFinished(async () => {
+    rmSync(folder, { recursive: true })
+    await drop()
+  })
+  const map = join(folder, "databases.json")
+  writeFileSync(
+    map,
+    JSON.stringify([
+      { name: "main", url: main, projects: "others" },
+      { name: "large", url: url.href, projects: ["shop"] },
+    ]),
+  )
+  const at = (place: string) =>
+    tenureWith({ TENURE_DATABASE_URL: place, TENURE_SCHEMA: "cli_several" })
+  await at(main)("migrate")
+  const ill = await at(`map:${map}`)("doctor")
+  expect(ill).toMatchObject({ code: 1, stdout: expect.stringMatching(/migrations of large .*tenure migrate/) })
+  await at(url.href)("migrate")
+  expect(await at(`map:${map}`)("doctor")).toMatchObject({ code: 0 })
+  await at(`map:${map}`)("projects", "create", "shop")
+  await at(`map:${map}`)("projects", "create", "p1")
+  const { stdout } = await at(`map:${map}`)("projects", "list", "--json")
+  expect(stdout.trim().split("\n")).toEqual([
+    expect.stringContaining('"p1"'),
+    expect.stringContaining('"shop"'),
+  ])
 })
 
 it("encrypts and decrypts secrets with the keys of the environment", async () => {

@@ -6,24 +6,13 @@ import { client } from "@tenure/embedded"
 import { fetchHandler } from "@tenure/fetch"
 import { nodeTransport } from "@tenure/node-http"
 import { layer, postgres } from "@tenure/postgres"
+import * as Databases from "@tenure/postgres/bin/databases"
 import * as Secrets from "@tenure/postgres/bin/secrets"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { failed, Failure, usage } from "../Failure.ts"
 import { pathOf, requireDatabase } from "./folder.ts"
 import type { Database } from "./Place.ts"
-
-const storesOf = Effect.fnUntraced(function* ({ schema, url }: Database) {
-  yield* requireDatabase(url)
-  const path = pathOf(url)
-  // Whoever mistypes the schema is told so, and gets no tables there.
-  const settings = { schema, migrate: false, maxConnections: 2 }
-  const stores: Layer.Layer<Tenure.Stores, unknown> =
-    path === undefined
-      ? postgres({ ...settings, url })
-      : Layer.provide(layer(settings), client({ path }))
-  return stores
-})
 
 const isTagged = (fault: unknown): fault is { readonly _tag: string; readonly message: string } =>
   fault instanceof Error && "_tag" in fault
@@ -43,6 +32,21 @@ export const explain = (fault: unknown): Failure => {
       return failed(fault.message)
   }
 }
+
+const storesOf = Effect.fnUntraced(function* ({
+  schema,
+  url,
+}: Database): Effect.fn.Return<Layer.Layer<Tenure.Stores, unknown>, Failure> {
+  yield* requireDatabase(url)
+  // Whoever mistypes the schema is told so, and gets no tables there.
+  const settings = { schema, migrate: false, maxConnections: 2 }
+  const path = pathOf(url)
+  if (path !== undefined) return Layer.provide(layer(settings), client({ path }))
+  const map = Databases.pathOf(url)
+  if (map === undefined) return postgres({ ...settings, url })
+  const all = yield* Effect.mapError(Databases.read(map), explain)
+  return postgres(all.map((one) => ({ ...one, ...settings })))
+})
 
 // The audit trail names whoever ran the command.
 const identity = { keyId: `tenure:${userInfo().username}`, projects: "all", role: "admin" } as const

@@ -3,12 +3,13 @@
 import { resolve } from "node:path"
 import { PgClient } from "@effect/sql-pg/PgClient"
 import { migrate as migrateAll } from "@tenure/postgres"
+import * as Databases from "@tenure/postgres/bin/databases"
 import * as Secrets from "@tenure/postgres/bin/secrets"
 import * as Upkeep from "@tenure/postgres/bin/upkeep"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { pathOf } from "../connection/folder.ts"
-import { usage } from "../Failure.ts"
+import { type Failure, usage } from "../Failure.ts"
 import * as Progress from "../output/Progress.ts"
 import { connect, connectOrCreate, explain } from "./database.ts"
 
@@ -34,6 +35,20 @@ export const migrate = Effect.fnUntraced(function* (
     return { applied: true, migrations, rewritten_secrets }
   }).pipe(Effect.provideService(PgClient, client), Effect.mapError(explain))
 }, Effect.scoped)
+
+/** A database, with a name if it is one of several. */
+export interface Named {
+  readonly name?: string
+  readonly url: string
+}
+
+/** The databases that a URL names: several, if it is that of a file. */
+export const databasesOf = (url: string): Effect.Effect<ReadonlyArray<Named>, Failure> => {
+  const path = Databases.pathOf(url)
+  return path === undefined
+    ? Effect.succeed([{ url }])
+    : Effect.mapError(Databases.read(path), explain)
+}
 
 /**
  * Looks at a database.
