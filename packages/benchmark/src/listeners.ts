@@ -35,7 +35,7 @@ export interface Arrived {
 // So many connections are opened at a time.
 const atATime = 100
 
-const isEvent = (block: string): boolean => block.includes("\ndata: ")
+const isEvent = (block: string): boolean => block.includes("\ndata:")
 
 // From the call that published it.
 const timestamp = /"timestamp":"([^"]+)"/

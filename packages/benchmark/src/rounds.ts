@@ -70,6 +70,46 @@ export const compare = async (
   return { tenure: first ?? scoreOf(tenure.name, []), peers: others }
 }
 
+/** A ratio, and what it is between with a confidence of 95 %. */
+export interface Ratio {
+  readonly median: number
+  readonly least: number
+  readonly most: number
+}
+
+/** Works out the median of ratios and its confidence interval, whatever their distribution is. */
+export const ratioOf = (ratios: ReadonlyArray<number>): Ratio => {
+  const sorted = ratios.toSorted((one, other) => one - other)
+  // How many values are below the median is distributed binomially: this many, but for 2.5 %.
+  const below = Math.max(0, Math.floor((sorted.length - 1.96 * Math.sqrt(sorted.length)) / 2))
+  return {
+    median: median(sorted),
+    least: sorted[below] ?? NaN,
+    most: sorted[sorted.length - 1 - below] ?? NaN,
+  }
+}
+
+/**
+ * Compares the rates of two contestants in many short pairs, each in the other order than the one before:
+ * noise that lasts longer than a pair is noise for both.
+ */
+export const inPairs = async (
+  one: Contestant,
+  other: Contestant,
+  { rounds, seconds }: Rounds,
+): Promise<Ratio> => {
+  const ratios: Array<number> = []
+  for (const { run } of [one, other]) await run(10 * seconds)
+  for (let round = 0; round < rounds; round++) {
+    const rates = new Map<Contestant, number>()
+    for (const contestant of round % 2 === 0 ? [one, other] : [other, one]) {
+      rates.set(contestant, (await contestant.run(seconds)).rate)
+    }
+    ratios.push((rates.get(one) ?? NaN) / (rates.get(other) ?? NaN))
+  }
+  return ratioOf(ratios)
+}
+
 /** Runs something that tells how many operations it has done, and measures it in this process. */
 export const sample = async (work: () => Promise<number>): Promise<Sample> => {
   const start = performance.now()
