@@ -41,6 +41,8 @@ import type { RateLimitStore } from "./limits/RateLimitStore.ts"
 import * as Expiries from "./memberships/Expiries.ts"
 import * as Memberships from "./memberships/Memberships.ts"
 import type { MembershipStore } from "./memberships/MembershipStore.ts"
+import * as HostTracer from "./telemetry/HostTracer.ts"
+import * as Tracing from "./telemetry/Tracing.ts"
 import * as AddressPolicy from "./webhooks/AddressPolicy.ts"
 import * as Dispatcher from "./webhooks/Dispatcher.ts"
 import * as Encryption from "./webhooks/Encryption.ts"
@@ -193,7 +195,7 @@ const compose = (settings: Setting.Output<typeof options>) => {
     Layer.provide(Faults.layer(settings)),
     Layer.provide(ObservedStores.layer),
     Layer.provide(Metrics.counting(settings)),
-    Layer.provide(Activity.counting),
+    Layer.provide([Activity.counting, Tracing.layer]),
     Layer.provideMerge(Activity.Activity.layer),
     Layer.provideMerge(transactions),
   )
@@ -539,6 +541,11 @@ export interface MakeOptions<Provided = never> extends Options {
    * Takes what Tenure logs, for example `pino()` or `app.log` of Fastify. Default: the console.
    */
   readonly logger?: HostLogger.HostLogger | undefined
+  /**
+   * Makes a span of each request, each call of a store and each attempt to deliver an event, for example
+   * `trace.getTracer("tenure")` of `@opentelemetry/api`. By default, there are none.
+   */
+  readonly tracer?: HostTracer.HostTracer | undefined
 }
 
 /** The options of `make`. */
@@ -551,6 +558,11 @@ export const makeOptions = Setting.struct({
    * Takes what Tenure logs, for example `pino()` or `app.log` of Fastify. Default: the console.
    */
   logger: Setting.optional(HostLogger.setting),
+  /**
+   * Makes a span of each request, each call of a store and each attempt to deliver an event, for example
+   * `trace.getTracer("tenure")` of `@opentelemetry/api`. By default, there are none.
+   */
+  tracer: Setting.optional(HostTracer.setting),
   ...options.fields,
 })
 
@@ -570,11 +582,12 @@ export const makeOptions = Setting.struct({
  * ```
  */
 export const make = async <Provided = never>(given: MakeOptions<Provided>): Promise<Tenure> => {
-  const { logger, stores, ...settings } = Setting.readSync(makeOptions, given)
+  const { logger, stores, tracer, ...settings } = Setting.readSync(makeOptions, given)
   const scope = Scope.makeUnsafe()
   const clock = Effect.runSync(HostClock.current)
   const services = await Layer.provide(compose(settings), stores).pipe(
     Layer.provideMerge(logger === undefined ? Layer.empty : HostLogger.layer(logger)),
+    Layer.provideMerge(tracer === undefined ? Layer.empty : HostTracer.layer(tracer)),
     // Two of them in a process count apart.
     Layer.provideMerge(Layer.sync(Metric.MetricRegistry, () => new Map())),
     Layer.buildWithScope(scope),

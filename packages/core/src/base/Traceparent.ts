@@ -27,6 +27,24 @@ export const parse = (text: string): Traceparent | undefined => {
   return brand(`00-${traceId}-${parentId}-0${sampled}`)
 }
 
+/** What a trace context names: a span. */
+export interface Place {
+  readonly traceId: string
+  readonly spanId: string
+  /** Whether the trace is recorded. */
+  readonly sampled: boolean
+}
+
+/** Returns what a trace context names. */
+export const placeOf = (traceparent: Traceparent): Place => {
+  const [, traceId = "", spanId = "", flags] = traceparent.split("-")
+  return { traceId, spanId, sampled: flags === "01" }
+}
+
+/** Writes the trace context of a span. Returns `undefined` if its ids are invalid. */
+export const of = ({ sampled, spanId, traceId }: Place): Traceparent | undefined =>
+  parse(`00-${traceId}-${spanId}-0${Number(sampled)}`)
+
 /** Reads the trace context of a request. Ignores one that is invalid or repeated. */
 export const ofHeaders = (headers: HeaderFields): Traceparent | undefined => {
   const field = single(headers, "traceparent")

@@ -1,6 +1,5 @@
-/** The stores as the services see them: if somebody wants to know, each call of theirs is timed. */
+/** The stores as the services see them: if somebody wants to know, each call is timed, or in a span. */
 
-import * as Cause from "effect/Cause"
 import type * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -15,26 +14,10 @@ import { TicketStore } from "../keys/TicketStore.ts"
 import { RateLimitStore } from "../limits/RateLimitStore.ts"
 import { MembershipStore } from "../memberships/MembershipStore.ts"
 import { type Called, Observer } from "../telemetry/Observer.ts"
+import * as StoreFault from "../telemetry/StoreFault.ts"
+import { Tracing } from "../telemetry/Tracing.ts"
 import { Outbox } from "../webhooks/Outbox.ts"
 import { WebhookStore } from "../webhooks/WebhookStore.ts"
-
-type Stores =
-  | MembershipStore
-  | WebhookStore
-  | ApiKeyStore
-  | Outbox
-  | FeedStore
-  | RateLimitStore
-  | TicketStore
-
-/** Returns why a call has failed, if that is the fault of the store. */
-const faultOf = (exit: Exit.Exit<unknown, unknown>): Parameters<Called>[0] => {
-  if (Exit.isSuccess(exit)) return undefined
-  if (Cause.hasDies(exit.cause)) return "Defect"
-  return Predicate.isTagged(Cause.squash(exit.cause), "StoreUnavailable")
-    ? "StoreUnavailable"
-    : undefined
-}
 
 /** Tells of a call that has ended; not of one that was interrupted, whose end nobody waited for. */
 const tell = (
@@ -44,7 +27,7 @@ const tell = (
   clock: Clock.Clock,
 ): void => {
   if (Exit.isSuccess(exit) || !Exit.hasInterrupts(exit)) {
-    called(faultOf(exit), Moment.precise(clock) - start)
+    called(StoreFault.of(exit), Moment.precise(clock) - start)
   }
 }
 
@@ -70,27 +53,41 @@ const namesOf = (store: object): ReadonlyArray<string> => {
   return [...inherited, ...Object.getOwnPropertyNames(store)]
 }
 
-/** Makes a store whose methods are timed. What is no method, such as a ping, stays as it is. */
-function observe<Store extends object>(store: Store, called: (method: string) => Called): Store
-function observe(store: object, called: (method: string) => Called): object {
+/** Runs something around an effect. */
+type Around = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+/** Makes a store with something around each call. What is no method, such as a ping, stays as it is. */
+function observe<Store extends object>(store: Store, around: (method: string) => Around): Store
+function observe(store: object, around: (method: string) => Around): object {
   const observed = (method: string): unknown => {
     const original: unknown = Reflect.get(store, method)
     if (!isMethod(original)) return original
-    const ended = called(method)
+    const aroundCall = around(method)
     return (...args: ReadonlyArray<unknown>): unknown => {
       const result: unknown = Reflect.apply(original, store, args)
-      return Effect.isEffect(result) ? timed(result, ended) : result
+      return Effect.isEffect(result) ? aroundCall(result) : result
     }
   }
   return Object.fromEntries(namesOf(store).map((property) => [property, observed(property)]))
 }
 
-/** Observes the stores of the context, if there is an observer of their calls. */
-export const layer: Layer.Layer<Stores, never, Stores> = Layer.effectContext(
+/** Observes the stores of the context, if there is an observer of their calls, or a tracer. */
+export const layer = Layer.effectContext(
   Effect.gen(function* () {
     const { called } = yield* Observer
-    const seen = <Store extends object>(name: string, store: Store): Store =>
-      called === undefined ? store : observe(store, (method) => called(name, method))
+    const tracing = yield* Tracing
+    const seen = <Store extends object>(name: string, store: Store): Store => {
+      const counted =
+        called === undefined
+          ? store
+          : observe(store, (method) => {
+              const ended = called(name, method)
+              return (effect) => timed(effect, ended)
+            })
+      return tracing === undefined
+        ? counted
+        : observe(counted, (method) => (effect) => tracing.call(effect, name, method))
+    }
     return Context.make(MembershipStore, seen("memberships", yield* MembershipStore)).pipe(
       Context.add(WebhookStore, seen("webhooks", yield* WebhookStore)),
       Context.add(ApiKeyStore, seen("apiKeys", yield* ApiKeyStore)),

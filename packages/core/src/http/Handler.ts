@@ -15,6 +15,7 @@ import * as Moment from "../base/Moment.ts"
 import * as Networks from "../base/Networks.ts"
 import * as Setting from "../base/Setting.ts"
 import * as Step from "../base/Step.ts"
+import * as Traceparent from "../base/Traceparent.ts"
 import type { Feed } from "../events/Feed.ts"
 import type { Listeners } from "../events/Listeners.ts"
 import type { Activity } from "../health/Activity.ts"
@@ -25,6 +26,7 @@ import { Tickets } from "../keys/Tickets.ts"
 import { type Decision, RateLimiter } from "../limits/RateLimiter.ts"
 import { Memberships } from "../memberships/Memberships.ts"
 import { Observer } from "../telemetry/Observer.ts"
+import { Tracing } from "../telemetry/Tracing.ts"
 import type { Events } from "../webhooks/Events.ts"
 import type { Webhooks } from "../webhooks/Webhooks.ts"
 import type { ApiError } from "./ApiError.ts"
@@ -198,6 +200,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   const routes = Route.make(settings.api, settings.docs)
   const faults = yield* Faults
   const observer = yield* Observer
+  const tracing = yield* Tracing
   const isTimed = onResponse !== undefined || observer.answered !== undefined
   const crypto = yield* WebCrypto
   const limiter = yield* RateLimiter
@@ -341,11 +344,8 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     return { ...response, headers: { ...response.headers, ...fieldsOf(report) } }
   }
 
-  /** Returns the pattern of the path of a request, with the base path. */
-  const routeOf = (
-    { path }: ApiRequest.ApiRequest,
-    { found = routes.match(path, basePath) }: Answer,
-  ): string | undefined => {
+  /** Returns the pattern of a path, with the base path. */
+  const routeOf = (path: string, found = routes.match(path, basePath)): string | undefined => {
     if (found !== undefined) return basePath + routes.patternOf(found)
     return routes.isRealtime(path, basePath) ? path : undefined
   }
@@ -363,7 +363,8 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
         const { status } = response
         const { method } = request
         const durationMillis = Moment.precise(clock) - start
-        observer.answered?.({ method, route: routeOf(request, decided), status, durationMillis })
+        const pattern = routeOf(request.path, decided.found)
+        observer.answered?.({ method, route: pattern, status, durationMillis })
         if (onResponse === undefined) return Effect.succeed(response)
         const record = { ...subject, status, durationMillis, address, keyId }
         const told = Callback.call("onResponse", onResponse, record)
@@ -389,6 +390,21 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
         : Effect.catchDefect(answered, answerDefect)
     })
 
+  const handle: Handler["Service"]["handle"] = (request) => answerAlways(request, decide)
+
+  /** Answers a request in a span. What follows from it, such as events, continues the trace of the span. */
+  const handleTraced =
+    ({ serve }: Tracing): typeof handle =>
+    (given) =>
+      Effect.suspend(() => {
+        const request = ApiRequest.read(given)
+        const { headers, method, path } = request
+        const traceparent = Traceparent.ofHeaders(headers)
+        return serve({ method, route: routeOf(path), traceparent }, (own) =>
+          handle({ ...request, headers: { ...headers, traceparent: own } }),
+        )
+      })
+
   return Handler.of({
     basePath,
     patterns: routes.patterns,
@@ -402,7 +418,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
         const decision = decideConnection((opened) => (session = opened))
         return Effect.map(answerAlways(request, decision), (response) => ({ response, session }))
       }),
-    handle: (request) => answerAlways(request, decide),
+    handle: tracing === undefined ? handle : handleTraced(tracing),
     refuse: (request) => answerAlways(request, (read) => Effect.succeed(closed(addressOf(read)))),
   })
 })

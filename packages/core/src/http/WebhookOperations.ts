@@ -5,7 +5,7 @@ import { InvalidInput } from "../base/InvalidInput.ts"
 import * as Once from "../base/Once.ts"
 import { own } from "../base/Own.ts"
 import * as Setting from "../base/Setting.ts"
-import { EventId, EventNotFound } from "../events/Event.ts"
+import { EventId, EventNotFound, traceparentOf } from "../events/Event.ts"
 import * as EventTypes from "../events/EventTypes.ts"
 import * as EndDate from "../memberships/EndDate.ts"
 import { Events } from "../webhooks/Events.ts"
@@ -214,7 +214,7 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
           request: {
             method: "POST",
             url,
-            headers: SignedRequest.headersOf(event, null, null),
+            headers: SignedRequest.headersOf(event, null, null, traceparentOf(event.body)),
             body: event.body,
           },
         },

@@ -4,29 +4,34 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
+import * as HttpMethod from "./HttpMethod.ts"
 import * as Instruments from "./Instruments.ts"
 import * as Observer from "./Observer.ts"
 
-// A client can send any word as a method.
-const methods = ["_OTHER", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-
 const seconds = (millis: number): number => millis / 1000
 
-/** Returns what counts requests, which every request does: it looks for its series by numbers. */
+/** Returns the value of a key, which it adds if there is none. */
+const getOrAdd = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
+  const found = map.get(key)
+  if (found !== undefined) return found
+  const made = make()
+  map.set(key, made)
+  return made
+}
+
+/** Returns what counts requests, which every request does: their series are found without making a text. */
 const countingRequests = (context: Context.Context<never>): Observer.Observer["answered"] => {
   const requests = Instruments.histogram("http.server.request.duration", context)
-  const byRoute = new Map<string | undefined, Map<number, Instruments.Update>>()
+  const series = new Map<
+    string | undefined,
+    Map<HttpMethod.HttpMethod, Map<number, Instruments.Update>>
+  >()
 
   return ({ durationMillis, method, route, status }) => {
-    const ofRoute = byRoute.get(route) ?? new Map<number, Instruments.Update>()
-    if (ofRoute.size === 0) byRoute.set(route, ofRoute)
-    const index = Math.max(0, methods.indexOf(method))
-    const key = status * methods.length + index
-    let update = ofRoute.get(key)
-    if (update === undefined) {
-      update = requests(methods[index], route, String(status))
-      ofRoute.set(key, update)
-    }
+    const ofRoute = getOrAdd(series, route, () => new Map())
+    const known = HttpMethod.of(method)
+    const ofMethod = getOrAdd(ofRoute, known, () => new Map())
+    const update = getOrAdd(ofMethod, status, () => requests(known, route, String(status)))
     update(seconds(durationMillis))
   }
 }

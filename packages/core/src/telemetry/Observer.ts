@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { ApiKeyId } from "../base/ApiKeyId.ts"
 import type { ProjectId } from "../base/Project.ts"
+import type { StoreFault } from "./StoreFault.ts"
 
 /** A request that was answered. */
 interface Answered {
@@ -45,10 +46,7 @@ interface Attempted {
  *
  * @param fault - why the store has not answered; `undefined` if it has
  */
-export type Called = (
-  fault: "StoreUnavailable" | "Defect" | undefined,
-  durationMillis: number,
-) => void
+export type Called = (fault: StoreFault | undefined, durationMillis: number) => void
 
 /**
  * Is told what has happened, synchronously, by those who do the work: its functions are quick and never

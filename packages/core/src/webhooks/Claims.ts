@@ -8,9 +8,11 @@ import * as Random from "effect/Random"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import { Faults } from "../base/Faults.ts"
+import type { Traceparent } from "../base/Traceparent.ts"
 import * as Event from "../events/Event.ts"
 import { Hooks } from "../events/Hooks.ts"
 import { Observer } from "../telemetry/Observer.ts"
+import { Tracing } from "../telemetry/Tracing.ts"
 import * as LastAttempt from "./LastAttempt.ts"
 import { type Attempt, type Claim, Outbox, type Settled, type Settlement } from "./Outbox.ts"
 import * as Queueing from "./Queueing.ts"
@@ -36,14 +38,22 @@ export const leaseMillis = ({ timeout }: Pick<Rules, "timeout">): number =>
   Queueing.longestMillis + timeout + settleMillis
 
 /** Sends the notification. A defect of the transport is a failed attempt like any other. */
-const post = Effect.fnUntraced(function* (claim: Claim, at: number, timeout: number) {
+const post = Effect.fnUntraced(function* (
+  claim: Claim,
+  at: number,
+  timeout: number,
+  traceparent: Traceparent | undefined,
+) {
   const faults = yield* Faults
   const transport = yield* WebhookTransport
-  const request = Effect.catchTag(SignedRequest.make(claim, at), "SecretUnreadable", (error) =>
-    Effect.logWarning(error.message).pipe(
-      Effect.andThen(faults.failure("A notification cannot be signed", error)),
-      Effect.andThen(Effect.fail(new TransportError({ reason: error._tag }))),
-    ),
+  const request = Effect.catchTag(
+    SignedRequest.make(claim, at, traceparent),
+    "SecretUnreadable",
+    (error) =>
+      Effect.logWarning(error.message).pipe(
+        Effect.andThen(faults.failure("A notification cannot be signed", error)),
+        Effect.andThen(Effect.fail(new TransportError({ reason: error._tag }))),
+      ),
   )
   return yield* Effect.flatMap(request, transport.send).pipe(
     Effect.timeoutOrElse({
@@ -56,6 +66,17 @@ const post = Effect.fnUntraced(function* (claim: Claim, at: number, timeout: num
         Effect.fail(new TransportError({ reason: "Defect" })),
       ),
     ),
+  )
+})
+
+/** Sends it in a span, if there is a tracer. */
+const send = Effect.fnUntraced(function* (claim: Claim, at: number, timeout: number) {
+  const tracing = yield* Tracing
+  const traceparent = Event.traceparentOf(claim.event.body)
+  if (tracing === undefined) return yield* post(claim, at, timeout, traceparent)
+  const { attemptNumber, webhook } = claim
+  return yield* tracing.attempt({ url: webhook.url, attemptNumber, traceparent }, (own) =>
+    post(claim, at, timeout, own),
   )
 })
 
@@ -97,7 +118,7 @@ const announce = Effect.fnUntraced(function* ({ webhook }: Claim, at: number, re
 const makeAttempt = Effect.fnUntraced(function* (claim: Claim, rules: Rules) {
   const at = yield* Clock.currentTimeMillis
   const start = yield* Clock.monotonicTimeNanos
-  const response = yield* Effect.result(post(claim, at, rules.timeout))
+  const response = yield* Effect.result(send(claim, at, rules.timeout))
   const durationMillis = Number((yield* Clock.monotonicTimeNanos) - start) / 1_000_000
   const endedAt = at + durationMillis
   const outcome = outcomeOf(response, endedAt)
