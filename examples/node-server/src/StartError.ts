@@ -1,6 +1,7 @@
 /** Why the server does not start, as a message for its operator. */
 
 import type { InvalidInput } from "@tenure/core/InvalidInput"
+import type * as Config from "effect/Config"
 import * as Data from "effect/Data"
 import * as Predicate from "effect/Predicate"
 import type * as Schema from "effect/Schema"
@@ -22,6 +23,10 @@ export const fromSchema = (error: Schema.SchemaError): StartError =>
       .issues.map(({ message, path }) => [...(path ?? []), message].map(String).join(": "))
       .join("\n"),
   })
+
+/** A variable is invalid that a library reads by itself, as those of OpenTelemetry are. */
+export const fromConfig = ({ cause, message }: Config.ConfigError): StartError =>
+  cause._tag === "SchemaError" ? fromSchema(cause) : new StartError({ message })
 
 /** The server cannot listen on its address. */
 export const fromListening =

@@ -102,6 +102,9 @@ export const fault = ({ cause, isDefect, message, requestId }: Fault): void => {
   log("warn", message, { request_id: requestId, cause: reasonsOf(cause) })
 }
 
+/** Logs what an operator should look at, and why. */
+export const warn = (message: string, cause?: string): void => log("warn", message, { cause })
+
 const words = (message: unknown): string =>
   (Array.isArray(message) ? message : [message]).map(String).join(" ")
 

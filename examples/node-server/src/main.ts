@@ -10,6 +10,7 @@ import { nodeTransport, serve, type ServerOptions, toNodeHandler } from "@tenure
 import { type Options as PostgresOptions, postgres } from "@tenure/postgres"
 import * as Databases from "@tenure/postgres/bin/databases"
 import * as Cause from "effect/Cause"
+import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -24,11 +25,17 @@ import { printable } from "./printable.ts"
 import * as RuntimeMetrics from "./runtimeMetrics.ts"
 import * as Seed from "./seed.ts"
 import { read, type Settings, variables } from "./settings.ts"
-import { fromDatabase, fromInvalidInput, fromListening, type StartError } from "./StartError.ts"
+import {
+  fromConfig,
+  fromDatabase,
+  fromInvalidInput,
+  fromListening,
+  type StartError,
+} from "./StartError.ts"
 import * as Stopping from "./stopping.ts"
 
 const tenureLayer = (settings: Settings) => {
-  const hasMetrics = settings.metricsPort !== undefined || settings.otlpEndpoint !== undefined
+  const hasMetrics = settings.metricsPort !== undefined || Monitoring.sendsMetrics(settings)
   return Tenure.layer({
     basePath: settings.basePath,
     trustedProxies: settings.trustedProxies,
@@ -202,6 +209,9 @@ const server = (settings: Settings, started: Effect.Effect<void>) =>
       DatabaseUnusable: (error) => Effect.fail(fromDatabase(error)),
       SchemaMismatch: (error) => Effect.fail(fromDatabase(error)),
     }),
+    Effect.catchDefect((defect) =>
+      defect instanceof Config.ConfigError ? Effect.fail(fromConfig(defect)) : Effect.die(defect),
+    ),
     Effect.provide(Logger.layer([Log.logger])),
   )
 

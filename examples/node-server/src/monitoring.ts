@@ -1,5 +1,6 @@
 /** What monitoring reads: metrics on a port of their own, and OTLP that is sent to a collector. */
 
+import { randomUUID } from "node:crypto"
 import type { RequestListener } from "node:http"
 import { pathOf } from "@tenure/core/ApiRequest"
 import { contentType } from "@tenure/core/Prometheus"
@@ -9,48 +10,72 @@ import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as Layer from "effect/Layer"
 import * as OtlpMetrics from "effect/observability/OtlpMetrics"
 import * as OtlpSerialization from "effect/observability/OtlpSerialization"
+import * as OtlpTracer from "effect/observability/OtlpTracer"
+import * as Collector from "./collector.ts"
+import * as Sampling from "./sampling.ts"
 import type { Settings } from "./settings.ts"
 
 /** Answers `GET /metrics`. */
 export const listener =
   ({ metrics }: Pick<Promises, "metrics">): RequestListener =>
   (request, response) => {
-    const isKnown = request.method === "GET" && pathOf(request.url ?? "") === "/metrics"
+    const { method = "", url = "" } = request
+    const isKnown = ["GET", "HEAD"].includes(method) && pathOf(url) === "/metrics"
     if (!isKnown) return void response.writeHead(404).end()
     metrics().then(
+      // Node leaves out the text of a response to HEAD.
       (text) => response.writeHead(200, { "content-type": contentType }).end(text),
       () => response.writeHead(503).end(),
     )
   }
 
-// As the exporters of OpenTelemetry have it. What cannot be sent in time is dropped.
-const exportTimeoutMillis = 10_000
-
-const inTime: typeof fetch = (input, init) => {
-  const timeout = AbortSignal.timeout(exportTimeoutMillis)
-  const { signal } = init ?? {}
-  return fetch(input, { ...init, signal: signal ? AbortSignal.any([signal, timeout]) : timeout })
-}
-
 /** What the variables of OpenTelemetry say if they are not set. */
 const defaults = {
   OTEL_SERVICE_NAME: "tenure",
   OTEL_METRICS_EXPORTER: "otlp",
+  OTEL_TRACES_EXPORTER: "otlp",
 }
 
-/** Sends metrics to the collector of the settings, if they name one. */
-export const layer = ({ otlpEndpoint, otlpProtocol }: Settings): Layer.Layer<never> =>
-  otlpEndpoint === undefined
-    ? Layer.empty
-    : OtlpMetrics.layerFromConfig().pipe(
-        Layer.provide(
-          otlpProtocol === "http/json"
-            ? OtlpSerialization.layerJson
-            : OtlpSerialization.layerProtobuf,
-        ),
-        Layer.provide(FetchHttpClient.layer),
-        Layer.provide(Layer.succeed(FetchHttpClient.Fetch, inTime)),
-        Layer.provide(
-          ConfigProvider.layer(ConfigProvider.fromEnv({ env: { ...defaults, ...process.env } })),
-        ),
-      )
+const environment = ConfigProvider.layer(
+  ConfigProvider.fromEnv({ env: { ...defaults, ...process.env } }),
+)
+
+const hasInstance = /(^|,)\s*service\.instance\.id=/.test(
+  process.env["OTEL_RESOURCE_ATTRIBUTES"] ?? "",
+)
+
+/** Tells this process from others. */
+const resource = {
+  attributes: hasInstance ? {} : { "service.instance.id": randomUUID() },
+}
+
+const clientOf = (what: string) =>
+  FetchHttpClient.layer.pipe(
+    Layer.provide(Layer.succeed(FetchHttpClient.Fetch, Collector.make(what))),
+  )
+
+/** Whether metrics are sent to a collector. */
+export const sendsMetrics = ({ otlpEndpoint, otlpMetricsEndpoint }: Settings): boolean =>
+  (otlpMetricsEndpoint ?? otlpEndpoint) !== undefined
+
+/** Sends metrics and traces to the collectors of the settings, if they name one. */
+export const layer = (settings: Settings): Layer.Layer<never> => {
+  const { otlpEndpoint, otlpProtocol, otlpTracesEndpoint, sampler, samplerRatio } = settings
+  const metrics = sendsMetrics(settings)
+    ? OtlpMetrics.layerFromConfig({ resource }).pipe(Layer.provide(clientOf("metrics")))
+    : Layer.empty
+  const traces =
+    (otlpTracesEndpoint ?? otlpEndpoint) === undefined
+      ? Layer.empty
+      : Sampling.layer(sampler, samplerRatio).pipe(
+          Layer.provide(
+            OtlpTracer.layerFromConfig({ resource }).pipe(Layer.provide(clientOf("traces"))),
+          ),
+        )
+  return Layer.merge(metrics, traces).pipe(
+    Layer.provide(
+      otlpProtocol === "http/json" ? OtlpSerialization.layerJson : OtlpSerialization.layerProtobuf,
+    ),
+    Layer.provide(environment),
+  )
+}

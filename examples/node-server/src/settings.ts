@@ -16,6 +16,7 @@ import { connectionOptions } from "@tenure/postgres"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Place from "./Place.ts"
+import * as Sampling from "./sampling.ts"
 import * as Variable from "./Variable.ts"
 
 const isHttpUrl = (given: string): boolean =>
@@ -23,6 +24,8 @@ const isHttpUrl = (given: string): boolean =>
 
 const isRedisUrl = (given: string): boolean =>
   URL.canParse(given) && /^rediss?:$/.test(new URL(given).protocol)
+
+const collector = Setting.text("the URL of a collector", isHttpUrl)
 
 /** The options that the server has beside those of the packages. */
 export const options = Setting.struct({
@@ -67,12 +70,26 @@ export const options = Setting.struct({
   /** The address to serve the metrics on. Default: `"127.0.0.1"`. */
   metricsHost: Setting.withDefault(serverOptions.fields.host, "127.0.0.1"),
   /**
-   * The URL of a collector of OpenTelemetry, such as `http://localhost:4318`. It gets the metrics by
+   * The URL of a collector of OpenTelemetry, such as `http://localhost:4318`. It gets metrics and traces by
    * OTLP over HTTP. By default, nothing is sent.
    */
-  otlpEndpoint: Setting.optional(Setting.text("the URL of a collector", isHttpUrl)),
+  otlpEndpoint: Setting.optional(collector),
+  /** The whole URL for metrics alone, such as `http://localhost:4318/v1/metrics`. */
+  otlpMetricsEndpoint: Setting.optional(collector),
+  /** The whole URL for traces alone, such as `http://localhost:4318/v1/traces`. */
+  otlpTracesEndpoint: Setting.optional(collector),
   /** How they are encoded: `"http/protobuf"` or `"http/json"`. Default: `"http/protobuf"`. */
   otlpProtocol: Setting.withDefault(Setting.oneOf(["http/protobuf", "http/json"]), "http/protobuf"),
+  /** Which traces are recorded, by the names of OpenTelemetry. Default: `"parentbased_always_on"`. */
+  sampler: Setting.withDefault(Setting.oneOf(Sampling.samplers), "parentbased_always_on"),
+  /** The part of the traces that a sampler by ratio records, from 0 to 1. Default: `1`. */
+  samplerRatio: Setting.withDefault(
+    Setting.checked<number>(
+      "a number from 0 to 1",
+      (given) => typeof given === "number" && given >= 0 && given <= 1,
+    ),
+    1,
+  ),
   /** Whether the ends of memberships are announced: `"on"` or `"off"`. Default: `"on"`. */
   expiry: Setting.withDefault(Setting.oneOf(["on", "off"]), "on"),
   /** Whether a key is suspended because its requests are refused too often. Default: `true`. */
@@ -120,6 +137,13 @@ export const variables = {
   metricsHost: Variable.text("METRICS_HOST", own.metricsHost),
   otlpEndpoint: Variable.text("OTEL_EXPORTER_OTLP_ENDPOINT", own.otlpEndpoint),
   otlpProtocol: Variable.text("OTEL_EXPORTER_OTLP_PROTOCOL", own.otlpProtocol),
+  otlpMetricsEndpoint: Variable.text(
+    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+    own.otlpMetricsEndpoint,
+  ),
+  otlpTracesEndpoint: Variable.text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", own.otlpTracesEndpoint),
+  sampler: Variable.text("OTEL_TRACES_SAMPLER", own.sampler),
+  samplerRatio: Variable.number("OTEL_TRACES_SAMPLER_ARG", own.samplerRatio),
   bulk: Variable.text("BULK_MODE", Memberships.options.fields.bulk),
   expiry: Variable.text("EXPIRY", own.expiry),
   reminders: Variable.durationsOrNone("EXPIRY_REMINDERS", Expiries.rules.fields.reminders),
@@ -166,6 +190,11 @@ const idleIn = {
 export const read = (environment: Variable.Environment): Result.Result<Settings, InvalidInput> =>
   Result.flatMap(Variable.readAll(variables, environment), (settings) => {
     const { idle, needs } = idleIn[settings.databaseUrl._tag]
+    const { metricsPort, port } = settings
+    if (metricsPort === port && port !== 0) {
+      const problem = `must be another one than ${variables.port.name}, ${port}`
+      return Result.fail(new InvalidInput({ field: variables.metricsPort.name, problem }))
+    }
     const set = idle.find(({ name }) => environment[name] !== undefined)
     if (set === undefined) return Result.succeed(settings)
     const problem = `needs ${needs}: see ${variables.databaseUrl.name}`

@@ -36,6 +36,8 @@ describe("metrics", () => {
       expect(seen).toContain(name)
     }
     expect(await send(url, { method: "GET", path: "/metrics" })).toMatchObject({ status: 404 })
+    const head = await send(metricsUrl, { method: "HEAD", path: "/metrics" })
+    expect(head).toMatchObject({ status: 200, text: "" })
     expect(await send(metricsUrl, listing)).toMatchObject({ status: 404 })
     expect(await send(metricsUrl, { method: "POST", path: "/metrics" })).toMatchObject({
       status: 404,
@@ -45,6 +47,15 @@ describe("metrics", () => {
   it("are not served by default", async () => {
     const { lines } = await startServer()
     expect(lines.join("\n")).not.toContain("Metrics")
+  })
+
+  it("have a port of their own", async () => {
+    const { code, stderr } = await start("node-server", { PORT: "4001", METRICS_PORT: "4001" })
+      .ended
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: "METRICS_PORT must be another one than PORT, 4001\n",
+    })
   })
 
   it("have a port that must be free", async () => {
@@ -62,15 +73,15 @@ interface Export {
   readonly body: Buffer
 }
 
-/** Starts a collector of OpenTelemetry that keeps what it gets. It can be told to answer nothing. */
-const startCollector = async () => {
+/** Starts a collector of OpenTelemetry that keeps what it gets, and answers as it is told. */
+const startCollector = async (statusOf: () => number = () => 200) => {
   const got: Array<Export> = []
   const waiting = new Set<() => void>()
   const server = createServer((request, response) => {
     void buffer(request).then((body) => {
       got.push({ path: request.url, type: request.headers["content-type"], body })
       for (const check of waiting) check()
-      response.end()
+      response.writeHead(statusOf()).end()
     })
   })
   const port = await freePort()
@@ -114,10 +125,15 @@ describe("a collector of OpenTelemetry", () => {
     )
     expect(path).toBe("/v1/metrics")
     const [resource] = JSON.parse(body.toString()).resourceMetrics
-    expect(resource.resource.attributes).toContainEqual({
-      key: "service.name",
-      value: { stringValue: "tenure" },
-    })
+    expect(resource.resource.attributes).toEqual(
+      expect.arrayContaining([
+        { key: "service.name", value: { stringValue: "tenure" } },
+        {
+          key: "service.instance.id",
+          value: { stringValue: expect.stringMatching(/^[0-9a-f-]{36}$/) },
+        },
+      ]),
+    )
     const [{ metrics }] = resource.scopeMetrics
     const requests = metrics.find(
       ({ name }: { readonly name: string }) => name === "http.server.request.duration",
@@ -150,6 +166,71 @@ describe("a collector of OpenTelemetry", () => {
     expect(await send(server.url, listing)).toMatchObject({ status: 401 })
     server.kill("SIGTERM")
     expect((await server.ended).code).toBe(0)
+  })
+
+  it("gets the traces of requests, and those of callers that are recorded", async () => {
+    const collector = await startCollector()
+    const server = await startServer({
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/traces`,
+      OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+      OTEL_BSP_SCHEDULE_DELAY: "50",
+      OTEL_RESOURCE_ATTRIBUTES: "service.instance.id=a1",
+      OTEL_TRACES_SAMPLER: "parentbased_always_off",
+    })
+    const sendIn = (traceparent: string) =>
+      send(server.url, { ...listing, headers: { traceparent } })
+    await send(server.url, listing)
+    await sendIn("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00")
+    await sendIn("00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+    const { body, path } = await collector.exported((one) => one.body.includes("GET /v2"))
+    expect(path).toBe("/traces")
+    const [{ resource, scopeSpans }] = JSON.parse(body.toString()).resourceSpans
+    expect(resource.attributes).toContainEqual({
+      key: "service.instance.id",
+      value: { stringValue: "a1" },
+    })
+    const requests = scopeSpans[0].spans.filter(({ kind }: { readonly kind: number }) => kind === 2)
+    expect(requests).toMatchObject([
+      {
+        name: "GET /v2/projects/:project_id/memberships",
+        traceId: "1af7651916cd43dd8448eb211c80319c",
+        parentSpanId: "b7ad6b7169203331",
+      },
+    ])
+  })
+
+  it("gets metrics alone, at a URL of their own", async () => {
+    const collector = await startCollector()
+    await startServer({
+      ...quickly,
+      OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `${collector.url}/metrics`,
+    })
+    expect((await collector.exported(() => true)).path).toBe("/metrics")
+  })
+
+  it("is in the log when it fails, once", async () => {
+    const collector = await startCollector(() => 400)
+    const server = await startServer({
+      ...quickly,
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      DRAIN_DELAY: "0",
+    })
+    await server.line(/The collector does not take metrics.*status 400/)
+    await send(server.url, listing)
+    server.kill("SIGTERM")
+    const { stdout } = await server.ended
+    expect(stdout.match(/does not take metrics/g)).toHaveLength(1)
+  })
+
+  it("has a valid interval", async () => {
+    const { code, stderr } = await start("node-server", {
+      OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1",
+      OTEL_METRIC_EXPORT_INTERVAL: "abc",
+    }).ended
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(/^OTEL_METRIC_EXPORT_INTERVAL: Expected [^\n]*\n$/),
+    })
   })
 
   it("has a valid URL", async () => {

@@ -1,0 +1,56 @@
+/** The collector of OpenTelemetry, as the exporters see it: one that fails holds up nothing. */
+
+import * as Log from "./log.ts"
+
+// As the exporters of OpenTelemetry have it. What cannot be sent in time is dropped.
+const timeoutMillis = 10_000
+
+// While so many requests wait for an answer, what else is to be sent is dropped.
+const mostWaiting = 8
+
+/** An answer after which the exporter drops what it has, and pauses. */
+const refused = (): Response => new Response(null, { status: 400 })
+
+const inTime: typeof fetch = (input, init) => {
+  const timeout = AbortSignal.timeout(timeoutMillis)
+  const { signal } = init ?? {}
+  return fetch(input, { ...init, signal: signal ? AbortSignal.any([signal, timeout]) : timeout })
+}
+
+const reasonOf = (fault: unknown): string => {
+  const reason = fault instanceof Error ? (fault.cause ?? fault) : fault
+  return reason instanceof Error ? reason.message : String(reason)
+}
+
+/**
+ * Makes a `fetch` for an exporter. Logs when what it sends is no longer taken, and when it is again.
+ *
+ * @param what - what it sends, for the log
+ */
+export const make = (what: string): typeof fetch => {
+  let waiting = 0
+  let isFailing = false
+
+  const answered = (fault: string | undefined): void => {
+    const fails = fault !== undefined
+    if (fails === isFailing) return
+    isFailing = fails
+    if (fails) Log.warn(`The collector does not take ${what}, which are dropped meanwhile`, fault)
+    else Log.warn(`The collector takes ${what} again`)
+  }
+
+  return async (input, init) => {
+    if (waiting >= mostWaiting) return refused()
+    waiting++
+    try {
+      const response = await inTime(input, init)
+      answered(response.ok ? undefined : `status ${response.status}`)
+      return response
+    } catch (fault) {
+      answered(reasonOf(fault))
+      throw fault
+    } finally {
+      waiting--
+    }
+  }
+}
