@@ -68,7 +68,10 @@ it("works on several databases, of which the doctor checks each", async () => {
     tenureWith({ TENURE_DATABASE_URL: place, TENURE_SCHEMA: "cli_several" })
   await at(main)("migrate")
   const ill = await at(`map:${map}`)("doctor")
-  expect(ill).toMatchObject({ code: 1, stdout: expect.stringMatching(/migrations of large .*tenure migrate/) })
+  expect(ill).toMatchObject({
+    code: 1,
+    stdout: expect.stringMatching(/migrations of large .*tenure migrate/),
+  })
   await at(url.href)("migrate")
   expect(await at(`map:${map}`)("doctor")).toMatchObject({ code: 0 })
   await at(`map:${map}`)("projects", "create", "shop")
