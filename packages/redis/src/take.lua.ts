@@ -105,11 +105,17 @@ export interface Taken {
 /** Reads the reply of the script for so many clients. */
 export const takenOf = (reply: unknown, clients: number): ReadonlyArray<Taken> => {
   // Numbers are texts if the host's client says so.
-  const [now = NaN, ...rest] = Array.isArray(reply) ? reply.map(Number) : []
-  const size = rest.length / clients
+  const numbers = Array.isArray(reply) ? reply.map(Number) : []
+  const [now = NaN] = numbers
+  const size = (numbers.length - 1) / clients
   if (!Number.isSafeInteger(now + size)) throw new Error("Redis has replied something else")
   return Array.from({ length: clients }, (_, index) => {
-    const [admitted, ...tats] = rest.slice(index * size, (index + 1) * size)
-    return { admitted: admitted === 1, now: Micros(now), tats: tats.map((tat) => Micros(tat)) }
+    const first = 1 + index * size
+    const tats = numbers.slice(first + 1, first + size)
+    return {
+      admitted: numbers[first] === 1,
+      now: Micros(now),
+      tats: tats.map((tat) => Micros(tat)),
+    }
   })
 }
