@@ -2,8 +2,11 @@
 
 import { createClient } from "@tenure/client"
 
-/** How the server answered last: not at all, that nobody is signed in, or otherwise. */
-export type Link = "up" | "away" | "out"
+/**
+ * How the server answered last: not at all, that its database does not answer, that nobody is signed in,
+ * or otherwise.
+ */
+export type Link = "up" | "away" | "stuck" | "out"
 
 const listeners = new Set<(link: Link) => void>()
 
@@ -17,8 +20,14 @@ const tell = (link: Link): void => {
   for (const listener of listeners) listener(link)
 }
 
-const linkOf = (status: number): Link => {
+const isOfApi = ({ headers }: Response): boolean =>
+  headers.get("content-type")?.startsWith("application/json") === true
+
+const linkOf = (response: Response): Link => {
+  const { status } = response
   if (status === 401) return "out"
+  // A proxy answers so, too, if it does not reach the server.
+  if (status === 503 && isOfApi(response)) return "stuck"
   return status === 502 || status === 503 || status === 504 ? "away" : "up"
 }
 
@@ -31,7 +40,7 @@ const send: typeof fetch = async (input, init) => {
   headers.set("content-type", type)
   try {
     const response = await fetch(input, { ...init, headers })
-    tell(linkOf(response.status))
+    tell(linkOf(response))
     return response
   } catch (fault) {
     if (init?.signal?.aborted !== true) tell("away")

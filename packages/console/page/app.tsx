@@ -4,7 +4,7 @@ import type { Identity } from "@tenure/client"
 import { useEffect, useState } from "preact/hooks"
 import { api, type Link, onLink, probe, signOut } from "./api.ts"
 import { Announce } from "./parts/action.tsx"
-import { Outages, Problem, useLoad } from "./parts/load.tsx"
+import { Lost, Outages, Problem, useLoad } from "./parts/load.tsx"
 import { SchemeChoice } from "./parts/scheme.tsx"
 import { Screen } from "./parts/screen.tsx"
 import { type Place, to, usePlace } from "./router.ts"
@@ -27,6 +27,12 @@ const probeInterval = 2000
 // How long a message is shown, in milliseconds.
 const messageLife = 6000
 
+/** What the user is told while nothing can be loaded. */
+const troubles: Partial<Record<Link, string>> = {
+  away: "The server does not answer. The page tries again.",
+  stuck: "The database does not answer. The page tries again.",
+}
+
 /** Whether users sign in here, and not in the host. */
 const hasSignIn = "signIn" in document.documentElement.dataset
 
@@ -34,7 +40,7 @@ const useLink = (): Link => {
   const [link, setLink] = useState<Link>("up")
   useEffect(() => onLink(setLink), [])
   useEffect(() => {
-    if (link !== "away") return undefined
+    if (!(link in troubles)) return undefined
     const timer = setInterval(() => void probe.identity.get().catch(() => {}), probeInterval)
     return () => clearInterval(timer)
   }, [link])
@@ -75,11 +81,24 @@ const ProjectPart = ({ place: [project = "", tab, id] }: { readonly place: Place
   }
 }
 
+/** A screen that the user may not see. */
+const Closed = (props: { readonly title: string; readonly children: string }) => (
+  <Screen title={props.title}>
+    <p>{props.children}</p>
+  </Screen>
+)
+
 const Content = ({ place, who }: { readonly place: Place; readonly who: Identity }) => {
   const [first, ...rest] = place
   if (first === undefined && seesAll(who)) return <OverviewScreen />
-  if (first === "keys" && covers(who, "admin")) return <KeysScreen />
-  if (first === "audit" && seesAll(who)) return <AuditScreen />
+  if (first === "keys") {
+    if (covers(who, "admin")) return <KeysScreen />
+    return <Closed title="API keys">Only admins may see API keys.</Closed>
+  }
+  if (first === "audit") {
+    if (seesAll(who)) return <AuditScreen />
+    return <Closed title="Audit">Only admins of all projects may see this audit trail.</Closed>
+  }
   return rest.length === 0 ? <ProjectsScreen /> : <ProjectPart place={rest} />
 }
 
@@ -143,10 +162,12 @@ export const App = () => {
   const identity = useLoad(async (signal) => (await api.identity.get({}, { signal })).data)
   const who = link === "out" ? undefined : identity.value
   const [outages, setOutages] = useState(0)
+  const trouble = troubles[link]
+  const isLost = trouble !== undefined
   useEffect(() => {
-    if (link === "away") return () => setOutages((before) => before + 1)
+    if (isLost) return () => setOutages((before) => before + 1)
     return undefined
-  }, [link])
+  }, [isLost])
   useEffect(() => {
     if (outages > 0) identity.reload()
   }, [outages])
@@ -154,16 +175,18 @@ export const App = () => {
   return (
     <Announce.Provider value={announce}>
       <Header place={place} who={who} />
-      {link === "away" && (
+      {isLost && (
         <p class="away" role="alert">
-          The server does not answer. The page tries again.
+          {trouble}
         </p>
       )}
       {link === "out" && <Outside reload={identity.reload} />}
       {who !== undefined && (
         <Who.Provider value={who}>
           <Outages.Provider value={outages}>
-            <Content key={to(...place)} place={place} who={who} />
+            <Lost.Provider value={isLost}>
+              <Content key={to(...place)} place={place} who={who} />
+            </Lost.Provider>
           </Outages.Provider>
         </Who.Provider>
       )}

@@ -3,13 +3,19 @@
 import type { Page } from "@tenure/client"
 import { type ComponentChildren, createContext } from "preact"
 import { useContext, useEffect, useRef, useState } from "preact/hooks"
+import { Time } from "./text.tsx"
 
 /** How often the server was away, for all screens. What they show is loaded again after each time. */
 export const Outages = createContext(0)
 
+/** Whether nothing can be loaded now, for all screens. */
+export const Lost = createContext(false)
+
 /** What is known of something that is loaded. An error leaves the value that was there before. */
 export interface Loading<A> {
   readonly value?: A
+  /** When the value was loaded, in ISO text. */
+  readonly at?: string
   readonly error?: unknown
   readonly reload: () => void
 }
@@ -30,7 +36,7 @@ export const useLoad = <A,>(
 ): Loading<A> => {
   const outages = useContext(Outages)
   const [turn, setTurn] = useState(0)
-  const [state, setState] = useState<{ key: string; value?: A; error?: unknown }>({ key })
+  const [state, setState] = useState<Omit<Loading<A>, "reload"> & { readonly key: string }>({ key })
   const current = useRef(load)
   current.current = load
   useEffect(() => {
@@ -39,7 +45,7 @@ export const useLoad = <A,>(
     const run = async (): Promise<void> => {
       try {
         const value = await current.current(controller.signal)
-        if (!controller.signal.aborted) setState({ key, value })
+        if (!controller.signal.aborted) setState({ key, value, at: new Date().toISOString() })
       } catch (error) {
         if (!controller.signal.aborted) setState((before) => ({ ...before, key, error }))
       }
@@ -65,16 +71,38 @@ export const Problem = ({ error }: { readonly error: unknown }) => (
   </p>
 )
 
+/** What was known at a time, and may have changed since if it is stale. */
+export const Known = (props: {
+  /** In ISO text; `undefined` if nothing is known. */
+  readonly at: string | undefined
+  readonly isStale: boolean
+  readonly children: ComponentChildren
+}) => (
+  <div class={props.isStale ? "stale" : undefined}>
+    {props.isStale && props.at !== undefined && (
+      <p>
+        As it was at <Time iso={props.at} /> UTC:
+      </p>
+    )}
+    {props.children}
+  </div>
+)
+
 /** Shows what was loaded, or why it is not there. */
 export function Loaded<A>(props: {
   readonly from: Loading<A>
   readonly children: (value: A) => ComponentChildren
 }) {
-  const { error, value } = props.from
+  const { at, error, value } = props.from
+  const isLost = useContext(Lost)
   return (
     <>
       {error !== undefined && <Problem error={error} />}
-      {value !== undefined && props.children(value)}
+      {at !== undefined && value !== undefined && (
+        <Known at={at} isStale={error !== undefined || isLost}>
+          {props.children(value)}
+        </Known>
+      )}
       {error === undefined && value === undefined && <p class="dim">Loading…</p>}
     </>
   )

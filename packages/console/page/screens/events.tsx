@@ -32,6 +32,9 @@ interface Choice {
   readonly isLive: boolean
 }
 
+// What does not go away by waiting.
+const lasting = ["VALIDATION_ERROR", "FORBIDDEN", "PROJECT_NOT_FOUND"] as const
+
 interface Followed {
   readonly events: ReadonlyArray<FeedEvent>
   readonly error?: unknown
@@ -66,7 +69,7 @@ const follow = (
     } catch (error) {
       if (signal.aborted) return
       show(({ events }) => ({ events, error }))
-      if (isTenureError(error, "VALIDATION_ERROR") || isTenureError(error, "FORBIDDEN")) return
+      if (lasting.some((code) => isTenureError(error, code))) return
       const from = isTenureError(error, "CURSOR_EXPIRED") ? "start" : after
       const timer = setTimeout(() => void load(from), pause)
       signal.addEventListener("abort", () => clearTimeout(timer))
@@ -119,9 +122,11 @@ export const EventsScreen = ({ project }: { readonly project: string }) => {
       project={project}
       tab="events"
       actions={
-        <button type="button" aria-pressed={isLive} onClick={() => setLive(!isLive)}>
-          {isLive ? "Live: pause" : "Paused: go on"}
-        </button>
+        !isTenureError(error, "PROJECT_NOT_FOUND") && (
+          <button type="button" aria-pressed={isLive} onClick={() => setLive(!isLive)}>
+            {isLive ? "Live: pause" : "Paused: go on"}
+          </button>
+        )
       }
     >
       <div class="filters">

@@ -117,8 +117,8 @@ export const MembersScreen = ({ project }: Props) => {
       tab="members"
       actions={
         <>
-          {mayExtendAll && <ExtendAll project={project} onDone={reload} />}
-          {mayGrant && <Grant project={project} />}
+          {mayExtendAll && facts.value && <ExtendAll project={project} onDone={reload} />}
+          {mayGrant && facts.value && <Grant project={project} />}
         </>
       }
     >

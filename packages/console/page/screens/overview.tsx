@@ -5,7 +5,7 @@ import type { ComponentChildren } from "preact"
 import { useRef } from "preact/hooks"
 import { api } from "../api.ts"
 import { Bars } from "../parts/bars.tsx"
-import { Loaded, useLoad } from "../parts/load.tsx"
+import { Known, Loaded, useLoad } from "../parts/load.tsx"
 import { Screen, Table } from "../parts/screen.tsx"
 import { durationOf, State } from "../parts/text.tsx"
 
@@ -21,8 +21,8 @@ const mostPoints = 120
 // What counts stop at.
 const mostCounted = 10_000
 
-const countOf = (count: number | null | undefined): string => {
-  if (count === null || count === undefined) return "unknown"
+const countOf = (count: number | undefined): string => {
+  if (count === undefined) return "–"
   return count >= mostCounted ? "10,000 or more" : count.toLocaleString("en")
 }
 
@@ -82,38 +82,90 @@ const mostRefused = 10
 
 const isStore = (name: string): name is keyof typeof names => name in names
 
+/** What the database has counted. */
+interface Counted {
+  readonly waiting: number
+  readonly dueFor: number | null
+  readonly failed: number
+  readonly disabled: number
+}
+
+const countedIn = (status: Status): Counted | undefined => {
+  const { backlog, disabled_webhooks, failed_deliveries } = status
+  return backlog === null || disabled_webhooks === null || failed_deliveries === null
+    ? undefined
+    : {
+        waiting: backlog.waiting,
+        dueFor: backlog.due_for_ms,
+        failed: failed_deliveries,
+        disabled: disabled_webhooks,
+      }
+}
+
+const dueForOf = ({ dueFor }: Counted): string =>
+  dueFor === null ? "none is due" : durationOf(dueFor)
+
+/** Says which stores do not answer, if there are any. */
+const Silence = ({ stores }: Pick<Status, "stores">) => {
+  const silent = Object.entries(stores).flatMap(([name, answers]) =>
+    answers ? [] : [isStore(name) ? names[name] : name],
+  )
+  if (silent.length === 0) return null
+  const isAll = silent.length === Object.keys(stores).length
+  return (
+    <p class="problem" role="alert">
+      The database {!isAll && `of these stores `}does not answer
+      {isAll ? "." : `: ${silent.join(", ")}.`}
+    </p>
+  )
+}
+
+/** What was counted last, and when. */
+interface Latest {
+  readonly counted: Counted
+  readonly at: string
+}
+
 const Report = (props: {
   readonly status: Status
+  /** `undefined` if nothing was counted yet. */
+  readonly latest: Latest | undefined
   readonly points: ReadonlyArray<number>
   readonly children: ComponentChildren
 }) => {
-  const { backlog, disabled_webhooks, stores, suspended_keys, versions } = props.status
-  const dueFor = backlog?.due_for_ms ?? null
+  const { stores, suspended_keys, versions } = props.status
+  const isStale = countedIn(props.status) === undefined
+  const counted = props.latest?.counted
+  const dueFor = counted?.dueFor ?? 0
   return (
     <>
-      <dl class="figures">
-        <Figure
-          name="Waiting deliveries"
-          value={countOf(backlog?.waiting)}
-          isBad={backlog === null}
-        />
-        <Figure
-          name="Oldest is due for"
-          value={dueFor === null ? "none is due" : durationOf(dueFor)}
-          isBad={dueFor !== null && dueFor > 60_000}
-        />
-        <Figure
-          name="Disabled webhooks"
-          value={countOf(disabled_webhooks)}
-          isBad={disabled_webhooks !== 0}
-        />
-        <Figure
-          name="Suspended keys"
-          value={countOf(suspended_keys.length)}
-          isBad={suspended_keys.length > 0}
-        />
-      </dl>
-      {props.points.length > 1 && <Chart points={props.points} />}
+      <Silence stores={stores} />
+      <Known at={props.latest?.at} isStale={isStale}>
+        <dl class="figures">
+          <Figure name="Waiting deliveries" value={countOf(counted?.waiting)} isBad={false} />
+          <Figure
+            name="Oldest is due for"
+            value={counted === undefined ? "–" : dueForOf(counted)}
+            isBad={dueFor > 60_000}
+          />
+          <Figure
+            name="Failed deliveries"
+            value={countOf(counted?.failed)}
+            isBad={(counted?.failed ?? 0) > 0}
+          />
+          <Figure
+            name="Disabled webhooks"
+            value={countOf(counted?.disabled)}
+            isBad={(counted?.disabled ?? 0) > 0}
+          />
+          <Figure
+            name="Suspended keys"
+            value={countOf(suspended_keys.length)}
+            isBad={suspended_keys.length > 0}
+          />
+        </dl>
+        {props.points.length > 1 && <Chart points={props.points} />}
+      </Known>
       {props.children}
       <h2>Stores</h2>
       <ul class="stores">
@@ -183,11 +235,14 @@ const LastHour = ({ of: { minutes, refusals } }: { readonly of: Activity }) => {
 /** How the server is doing, every few seconds. */
 export const OverviewScreen = () => {
   const points = useRef<ReadonlyArray<number>>([])
+  const latest = useRef<Latest | undefined>(undefined)
   const status = useLoad(
     async (signal) => {
       const { data } = await api.status.get({}, { signal })
-      if (data.backlog !== null) {
-        points.current = [...points.current, data.backlog.waiting].slice(-mostPoints)
+      const counted = countedIn(data)
+      if (counted !== undefined) {
+        points.current = [...points.current, counted.waiting].slice(-mostPoints)
+        latest.current = { counted, at: new Date().toISOString() }
       }
       return data
     },
@@ -203,7 +258,7 @@ export const OverviewScreen = () => {
     <Screen title="Overview">
       <Loaded from={status}>
         {(value) => (
-          <Report status={value} points={points.current}>
+          <Report status={value} latest={latest.current} points={points.current}>
             <Loaded from={activity}>{(hour) => <LastHour of={hour} />}</Loaded>
           </Report>
         )}

@@ -72,7 +72,9 @@ export const WebhooksScreen = ({ project }: { readonly project: string }) => {
     <ProjectScreen
       project={project}
       tab="webhooks"
-      actions={mayCreate && <Creation project={project} onDone={webhooks.reload} />}
+      actions={
+        mayCreate && webhooks.value && <Creation project={project} onDone={webhooks.reload} />
+      }
     >
       <Loaded from={webhooks}>
         {(all) => (

@@ -3,10 +3,16 @@
  * screens there.
  */
 
+import type { Identity } from "@tenure/core/Identity"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { Outbox } from "@tenure/core/Outbox"
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { serve, toNodeHandler } from "@tenure/node-http"
 import axe from "axe-core"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type { Browser, BrowserContextOptions, Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { tenureConsole } from "../../src/index.ts"
@@ -586,6 +592,99 @@ describe.skipIf(path === undefined)(
       expect(faults).toEqual([])
       await page.context().close()
     })
+
+    it("says that the database does not answer, and shows nothing as if it were known", async () => {
+      let isAway = false
+      const lost = new StoreUnavailable({ cause: "away" })
+      const unless = <A>(effect: Effect.Effect<A, StoreUnavailable>) =>
+        Effect.suspend(() => (isAway ? Effect.fail(lost) : effect))
+      const failing = Layer.mergeAll(
+        Layer.effect(
+          Outbox,
+          Effect.map(Outbox, (right) => ({
+            ...right,
+            ping: unless(right.ping),
+            backlog: (most) => unless(right.backlog(most)),
+          })),
+        ),
+        Layer.effect(
+          MembershipStore,
+          Effect.map(MembershipStore, (right) => ({
+            ...right,
+            ping: unless(right.ping),
+            listProjects: (options) => unless(right.listProjects(options)),
+          })),
+        ),
+      )
+      const tenure = await Tenure.make({ stores: Layer.provideMerge(failing, memory()) })
+      onTestFinished(tenure.close)
+      await tenure.memberships.createProject("p")
+      const admin: Identity = { keyId: "Ada", projects: "all", role: "admin" }
+      const console = tenureConsole(tenure, { authorize: () => admin })
+      const { close, url } = await serve(tenure, { listener: toNodeHandler(console) })
+      onTestFinished(close)
+
+      isAway = true
+      const { faults, page } = await openWith(browser, { url }, "#/", "", {})
+      await says(page, "The database of these stores does not answer: Memberships, Deliveries.")
+      const figures = page.locator(".figure", { hasText: "–" })
+      expect(await figures.locator("dt").allTextContents()).toEqual([
+        "Waiting deliveries",
+        "Oldest is due for",
+        "Failed deliveries",
+        "Disabled webhooks",
+      ])
+      expect(await page.getByText("none is due").count()).toBe(0)
+
+      isAway = false
+      await page.reload()
+      await says(page, "none is due")
+      expect(await page.locator(".stale").count()).toBe(0)
+      isAway = true
+      const stale = page.locator(".stale", { hasText: "none is due" })
+      await stale.getByText("As it was at").waitFor()
+      expect(await findingsOf(page)).toEqual([])
+
+      await page.getByRole("link", { name: "Projects" }).click()
+      await says(page, "The database does not answer. The page tries again.")
+      expect(faults).toEqual([])
+      await page.context().close()
+    })
+
+    it("has nothing to press for a project that does not exist", async () => {
+      const { faults, page } = await open("#/projects/none/members")
+      for (const tab of ["members", "webhooks", "events"]) {
+        await page.goto(`${server.url}/console/#/projects/none/${tab}`)
+        await says(page, "The project was not found.")
+        expect(await page.locator(".head").getByRole("button").count(), tab).toBe(0)
+      }
+      expect(faults).toEqual([])
+      await page.context().close()
+    })
+
+    it("says to an operator what only admins may see", async () => {
+      const { page } = await open("#/keys", tokens.operator)
+      await says(page, "Only admins may see API keys.")
+      await page.goto(`${server.url}/console/#/audit`)
+      await says(page, "Only admins of all projects may see this audit trail.")
+      await page.context().close()
+    })
+
+    it(
+      "draws characters that hide, or that turn text around, as JSON writes them",
+      at("#/projects", async (page) => {
+        const member = { project_id: "gym", user_id: "8001" }
+        const reason = "paid \u202e0001\u202c\u200b"
+        await server.client.memberships.grant({
+          ...member,
+          end_date: "2030-01-01T00:00:00.000Z",
+          reason,
+        })
+        await goTo("#/projects/gym/members/8001")
+        await says(page, "paid \\u202e0001\\u202c\\u200b")
+        await server.client.memberships.end(member)
+      }),
+    )
 
     it("shows what was delivered, and to whom requests were refused", async () => {
       const tenure = await Tenure.make({

@@ -57,11 +57,19 @@ export interface Range {
 /** A duration: text such as `"15 seconds"`, milliseconds, or a `Duration`. */
 export type Length = Duration.Duration | `${number} ${Duration.Unit}` | number
 
-const shown = (given: unknown): string => {
-  if (typeof given === "string") return JSON.stringify(given.slice(0, 80))
+const kindOf = (given: unknown): string => {
+  if (typeof given === "string") return "text"
   if (Array.isArray(given)) return "an array"
   if (typeof given === "object" && given !== null) return "an object"
   return typeof given === "function" ? "a function" : String(given)
+}
+
+const shown = (given: unknown): string => {
+  if (typeof given === "string") return JSON.stringify(given.slice(0, 80))
+  // Which kind it is says nothing if the kind is right.
+  return Array.isArray(given) && given.every(Predicate.isString)
+    ? JSON.stringify(given).slice(0, 80)
+    : kindOf(given)
 }
 
 const invalid = (field: string, problem: string): Result.Result<never, InvalidInput> =>
@@ -255,8 +263,7 @@ export function struct(fields: Fields): Setting<object, object> {
     read: (given, name) => {
       if (!Predicate.isObject(given)) {
         // Text may be the secret that belongs into the object.
-        const received = typeof given === "string" ? "text" : shown(given)
-        return refuse(name || "options", expected, received)
+        return refuse(name || "options", expected, kindOf(given))
       }
       const nameOf = (field: string) => (name === "" ? field : `${name}.${field}`)
       const stranger = Object.keys(given).find((field) => !Object.hasOwn(fields, field))

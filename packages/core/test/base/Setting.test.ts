@@ -70,6 +70,18 @@ describe("a count", () => {
   })
 })
 
+describe("a refused list", () => {
+  const setting = Setting.checked("an array of one id", () => false)
+
+  it.each([
+    [["a", "b c"], 'received ["a","b c"]'],
+    [[], "received []"],
+    [["a", 1], "received an array"],
+  ])("%j is named as far as it is text", (given, end) => {
+    expect(messageOf(setting, given)).toBe(`option must be an array of one id; ${end}`)
+  })
+})
+
 describe("an object of options", () => {
   const definition = Setting.struct({
     needed: Setting.flag,

@@ -1,0 +1,28 @@
+/** Text that clients have sent, drawn as it is: no character hides, or turns what follows around. */
+
+import { options, type VNode } from "preact"
+
+// Marks of direction, among them those that turn text around, and spaces without a width.
+const deceptive = /[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g
+
+const escape = (character: string): string =>
+  `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`
+
+/** Writes characters that nobody sees as JSON would. */
+const visible = (text: string): string => text.replaceAll(deceptive, escape)
+
+const drawn = (child: unknown): unknown => (typeof child === "string" ? visible(child) : child)
+
+/** Has Preact draw all text like this. */
+export const install = (): void => {
+  const before = options.vnode
+  options.vnode = (node: VNode) => {
+    const { children } = node.props
+    if (children !== undefined) {
+      Object.assign(node.props, {
+        children: Array.isArray(children) ? children.map(drawn) : drawn(children),
+      })
+    }
+    before?.(node)
+  }
+}
