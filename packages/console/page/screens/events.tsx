@@ -173,7 +173,7 @@ export const EventsScreen = ({ project }: { readonly project: string }) => {
             </td>
             <td>{type}</td>
             <td>{maySee ? <EventData project={project} id={id} /> : <span class="dim">–</span>}</td>
-            <td>
+            <td class="id">
               {maySee ? (
                 <a href={to("projects", project, "events", id)}>{id}</a>
               ) : (

@@ -674,11 +674,11 @@ describe.skipIf(path === undefined)(
       "draws characters that hide, or that turn text around, as JSON writes them",
       at("#/projects", async (page) => {
         const member = { project_id: "gym", user_id: "8001" }
-        const reason = "paid \u202e0001\u202c\u200b"
+        const shady = "paid \u202e0001\u202c\u200b"
         await server.client.memberships.grant({
           ...member,
           end_date: "2030-01-01T00:00:00.000Z",
-          reason,
+          reason: shady,
         })
         await goTo("#/projects/gym/members/8001")
         await says(page, "paid \\u202e0001\\u202c\\u200b")
