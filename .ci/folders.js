@@ -15,7 +15,7 @@ export const packAll = (folder) => {
   const names = packages.map(({ manifest }) => manifest.name)
   const filters = names.flatMap((name) => ["--filter", name])
   const pnpm = ["--yes", "pnpm@12.21.0", "--recursive", ...filters, "--loglevel=error"]
-  run(root, "npx", "tsc", "-b", "packages")
+  run(root, "npm", "run", "compile")
   run(root, "npx", ...pnpm, "pack", "--pack-destination", folder)
   return Object.fromEntries(
     packages.map(({ manifest: { name, version } }) => {

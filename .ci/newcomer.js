@@ -64,9 +64,9 @@ const timeOf = (folder, path) => {
   return Math.min(...times)
 }
 
-// The import of Tenure has 3.2 to 3.5 times the processor time of that of Effect, and more on a machine
-// that is busy with something else.
-const mostTimesEffect = 4.2
+// The import of Tenure has 1.5 times the processor time of that of Effect, and more on a machine that is
+// busy with something else.
+const mostTimesEffect = 2
 
 const checkImport = (folder) => {
   const times = timeOf(folder, "tenure") / timeOf(folder, "effect/Effect")
