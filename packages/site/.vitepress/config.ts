@@ -1,6 +1,7 @@
 import { slug } from "github-slugger"
 import { defineConfig } from "vitepress"
 import * as markdownRules from "../src/markdownRules.ts"
+import { withOneButton } from "../src/oneButton.ts"
 import { pageOf } from "../src/pages.ts"
 import { repository } from "../src/repository.ts"
 import * as sidebar from "../src/sidebar.ts"
@@ -36,6 +37,13 @@ export default defineConfig({
             : undefined,
       },
       {
+        // The title of a group is a button, and its arrow would be another one within it.
+        name: "one-button-for-a-group",
+        enforce: "pre",
+        transform: (code, id) =>
+          id.endsWith("/VPSidebarItem.vue") ? withOneButton(code) : undefined,
+      },
+      {
         name: "example-of-the-readme",
         enforce: "pre",
         transform: (code, id) =>
@@ -46,7 +54,15 @@ export default defineConfig({
     ],
   },
   themeConfig: {
-    search: { provider: "local" },
+    search: {
+      provider: "local",
+      options: {
+        miniSearch: {
+          // Most of the reference repeats words that the guides explain.
+          searchOptions: { boostDocument: (id) => (id.startsWith("/reference/") ? 0.2 : 1) },
+        },
+      },
+    },
     outline: [2, 3],
     nav: [
       { text: "Guide", link: "/getting-started" },
