@@ -45,7 +45,7 @@ const pageOf = (document: Document) => {
 
   const parametersOf = (all: ReadonlyArray<Parameter>): string =>
     table(
-      ["parameter", "in", "type", ""],
+      ["parameter", "in", "type", "meaning"],
       all.map(({ description, in: place, name, required, schema }) => [
         `\`${name}\`${required ? "" : " (optional)"}`,
         place,

@@ -59,7 +59,7 @@ export const printer = (schemas: Schemas) => {
     return [...listOf(allOf).filter(isSchema).flatMap(rowsOf), ...rows]
   }
 
-  const fieldsOf = (schema: Schema): string => table(["field", "type", ""], rowsOf(schema))
+  const fieldsOf = (schema: Schema): string => table(["field", "type", "meaning"], rowsOf(schema))
 
   return {
     typeOf,
