@@ -6,6 +6,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { ApiKeyId } from "@tenure/core/ApiKey"
 import { EndDate } from "@tenure/core/EndDate"
+import * as EndingPage from "@tenure/core/EndingPage"
 import * as Event from "@tenure/core/Event"
 import * as History from "@tenure/core/History"
 import {
@@ -15,6 +16,7 @@ import {
   bulkActions,
   conflictOf,
   type Dated,
+  type Membership,
   type ProjectSummary,
   MembershipNotFound,
   UserId,
@@ -66,6 +68,11 @@ type Audited = Pick<AuditRow, "action" | "userId" | "from" | "to">
 const toEndDate = (date: Date): EndDate => EndDate(date.getTime())
 const toDate = (endDate: EndDate | undefined): Date | null =>
   endDate === undefined ? null : new Date(endDate)
+
+const toMembership = (
+  projectId: ProjectId,
+  { customer, paid_until }: Subscription,
+): Membership => ({ projectId, userId: UserId(customer), endDate: toEndDate(paid_until) })
 
 const toAuditRow = (projectId: ProjectId, row: ChangeRow): AuditRow => ({
   projectId,
@@ -421,11 +428,29 @@ const make = Effect.gen(function* () {
         ORDER BY customer
         LIMIT ${limit}
       `)
-      return (yield* database.run(orMissing(projectId, rows))).map(({ customer, paid_until }) => ({
-        projectId,
-        userId: UserId(customer),
-        endDate: toEndDate(paid_until),
-      }))
+      return (yield* database.run(orMissing(projectId, rows))).map((row) =>
+        toMembership(projectId, row),
+      )
+    }),
+
+    listEnding: Effect.fnUntraced(function* (projectId, { after, before, limit }) {
+      const place = after && EndingPage.placeOf(after)
+      const isAfter =
+        place === undefined
+          ? sql`true`
+          : sql`(paid_until, customer) > (${new Date(place.endDate)}, ${place.userId})`
+      const rows = yield* database.run(sql<Subscription>`
+        SELECT customer, paid_until FROM subscriptions
+        WHERE account = ${projectId} AND paid_until > statement_timestamp()
+          AND paid_until < ${toDate(before)} AND ${isAfter}
+        ORDER BY paid_until, customer
+        LIMIT ${limit + 1}
+      `)
+      const found = yield* database.run(orMissing(projectId, rows))
+      return EndingPage.of(
+        found.map((row) => toMembership(projectId, row)),
+        limit,
+      )
     }),
 
     history: Effect.fnUntraced(function* (projectId, page) {

@@ -24,6 +24,10 @@ const createTables = Effect.gen(function* () {
       PRIMARY KEY (account, customer)
     )
   `
+  // For the list of those that end soon.
+  yield* sql`
+    CREATE INDEX IF NOT EXISTS subscriptions_by_end ON subscriptions (account, paid_until, customer)
+  `
   yield* sql`
     CREATE TABLE IF NOT EXISTS subscription_changes (
       id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -10,6 +10,7 @@ import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import type { Draft, Event } from "../events/Event.ts"
 import type { Mode } from "./Bulk.ts"
 import type { EndDate } from "./EndDate.ts"
+import type { EndingCursor, EndingPage } from "./EndingPage.ts"
 import type { ExpiryStore } from "./ExpiryStore.ts"
 import type {
   AuditCursor,
@@ -238,6 +239,23 @@ export class MembershipStore extends Context.Service<
         readonly only?: { readonly state: MembershipState; readonly at: number } | undefined
       },
     ) => Effect.Effect<ReadonlyArray<Membership>, ProjectNotFound | StoreUnavailable>
+
+    /**
+     * Returns at most `limit` memberships that have not ended, by the clock of the store, and end before an
+     * instant: in the order of their end dates and, among those with the same one, in any order that stays.
+     * If nobody changes a membership meanwhile, it is on one page. A page may have fewer memberships than
+     * `limit`, or none, and yet not be the last: a store need not read more for a page than it can in a short time.
+     *
+     * @param page.after - the cursor of the page before
+     */
+    readonly listEnding: (
+      projectId: ProjectId,
+      page: {
+        readonly before: EndDate
+        readonly after: EndingCursor | undefined
+        readonly limit: number
+      },
+    ) => Effect.Effect<EndingPage, ProjectNotFound | StoreUnavailable>
 
     /** Adds a row to the audit trail of a project: who was shown what. */
     readonly recordShown: (

@@ -21,6 +21,7 @@ import * as Event from "../events/Event.ts"
 import { Hooks } from "../events/Hooks.ts"
 import * as Bulk from "./Bulk.ts"
 import * as EndDate from "./EndDate.ts"
+import { EndingCursor, type EndingPage } from "./EndingPage.ts"
 import * as Import from "./Import.ts"
 import {
   AuditCursor,
@@ -283,6 +284,27 @@ export class Memberships extends Context.Service<
       readonly after?: string | undefined
       readonly limit?: number | undefined
     }) => Effect.Effect<ReadonlyArray<CurrentMembership>, Failure | ProjectNotFound>
+
+    /**
+     * Returns the active memberships of a project that end before an instant, soonest first. Fails with
+     * `InvalidEndDate` or `ProjectNotFound`.
+     *
+     * To have all of them, ask for pages until `next` is `undefined`: a page may have fewer memberships than
+     * `limit`, or none. If nobody changes a membership meanwhile, it is on one page.
+     *
+     * @param page.before - the instant
+     * @param page.after - `next` of the page before; from the first one by default
+     * @param page.limit - the most memberships to return, 1 to 10,000; 100 by default
+     */
+    readonly listEnding: (page: {
+      readonly projectId: string
+      readonly before: EndDate.Input
+      readonly after?: string | undefined
+      readonly limit?: number | undefined
+    }) => Effect.Effect<
+      EndingPage<CurrentMembership>,
+      Failure | EndDate.InvalidEndDate | ProjectNotFound
+    >
 
     /**
      * Adds a row to the audit trail that says who was shown the secret of a webhook or the data of an event,
@@ -664,6 +686,18 @@ const make = Effect.fnUntraced(function* ({ bulk: defaultMode }: Settings) {
         only: state && { state, at },
       })
       return memberships.map((membership) => current(membership, at))
+    }),
+
+    listEnding: Effect.fnUntraced(function* (page) {
+      const { after, before, limit = 100, projectId } = owned(page)
+      const { memberships, next } = yield* store.listEnding(yield* Argument.projectId(projectId), {
+        before: yield* Effect.fromResult(EndDate.fromInput(before)),
+        after:
+          after === undefined ? undefined : yield* Argument.decode("after", EndingCursor, after),
+        limit: yield* Argument.pageSize(limit),
+      })
+      const at = yield* Moment.unix
+      return { memberships: memberships.map((membership) => current(membership, at)), next }
     }),
 
     recordShown: Effect.fnUntraced(function* (input, origin) {

@@ -154,6 +154,9 @@ export const make = (shards: Shards, routing: Routing, faults: Faults): Store =>
       on(projectId, ({ memberships }) => memberships.find(projectId, userId)),
     list: (projectId, page) =>
       on(projectId, ({ memberships }) => memberships.list(projectId, page)),
+
+    listEnding: (projectId, page) =>
+      on(projectId, ({ memberships }) => memberships.listEnding(projectId, page)),
     recordShown: (projectId, ...rest) =>
       on(projectId, ({ memberships }) => memberships.recordShown(projectId, ...rest)),
     history: (projectId, page) =>

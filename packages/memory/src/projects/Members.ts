@@ -3,7 +3,7 @@
 import * as Bulk from "@tenure/core/Bulk"
 import type { EndDate } from "@tenure/core/EndDate"
 import type { Announced } from "@tenure/core/Expiry"
-import type { UserId } from "@tenure/core/Membership"
+import type { Dated, UserId } from "@tenure/core/Membership"
 
 /** What a member has besides an end date. */
 interface Watched {
@@ -30,6 +30,8 @@ export interface Members {
   readonly delete: (userId: UserId) => void
   /** Returns the number of members whose current end date passes a test. */
   readonly count: (test: (endDate: EndDate) => boolean) => number
+  /** Returns the members whose current end date passes a test, in no particular order. */
+  readonly select: (test: (endDate: EndDate) => boolean) => ReadonlyArray<Dated>
   /** Returns all user ids in order. */
   readonly sorted: () => ReadonlyArray<UserId>
   /** Goes through all user ids, whoever joins or leaves meanwhile. */
@@ -75,6 +77,14 @@ export const make = (): Members => {
       let count = 0
       for (const member of members.values()) if (test(current(member))) count++
       return count
+    },
+    select: (test) => {
+      const selected: Array<Dated> = []
+      for (const [userId, member] of members) {
+        const endDate = current(member)
+        if (test(endDate)) selected.push({ userId, endDate })
+      }
+      return selected
     },
     set: (userId, endDate) => {
       const placed = place(endDate)

@@ -2,6 +2,7 @@
 
 import type { ApiKeyId } from "@tenure/core/ApiKey"
 import type { EndDate } from "@tenure/core/EndDate"
+import * as EndingPage from "@tenure/core/EndingPage"
 import type { Event } from "@tenure/core/Event"
 import {
   type Action,
@@ -226,6 +227,20 @@ export const make = (state: State.State): MembershipStore["Service"] => {
           if (membership !== undefined && isIn(membership, only)) page.push(membership)
         }
         return page
+      }),
+
+    listEnding: (projectId, { after, before, limit }) =>
+      Effect.map(projectAndNow(projectId), ({ now, project }) => {
+        const place = after && EndingPage.placeOf(after)
+        const ending = project.members
+          .select((endDate) => endDate > now.unix && endDate < before)
+          .filter((dated) => place === undefined || EndingPage.compare(dated, place) > 0)
+          .toSorted(EndingPage.compare)
+          .slice(0, limit + 1)
+        return EndingPage.of(
+          ending.map((dated) => ({ ...dated, projectId })),
+          limit,
+        )
       }),
 
     recordShown: (projectId, { action, subject }, occasion) =>

@@ -1,6 +1,7 @@
 import type { Extension } from "@tenure/core/MembershipStore"
 import { instants } from "../connection/parameters.ts"
 import { type Integer, millisOf } from "../connection/results.ts"
+import { settingEnd } from "../ending/fragments.sql.ts"
 import { alarmOf } from "../expiry/fragments.sql.ts"
 import type { OnceEachPart } from "../idempotency/fragments.sql.ts"
 import {
@@ -38,6 +39,7 @@ export const extend = (schema: string, once: OnceEachPart): string => `
           ELSE p.to_date END,
         seq = greatest(m.seq, p.project_seq) + 1,
         alarm_at = least(m.alarm_at, ${alarmOf(schema, "p.to_date")}),
+        ${settingEnd("p.bulk_seq", "p.to_date", `${effectiveDate(schema)} <> p.expected_date`)},
         previous_end_date = ${effectiveDate(schema)}
     -- Both columns come from one table, so that the index finds each membership, whatever is known of
     -- how many a project has.

@@ -5,6 +5,7 @@ import type { Action, UserId } from "@tenure/core/Membership"
 import type { Change, Grant } from "@tenure/core/MembershipStore"
 import { instant, instants, text, texts, uuid, uuids } from "../connection/parameters.ts"
 import type { Integer } from "../connection/results.ts"
+import { settingEnd } from "../ending/fragments.sql.ts"
 import { alarmOf } from "../expiry/fragments.sql.ts"
 import type { OnceEachPart } from "../idempotency/fragments.sql.ts"
 import { publishing } from "../outbox/fragments.sql.ts"
@@ -115,8 +116,8 @@ const effectiveDateLocked = (schema: string): string =>
  */
 export const granting = (schema: string, seq: string): string => `
   granted AS (
-    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, seq, alarm_at)
-    SELECT p.number, a.user_id, a.to_date, ${seq}, ${alarmOf(schema, "a.to_date")}
+    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, seq, alarm_at, ends_seq, ends_from)
+    SELECT p.number, a.user_id, a.to_date, ${seq}, ${alarmOf(schema, "a.to_date")}, p.bulk_seq, a.to_date
     FROM asked a
     JOIN project p ON p.id = a.project_id
     ORDER BY p.id, a.user_id COLLATE "C"
@@ -124,6 +125,7 @@ export const granting = (schema: string, seq: string): string => `
     SET end_date = excluded.end_date,
         seq = greatest(m.seq + 1, excluded.seq),
         alarm_at = least(m.alarm_at, excluded.alarm_at),
+        ${settingEnd("excluded.ends_seq", "excluded.ends_from")},
         previous_end_date =
           (SELECT ${effectiveDateLocked(schema)} FROM project p WHERE p.number = m.project_number)
     RETURNING m.project_number, user_id, (xmax = 0) AS is_new, seq, previous_end_date AS from_date,

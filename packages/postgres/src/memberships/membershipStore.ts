@@ -21,6 +21,7 @@ import { recordShown, recordShownParams } from "../audit/recordShown.sql.ts"
 import { type Executor, type Manner, readsOf } from "../connection/Executor.ts"
 import { flag, instant, integer, text, texts } from "../connection/parameters.ts"
 import type { Integer } from "../connection/results.ts"
+import * as listEnding from "../ending/listEnding.ts"
 import * as Expiry from "../expiry/expiryStore.ts"
 import type { Answers } from "../idempotency/Answers.ts"
 import { formOf, formOfEach, forms, formsOfEach } from "../idempotency/fragments.sql.ts"
@@ -296,6 +297,8 @@ export const make = Effect.fnUntraced(function* (
         : executor.execute<MembershipRow>(sql.listOf, [...params, texts(userIds)], manner)
       return (yield* rowsOfProject(projectId, rows)).flatMap((row) => toMembership(projectId, row))
     }),
+
+    listEnding: listEnding.make(executor),
 
     recordShown: Effect.fnUntraced(function* (projectId, shown, occasion) {
       const params = recordShownParams(projectId, shown, occasion)

@@ -5,6 +5,7 @@ import { createAudit } from "./migration0001Audit.ts"
 import { createClaim } from "./migration0001Claim.ts"
 import { createClosedDays } from "./migration0001ClosedDays.ts"
 import { createDay, createDays, createDropDay, createFirstId } from "./migration0001Days.ts"
+import { createEnds, endsColumns } from "./migration0001Ends.ts"
 import { createExpiry } from "./migration0001Expiry.ts"
 import { createReadFeed } from "./migration0001Feed.ts"
 import { createFloors } from "./migration0001Floors.ts"
@@ -52,6 +53,7 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     -- The end date of the last announcement, and how many seconds before it: 0 for the end itself.
     announced_end     timestamptz,
     announced_lead    integer,
+    ${endsColumns},
     PRIMARY KEY (project_number, user_id)
   ) WITH (fillfactor = 60)
   `,
@@ -74,6 +76,7 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   `,
   ...createFloors(schema),
   ...createExpiry(schema),
+  createEnds(schema),
   `
   CREATE VIEW ${schema}.memberships_current AS
   SELECT p.id AS project_id, m.user_id, ${effectiveDate(schema)} AS end_date

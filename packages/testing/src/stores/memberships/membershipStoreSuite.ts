@@ -9,6 +9,7 @@ import { bulkTests } from "./bulk.ts"
 import { changingTests } from "./changing.ts"
 import { countingTests } from "./counting.ts"
 import { deletingTests } from "./deleting.ts"
+import { endingSoonTests } from "./endingSoon.ts"
 import { erasingTests } from "./erasing.ts"
 import { eventTests } from "./events.ts"
 import { expectingTests } from "./expecting.ts"
@@ -28,6 +29,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   bulkTests(on)
   countingTests(on)
   readingTests(on)
+  endingSoonTests(on)
   projectTests(on)
   deletingTests(on)
   erasingTests(on)

@@ -1,0 +1,222 @@
+/** Lists of memberships by their ends. */
+
+import { expect } from "@effect/vitest"
+import { EndDate } from "@tenure/core/EndDate"
+import type { EndingCursor, EndingPage } from "@tenure/core/EndingPage"
+import * as Expiry from "@tenure/core/Expiry"
+import type { UserId } from "@tenure/core/Membership"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import * as Moment from "@tenure/core/Moment"
+import type { ProjectId } from "@tenure/core/Project"
+import { Millis } from "@tenure/core/Units"
+import * as Effect from "effect/Effect"
+import fc from "fast-check"
+import { change, occasion, p1, p2, u1, u2, u3 } from "../../support/fixtures.ts"
+import { dayMillis, inDays } from "../expiry/steps.ts"
+import type { StoreTests } from "../storeTests.ts"
+import { nowhere } from "./steps.ts"
+
+type Store = MembershipStore["Service"]
+
+// More than any list of the tests needs: each page but the last gets further.
+const mostPages = 1000
+
+/** Asks for all pages, and does something after each. Returns them. */
+const pagesOf = Effect.fnUntraced(function* (
+  store: Store,
+  { before, limit }: { readonly before: EndDate; readonly limit: number },
+  afterEach: (page: number) => Effect.Effect<unknown, unknown> = () => Effect.void,
+) {
+  const pages: Array<EndingPage> = []
+  let after: EndingCursor | undefined
+  do {
+    const page = yield* store.listEnding(p1, { before, after, limit })
+    expect(page.memberships.length).toBeLessThanOrEqual(limit)
+    pages.push(page)
+    after = page.next
+    yield* afterEach(pages.length)
+  } while (after !== undefined && pages.length < mostPages)
+  expect(after).toBeUndefined()
+  return pages.flatMap(({ memberships }) => memberships)
+})
+
+const users = [u1, u2, u3]
+const user = fc.constantFrom(...users)
+
+/** A date as the number of days since the beginning, at noon: whole days are over between two dates. */
+const date = fc.integer({ min: -3, max: 12 }).map((day) => day + 0.5)
+
+const changing = {
+  grant: fc.record({ _tag: fc.constant("Grant" as const), user, date }),
+  extend: fc.record({ _tag: fc.constant("Extend" as const), user, date }),
+}
+
+const step = fc.oneof(
+  changing.grant,
+  changing.extend,
+  fc.record({ _tag: fc.constant("Import" as const), users: fc.subarray(users), date }),
+  fc.record({
+    _tag: fc.constant("ExtendAll" as const),
+    mode: fc.constantFrom("set" as const, "neverShorten" as const),
+    date,
+  }),
+  fc.record({ _tag: fc.constant("End" as const), user }),
+  fc.record({ _tag: fc.constant("Days" as const), days: fc.integer({ min: 1, max: 4 }) }),
+  fc.record({ _tag: fc.constant("Sweep" as const), limit: fc.integer({ min: 1, max: 4 }) }),
+  fc.record({
+    _tag: fc.constant("List" as const),
+    date,
+    limit: fc.integer({ min: 1, max: 4 }),
+    // What happens to one user between the pages.
+    meanwhile: fc.record({ user, dates: fc.array(date, { maxLength: 2 }) }),
+  }),
+)
+
+type Step = typeof step extends fc.Arbitrary<infer A> ? A : never
+
+/** What the store says, by the day. */
+type Listed = readonly [userId: UserId, day: number]
+
+const byDate = ([one, on]: Listed, [other, at]: Listed): number =>
+  on - at || Number(one > other) - Number(one < other)
+
+/** Performs steps, and compares each list with what follows from the changes so far. */
+const follow = Effect.fnUntraced(function* (
+  steps: ReadonlyArray<Step>,
+  advance: StoreTests["advance"],
+) {
+  const store = yield* MembershipStore
+  yield* store.createProject(p1, occasion)
+  const origin = yield* Moment.unix
+  const dates = new Map<UserId, number>()
+  let today = 0
+
+  /** The days by which what is stored was moved into the past, in place of the clock. */
+  const moved = Effect.map(Moment.unix, (now) =>
+    now - origin < (today * dayMillis) / 2 ? today : 0,
+  )
+  const toStored = (day: number) =>
+    Effect.map(moved, (days) => EndDate(origin + (day - days) * dayMillis))
+
+  const set = Effect.fnUntraced(function* (userId: UserId, day: number, isGrant: boolean) {
+    const changed = { ...change(p1), userId, endDate: yield* toStored(day) }
+    if (isGrant) yield* store.grant(changed)
+    else if (dates.has(userId)) yield* store.extend(changed)
+    else return
+    dates.set(userId, day)
+  })
+
+  const list = Effect.fnUntraced(function* ({
+    date: day,
+    limit,
+    meanwhile,
+  }: Step & { _tag: "List" }) {
+    const isSame = meanwhile.dates.length === 0
+    const listed = yield* pagesOf(store, { before: yield* toStored(day), limit }, (page) => {
+      const next = meanwhile.dates[page - 1]
+      return next === undefined ? Effect.void : set(meanwhile.user, next, false)
+    })
+    const days = yield* moved
+    const found = listed
+      .map(({ endDate, userId }): Listed => [userId, (endDate - origin) / dayMillis + days])
+      .filter(([userId]) => isSame || userId !== meanwhile.user)
+    const expected = [...dates].filter(
+      ([userId, on]) => on > today && on < day && (isSame || userId !== meanwhile.user),
+    )
+    expect(found.map(([, on]) => on)).toEqual(found.map(([, on]) => on).toSorted((a, b) => a - b))
+    expect(found.toSorted(byDate)).toEqual(expected.toSorted(byDate))
+  })
+
+  for (const one of steps) {
+    switch (one._tag) {
+      case "Grant":
+      case "Extend":
+        yield* set(one.user, one.date, one._tag === "Grant")
+        break
+      case "Import": {
+        const endDate = yield* toStored(one.date)
+        const memberships = one.users.map((userId) => ({ userId, endDate }))
+        yield* store.import({ ...change(p1), memberships })
+        for (const userId of one.users) dates.set(userId, one.date)
+        break
+      }
+      case "ExtendAll":
+        yield* store.extendAll({
+          ...change(p1),
+          endDate: yield* toStored(one.date),
+          mode: one.mode,
+        })
+        for (const [userId, day] of dates) {
+          if (one.mode === "set" || day < one.date) dates.set(userId, one.date)
+        }
+        break
+      case "End":
+        if (dates.delete(one.user)) yield* store.end({ ...change(p1), userId: one.user })
+        break
+      case "Days":
+        yield* advance(one.days * dayMillis)
+        today += one.days
+        break
+      case "Sweep": {
+        const { expiry } = store
+        if (expiry === undefined) break
+        const since = yield* expiry.watch(Millis(dayMillis))
+        const leads = Expiry.leadsOf([Millis(dayMillis)])
+        yield* expiry.sweep(one.limit, Expiry.judgeBy({ leads, since }))
+        break
+      }
+      case "List":
+        yield* list(one)
+    }
+  }
+  yield* list({ _tag: "List", date: 20, limit: 2, meanwhile: { user: u1, dates: [] } })
+})
+
+/** Declares the tests. */
+export const endingSoonTests = ({ advance, describe, property, test }: StoreTests): void => {
+  describe("a list of those that end before a date", () => {
+    test("has those that have not ended, soonest first, page by page", () =>
+      Effect.gen(function* () {
+        const store = yield* MembershipStore
+        yield* store.createProject(p1, occasion)
+        yield* store.createProject(p2, occasion)
+        const grant = (projectId: ProjectId, userId: UserId, days: number) =>
+          Effect.flatMap(inDays(days), (endDate) =>
+            store.grant({ ...change(projectId), userId, endDate }),
+          )
+        yield* grant(p1, u1, 3)
+        yield* grant(p1, u2, -1)
+        yield* grant(p1, u3, 1)
+        yield* grant(p2, u2, 2)
+        const before = yield* inDays(4)
+        const all = yield* store.listEnding(p1, { before, after: undefined, limit: 10 })
+        expect(all.memberships.map(({ projectId, userId }) => [projectId, userId])).toEqual([
+          [p1, u3],
+          [p1, u1],
+        ])
+        const { endDate } = yield* store.find(p1, u1)
+        expect(all.memberships[1]).toEqual({ projectId: p1, userId: u1, endDate })
+        const usersBefore = (until: EndDate) =>
+          Effect.map(pagesOf(store, { before: until, limit: 1 }), (listed) =>
+            listed.map(({ userId }) => userId),
+          )
+        expect(yield* usersBefore(before)).toEqual([u3, u1])
+        expect(yield* usersBefore(endDate)).toEqual([u3])
+        expect(yield* usersBefore(EndDate(endDate + 1))).toEqual([u3, u1])
+      }))
+
+    test("fails if the project does not exist", () =>
+      Effect.gen(function* () {
+        const store = yield* MembershipStore
+        const page = { before: yield* inDays(1), after: undefined, limit: 1 }
+        const error = yield* Effect.flip(store.listEnding(nowhere, page))
+        expect(error._tag).toBe("ProjectNotFound")
+      }))
+
+    property(
+      "follows any sequence of changes, days and sweeps, and has each membership once that nobody changes meanwhile",
+      fc.array(step, { maxLength: 30 }),
+      (steps) => follow(steps, advance),
+    )
+  })
+}
