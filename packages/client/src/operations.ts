@@ -679,7 +679,7 @@ export interface Client {
       options?: CallOptions,
     ) => Promise<Counted<null>>
 
-    /** Returns the memberships of a project in the order of their user ids, compared as text; with `state`, only those that are active, or only those that have expired. `GET /v2/projects/{project_id}/memberships` */
+    /** Returns the memberships of a project in the order of their user ids, compared as text; with `state`, only those that are active, or only those that have expired. With `ending_before`, they are in the order of their end dates, and a page may have fewer than `limit`, or none, before the last. `GET /v2/projects/{project_id}/memberships` */
     readonly list: (
       input: {
         /** The id of the project. */
@@ -692,6 +692,8 @@ export interface Client {
         readonly state?: "active" | "expired" | undefined
         /** Only the memberships of these users: at most 1,000 user ids, each 1 to 64 decimal digits, joined by commas. */
         readonly user_ids?: string | undefined
+        /** Only active memberships that end before this time, soonest first. Not with `state` or `user_ids`. */
+        readonly ending_before?: string | undefined
       },
       options?: CallOptions,
     ) => List<Membership>

@@ -9,6 +9,7 @@ import { declareSuite } from "../src/stores/suites.ts"
 import { apiKeys } from "./mutants/apiKeys.ts"
 import { auditing } from "./mutants/auditing.ts"
 import { directories } from "./mutants/directories.ts"
+import { endingSoon } from "./mutants/endingSoon.ts"
 import { erasing } from "./mutants/erasing.ts"
 import { announcedTwice, expiring } from "./mutants/expiry.ts"
 import { feed } from "./mutants/feed.ts"
@@ -51,6 +52,7 @@ const mutants: ReadonlyArray<readonly [Port, ReadonlyArray<Mutant>]> = [
       ...projects,
       ...erasing,
       ...auditing,
+      ...endingSoon,
       ...expiring,
       ...announcedTwice,
     ],

@@ -27,19 +27,28 @@ const state = Flag.Literals("state", ["active", "expired"]).pipe(
 
 const dryRun = toggle("dry-run", "Shows what would happen, and changes nothing")
 
-const list = Command.make("list", { project, state }, (given) =>
+const endingBefore = flags.date(
+  "ending-before",
+  "Only members whose end date is not over and comes before this one, soonest first",
+)
+
+const list = Command.make("list", { project, state, endingBefore }, (given) =>
   Output.list(
     ({ memberships }) =>
       memberships.list({
         project_id: given.project,
         state: getOrUndefined(given.state),
+        ending_before: getOrUndefined(given.endingBefore),
         limit: 1000,
       }),
     (member) => ({ ...member }),
   ),
 ).pipe(
   Command.withDescription("Lists the members of a project, in the order of their ids"),
-  Command.withExamples([{ command: "tenure members list --project shop --state expired" }]),
+  Command.withExamples([
+    { command: "tenure members list --project shop --state expired" },
+    { command: "tenure members list --project shop --ending-before 2027-12-31" },
+  ]),
 )
 
 const get = Command.make("get", { user: userId, project }, (given) =>

@@ -62,6 +62,9 @@ const permitErasure = ({ principal, request }: Call<never>): Effect.Effect<void,
 const parseUserIds = (given: unknown): ReadonlyArray<string> | undefined =>
   typeof given === "string" ? UserIds.parse(given.split(",")) : undefined
 
+const parseEndDate = (given: unknown): EndDate.EndDate | undefined =>
+  typeof given === "string" ? EndDate.parse(given) : undefined
+
 const listQuery = {
   ...Query.page,
   state: Setting.optional(Setting.oneOf(membershipStates)),
@@ -71,7 +74,17 @@ const listQuery = {
       parseUserIds,
     ),
   ),
+  ending_before: Setting.optional(
+    Setting.make<string, EndDate.EndDate>("a time such as 2027-01-01T00:00:00.000Z", parseEndDate),
+  ),
 }
+
+const exclusive = new InvalidInput({
+  field: "ending_before",
+  problem: "cannot be combined with state or user_ids",
+})
+
+const listMessage = "The memberships of the project."
 
 /** Reads the project and the user in the path. */
 const memberOf = (call: Call<"project_id" | "user_id">) =>
@@ -151,10 +164,20 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
     "memberships.list": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
       const query = yield* Query.read(call.request, listQuery)
-      const { after, limit, state, user_ids: userIds } = query
+      const { after, ending_before: before, limit, state, user_ids: userIds } = query
+      if (before !== undefined) {
+        if (state !== undefined || userIds !== undefined) return yield* exclusive
+        const page = yield* memberships.listEnding({ projectId, before, after, limit })
+        return {
+          total: page.memberships.length,
+          next: page.next ?? null,
+          message: listMessage,
+          data: page.memberships.map(dataOf),
+        }
+      }
       const found = yield* memberships.list({ projectId, userIds, after, limit: limit + 1, state })
       return {
-        message: "The memberships of the project.",
+        message: listMessage,
         ...Page.of(found, limit, ({ userId }) => userId, dataOf),
       }
     }),

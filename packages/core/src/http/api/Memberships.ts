@@ -160,6 +160,10 @@ export class Memberships extends HttpApiGroup.make("memberships")
           description: `Only the memberships of these users: ${UserIds.expected}, joined by commas.`,
           examples: ["1001,1002"],
         }),
+        ending_before: Schema.optionalKey(Fields.instant).annotateKey({
+          description:
+            "Only active memberships that end before this time, soonest first. Not with `state` or `user_ids`.",
+        }),
       },
       success: paged(Schema.Array(membership), "The memberships of the project."),
       error: [...Failures.inProject, Failures.failure("InvalidInput")],
@@ -167,7 +171,7 @@ export class Memberships extends HttpApiGroup.make("memberships")
       OpenApi.annotations({
         summary: "List memberships",
         description:
-          "Returns the memberships of a project in the order of their user ids, compared as text; with `state`, only those that are active, or only those that have expired.",
+          "Returns the memberships of a project in the order of their user ids, compared as text; with `state`, only those that are active, or only those that have expired. With `ending_before`, they are in the order of their end dates, and a page may have fewer than `limit`, or none, before the last.",
       }),
     ),
     HttpApiEndpoint.make(get.method)("get", get.pattern, {

@@ -636,7 +636,7 @@ export const document: Document = {
       "get": {
         "operationId": "memberships.list",
         "summary": "List memberships",
-        "description": "Returns the memberships of a project in the order of their user ids, compared as text; with `state`, only those that are active, or only those that have expired.",
+        "description": "Returns the memberships of a project in the order of their user ids, compared as text; with `state`, only those that are active, or only those that have expired. With `ending_before`, they are in the order of their end dates, and a page may have fewer than `limit`, or none, before the last.",
         "tags": [
           "Memberships"
         ],
@@ -702,6 +702,15 @@ export const document: Document = {
                 "1001,1002"
               ],
               "type": "string"
+            }
+          },
+          {
+            "name": "ending_before",
+            "in": "query",
+            "description": "Only active memberships that end before this time, soonest first. Not with `state` or `user_ids`.",
+            "required": false,
+            "schema": {
+              "$ref": "#/components/schemas/Instant"
             }
           }
         ],

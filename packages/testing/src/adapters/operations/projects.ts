@@ -134,6 +134,37 @@ const membershipTests = (serving: Serving): void => {
   )
 
   it(
+    "are listed by their ends",
+    serving(async ({ call, tenure }) => {
+      const [soon, later] = ["2997-01-01T00:00:00.000Z", "2999-01-01T00:00:00.000Z"]
+      await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: later })
+      await tenure.memberships.grant({ projectId: "p1", userId: "1002", endDate: soon })
+      await tenure.memberships.grant({ projectId: "p1", userId: "1003", endDate: new Date(0) })
+      const page = async (query: string) =>
+        fieldsOf((await call("GET", `${memberships}?ending_before=${query}`)).body)
+      const first = await page("3000-01-01T00:00:00.000Z&limit=1")
+      expect(first).toMatchObject({
+        total: 1,
+        data: [{ user_id: "1002", end_date: soon, state: "active" }],
+      })
+      const second = await page(`3000-01-01T00:00:00.000Z&after=${String(first["next"])}`)
+      expect(second).toMatchObject({ total: 1, next: null, data: [{ user_id: "1001" }] })
+      expect(await page(soon)).toMatchObject({ total: 0, next: null, data: [] })
+      for (const query of [
+        "",
+        "soon",
+        "2999",
+        `${soon}&state=active`,
+        `${soon}&user_ids=1`,
+        `${soon}&after=1001`,
+      ]) {
+        const path = `${memberships}?ending_before=${query}`
+        expectFailure(await call("GET", path), "GET", memberships, 422, "VALIDATION_ERROR")
+      }
+    }),
+  )
+
+  it(
     "are found, with their state",
     serving(async ({ call }) => {
       const found = await call("GET", `${memberships}/1001`)
