@@ -1,7 +1,16 @@
 /** What the statements share that keep the order of ends. */
 
 /** The bound of a membership that has ended. */
-export const ended = "timestamptz '10000-01-01 00:00:00+00'"
+const ended = "timestamptz '10000-01-01 00:00:00+00'"
+
+/** An expression for the bound of a membership that has just been looked at. */
+export const boundOf = (endDate: string): string =>
+  `CASE WHEN ${endDate} <= statement_timestamp() THEN ${ended} ELSE ${endDate} END`
+
+/** The values of `ends_seq` and `ends_from` of a new membership of a locked project `p`. */
+export const newEnd = (endDate: string): string => `
+  CASE WHEN p.ends_to IS NOT NULL THEN p.bulk_seq END,
+  CASE WHEN p.ends_to IS NOT NULL THEN ${endDate} END`
 
 /**
  * Assignments for a membership `m` that is given an end date. One that postpones the end changes no column that
@@ -11,8 +20,8 @@ export const ended = "timestamptz '10000-01-01 00:00:00+00'"
  * @param isLeft - a condition under which the end date stays as it is
  */
 export const settingEnd = (seq: string, endDate: string, isLeft = "false"): string => `
-  ends_seq = CASE WHEN ${isLeft} THEN m.ends_seq ELSE greatest(m.ends_seq, ${seq}) END,
+  ends_seq = CASE WHEN m.ends_seq < ${seq} AND (${isLeft}) IS NOT TRUE THEN ${seq} ELSE m.ends_seq END,
   ends_from =
-    CASE WHEN ${isLeft} THEN m.ends_from
-    WHEN m.ends_seq >= ${seq} THEN least(m.ends_from, ${endDate})
-    ELSE ${endDate} END`
+    CASE WHEN m.ends_seq IS NULL OR ${isLeft} THEN m.ends_from
+    WHEN m.ends_seq < ${seq} THEN ${endDate}
+    ELSE least(m.ends_from, ${endDate}) END`

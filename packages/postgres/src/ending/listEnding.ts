@@ -2,27 +2,51 @@
 
 import type { Membership } from "@tenure/core/Membership"
 import type { MembershipStore } from "@tenure/core/MembershipStore"
-import { ProjectNotFound } from "@tenure/core/Project"
+import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "../connection/Executor.ts"
+import { text } from "../connection/parameters.ts"
 import { toMembership } from "../memberships/listMemberships.sql.ts"
+import * as keep from "./keep.sql.ts"
 import * as Place from "./Place.ts"
 import { walkBulk, walkEnds, walkParams, type WalkRow } from "./walk.sql.ts"
 
 // How many memberships a request walks through besides those that it lists, and its first walk at least.
 const mostWalked = { inAll: 2000, first: 100 } as const
 
+// How many members a request gives places to.
+const mostPlaced = 10_000
+
 /** Makes that operation of the store. */
 export const make = ({ execute, schema }: Executor): MembershipStore["Service"]["listEnding"] => {
-  const sql = { Own: walkEnds(schema), Bulk: walkBulk(schema) }
+  const walks = { Own: walkEnds(schema), Bulk: walkBulk(schema) }
+  const keeping = {
+    begin: keep.begin(schema),
+    goOn: keep.goOn(schema),
+    note: keep.note(schema),
+  }
+
+  /** Gives places to members of a project that have none. Returns whether all have one then. */
+  const place = Effect.fnUntraced(function* (projectId: ProjectId) {
+    const manner = { owner: readsOf(projectId), isLong: true }
+    yield* execute(keeping.begin, [text(projectId)], manner)
+    const [row] = yield* execute<keep.GoOnRow>(
+      keeping.goOn,
+      keep.goOnParams(projectId, mostPlaced),
+      manner,
+    )
+    if (row === undefined) return yield* new ProjectNotFound({ projectId })
+    yield* execute(keeping.note, [text(projectId), text(row.ends_to)], manner)
+    return row.ends_to === keep.beyondAll
+  })
 
   return Effect.fnUntraced(function* (projectId, { after, before, limit }) {
     const manner = { owner: readsOf(projectId) }
     const memberships: Array<Membership> = []
-    let place: Place.Place | undefined = after === undefined ? Place.start : Place.fromCursor(after)
+    let at: Place.Place | undefined = after === undefined ? Place.start : Place.fromCursor(after)
     let most = Math.max(limit, mostWalked.first)
     let left = limit + mostWalked.inAll
-    while (place !== undefined && memberships.length < limit && left > 0) {
+    while (at !== undefined && memberships.length < limit && left > 0) {
       const asked = {
         projectId,
         before,
@@ -30,17 +54,21 @@ export const make = ({ execute, schema }: Executor): MembershipStore["Service"][
         limit: limit - memberships.length,
       }
       const [first, ...others]: ReadonlyArray<WalkRow> = yield* execute<WalkRow>(
-        sql[place._tag],
-        walkParams(place, asked),
+        walks[at._tag],
+        walkParams(at, asked),
         manner,
       )
       if (first === undefined) return yield* new ProjectNotFound({ projectId })
-      const { next, rows } = Place.judge(place, [first, ...others], asked)
+      if (!first.is_kept) {
+        if (yield* place(projectId)) continue
+        break
+      }
+      const { next, rows } = Place.judge(at, [first, ...others], asked)
       memberships.push(...rows.flatMap((row) => toMembership(projectId, row)))
       left -= asked.most
       most *= 4
-      place = next
+      at = next
     }
-    return { memberships, next: place && Place.cursorOf(place) }
+    return { memberships, next: at && Place.cursorOf(at) }
   })
 }

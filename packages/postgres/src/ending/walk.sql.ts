@@ -12,7 +12,8 @@ import { bigint, instant, integer, text } from "../connection/parameters.ts"
 import { type Integer, millisOf } from "../connection/results.ts"
 import { effectiveDate } from "../memberships/fragments.sql.ts"
 import type { MembershipRow } from "../memberships/listMemberships.sql.ts"
-import { ended } from "./fragments.sql.ts"
+import { boundOf } from "./fragments.sql.ts"
+import { beyondAll } from "./keep.sql.ts"
 import type { Place } from "./Place.ts"
 
 /** What one of the two statements does. */
@@ -29,6 +30,7 @@ interface Walk {
 const walk = (schema: string, { isListed, isMoved, order, range }: Walk): string => `
   WITH project AS MATERIALIZED (
     SELECT number, bulk_seq, set_seq, bulk_end_date, last_bulk_end_date AS bulk_date,
+           ends_to IS NOT DISTINCT FROM '${beyondAll}' AS is_kept,
            CASE WHEN $2::timestamptz > last_bulk_end_date THEN $4::timestamptz
            ELSE least($4, last_bulk_end_date + interval '1 millisecond') END AS until
     FROM ${schema}.projects WHERE id = $1::text
@@ -54,13 +56,13 @@ const walk = (schema: string, { isListed, isMoved, order, range }: Walk): string
   ),
   moved AS (
     UPDATE ${schema}.memberships m
-    SET ends_seq = w.bulk_seq, ends_from = CASE WHEN w.has_ended THEN ${ended} ELSE w.end_date END
+    SET ends_seq = w.bulk_seq, ends_from = ${boundOf("w.end_date")}
     FROM moving w
     WHERE m.project_number = w.project_number AND m.user_id = w.user_id
   ),
   reached AS MATERIALIZED (
     SELECT * FROM walked
-    WHERE n < ALL (SELECT n FROM to_move WHERE n NOT IN (SELECT n FROM moving))
+    WHERE n < coalesce((SELECT min(n) FROM to_move WHERE n NOT IN (SELECT n FROM moving)), $5 + 1)
   ),
   turn AS MATERIALIZED (
     SELECT p.*, far.ends_seq, far.ends_from, far.user_id,
@@ -68,7 +70,7 @@ const walk = (schema: string, { isListed, isMoved, order, range }: Walk): string
     FROM project p
     LEFT JOIN (SELECT * FROM reached ORDER BY n DESC LIMIT 1) far ON true
   )
-  SELECT t.walked < $5 AND t.walked = t.reached AS is_whole, ${millisOf("t.bulk_date")} AS bulk_date,
+  SELECT t.walked < $5 AND t.walked = t.reached AS is_whole, t.is_kept, ${millisOf("t.bulk_date")} AS bulk_date,
          t.ends_seq AS far_seq, ${millisOf("t.ends_from")} AS far_from, t.user_id AS far_user,
          w.user_id, ${millisOf("w.end_date")} AS end_date, w.ends_seq, ${millisOf("w.ends_from")} AS ends_from
   FROM turn t
@@ -128,6 +130,8 @@ export const walkParams = (place: Place, { before, limit, most, projectId }: Ask
 
 /** A row of both statements. Without a membership, it has no values of one. */
 export interface WalkRow extends MembershipRow {
+  /** Whether all members have places. */
+  readonly is_kept: boolean
   /** Whether nothing is left in the range. */
   readonly is_whole: boolean
   /** The date of the last bulk extension. */

@@ -5,7 +5,7 @@ import type { Action, UserId } from "@tenure/core/Membership"
 import type { Change, Grant } from "@tenure/core/MembershipStore"
 import { instant, instants, text, texts, uuid, uuids } from "../connection/parameters.ts"
 import type { Integer } from "../connection/results.ts"
-import { settingEnd } from "../ending/fragments.sql.ts"
+import { newEnd, settingEnd } from "../ending/fragments.sql.ts"
 import { alarmOf } from "../expiry/fragments.sql.ts"
 import type { OnceEachPart } from "../idempotency/fragments.sql.ts"
 import { publishing } from "../outbox/fragments.sql.ts"
@@ -78,7 +78,7 @@ export interface EachRow extends ChangeRow {
 }
 
 /** The columns of a locked project. */
-export const projectColumns = "id, number, seq, bulk_seq, set_seq, bulk_end_date"
+export const projectColumns = "id, number, seq, bulk_seq, set_seq, bulk_end_date, ends_to"
 
 /**
  * The common table expression `project`, which locks the project: its members can be counted, and no
@@ -117,7 +117,7 @@ const effectiveDateLocked = (schema: string): string =>
 export const granting = (schema: string, seq: string): string => `
   granted AS (
     INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, seq, alarm_at, ends_seq, ends_from)
-    SELECT p.number, a.user_id, a.to_date, ${seq}, ${alarmOf(schema, "a.to_date")}, p.bulk_seq, a.to_date
+    SELECT p.number, a.user_id, a.to_date, ${seq}, ${alarmOf(schema, "a.to_date")}, ${newEnd("a.to_date")}
     FROM asked a
     JOIN project p ON p.id = a.project_id
     ORDER BY p.id, a.user_id COLLATE "C"

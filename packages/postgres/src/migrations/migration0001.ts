@@ -5,7 +5,7 @@ import { createAudit } from "./migration0001Audit.ts"
 import { createClaim } from "./migration0001Claim.ts"
 import { createClosedDays } from "./migration0001ClosedDays.ts"
 import { createDay, createDays, createDropDay, createFirstId } from "./migration0001Days.ts"
-import { createEnds, endsColumns } from "./migration0001Ends.ts"
+import { createEnds, endsColumns, endsPlace } from "./migration0001Ends.ts"
 import { createExpiry } from "./migration0001Expiry.ts"
 import { createReadFeed } from "./migration0001Feed.ts"
 import { createFloors } from "./migration0001Floors.ts"
@@ -36,7 +36,8 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     -- The end date of the last bulk extension of either mode.
     last_bulk_end_date timestamptz,
     -- When to give alarms to the members who have a date of a bulk extension.
-    alarm_at      timestamptz
+    alarm_at      timestamptz,
+    ${endsPlace}
   ) WITH (fillfactor = 50)
   `,
   `
