@@ -45,10 +45,17 @@ const stores = empty.pipe(
   Layer.provideMerge(client),
 )
 
-// The suite for memberships does not depend on the time.
+/** Moves all end dates into the past, which has the same effect as time passing. */
+const advance = (millis: number): Effect.Effect<void> =>
+  Effect.flatMap(
+    PgClient.PgClient,
+    (sql) =>
+      sql`UPDATE subscriptions SET paid_until = paid_until - ${millis} * interval '1 millisecond'`,
+  ).pipe(Effect.provide(client), Effect.orDie, Effect.asVoid)
+
 storeSuite("subscriptions", {
   layer: stores,
-  advance: () => Effect.void,
+  advance,
   transaction: (work) => PgClient.PgClient.use((sql) => sql.withTransaction(work)),
   ports: ["MembershipStore"],
   // So that the tests of an example do not take long.

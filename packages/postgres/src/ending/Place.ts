@@ -12,12 +12,12 @@ interface Last {
 }
 
 /** A place among the memberships whose bounds say when they end: by the end, and by user. */
-export interface OwnPlace extends Last {
+interface OwnPlace extends Last {
   readonly _tag: "Own"
 }
 
 /** A place among those that have not changed since the last bulk extension, which end at its date. */
-export interface BulkPlace extends Last {
+interface BulkPlace extends Last {
   readonly _tag: "Bulk"
   /** The `ends_seq`. */
   readonly seq: number
