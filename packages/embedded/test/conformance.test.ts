@@ -55,8 +55,9 @@ const harness: StoreHarness<PgClient.PgClient> = {
       `UPDATE tenure.deliveries SET due_at = due_at - ${millis} * interval '1 millisecond'`,
       `UPDATE tenure.tickets SET expires_at = expires_at - ${millis} * interval '1 millisecond'`,
       `UPDATE tenure.memberships SET end_date = end_date - ${millis} * interval '1 millisecond',
-         alarm_at = alarm_at - ${millis} * interval '1 millisecond', announced_end = announced_end - ${millis} * interval '1 millisecond'`,
-      `UPDATE tenure.projects SET bulk_end_date = bulk_end_date - ${millis} * interval '1 millisecond', alarm_at = alarm_at - ${millis} * interval '1 millisecond'`,
+         alarm_at = alarm_at - ${millis} * interval '1 millisecond', ends_from = ends_from - ${millis} * interval '1 millisecond',
+         announced_end = announced_end - ${millis} * interval '1 millisecond'`,
+      `UPDATE tenure.projects SET bulk_end_date = bulk_end_date - ${millis} * interval '1 millisecond', last_bulk_end_date = last_bulk_end_date - ${millis} * interval '1 millisecond', alarm_at = alarm_at - ${millis} * interval '1 millisecond'`,
       // Two of them may not have the same date in between.
       `UPDATE tenure.floors SET end_date = end_date - interval '1000 years'`,
       `UPDATE tenure.floors SET end_date = end_date + interval '1000 years' - ${millis} * interval '1 millisecond'`,
