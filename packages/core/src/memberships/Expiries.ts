@@ -65,6 +65,9 @@ export interface Options extends Setting.Input<typeof options> {}
 /** The option as the library uses it. */
 export interface Settings extends Setting.Output<typeof options> {}
 
+// Many short steps keep others waiting for less time than few long ones.
+const stepsPerSecond = 20
+
 // The most memberships in one step of the store, which holds locks meanwhile.
 const mostAtOnce = 500
 
@@ -88,7 +91,7 @@ const start = Effect.fnUntraced(function* (
   const clock = yield* Clock.Clock
   const sweeping = Outage.make(yield* Faults, "Ends of memberships cannot be announced")
   const leads = Expiry.leadsOf(given)
-  const limit = Math.min(mostAtOnce, pace)
+  const limit = Math.min(mostAtOnce, Math.ceil(pace / stepsPerSecond))
 
   /** Runs a step of the store until it succeeds. */
   const persist = <A, E>(step: Effect.Effect<A, E>): Effect.Effect<A> =>
