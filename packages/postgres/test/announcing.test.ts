@@ -31,8 +31,8 @@ const drain = (limit = 100) =>
   Effect.gen(function* () {
     const expiry = yield* expiryOf
     if (expiry === undefined) return []
-    const since = yield* expiry.watch(Millis(60 * minute))
     const leads = Expiry.leadsOf([Millis(60 * minute)])
+    const since = yield* expiry.watch(leads)
     const all: Array<Event> = []
     for (let isMore = true; isMore;) {
       const swept = yield* expiry.sweep(limit, Expiry.judgeBy({ leads, since }))

@@ -9,7 +9,6 @@ import { InvalidInput } from "../base/InvalidInput.ts"
 import * as Moment from "../base/Moment.ts"
 import * as Outage from "../base/Outage.ts"
 import * as Setting from "../base/Setting.ts"
-import { Millis } from "../base/Units.ts"
 import { Hooks } from "../events/Hooks.ts"
 import * as Expiry from "./Expiry.ts"
 import type { ExpiryStore, Swept } from "./ExpiryStore.ts"
@@ -121,7 +120,7 @@ const start = Effect.fnUntraced(function* (
     })
 
   const run = Effect.gen(function* () {
-    const since = yield* persist(store.watch(leads[0] ?? Millis(0)))
+    const since = yield* persist(store.watch(leads))
     yield* Effect.forever(sweep(Expiry.judgeBy({ leads, since })))
   })
   // At once, so that ends count from the start on.

@@ -29,9 +29,13 @@ export interface ExpiryStore {
    * get. Returns since when they are watched, in milliseconds since the epoch: since the first call on this
    * storage, by any process.
    *
-   * @param longest - the longest reminder. Of those of several calls, the longest counts
+   * A reminder that the call before did not have is not lost for those that are near their end: each
+   * membership gets an alarm as if it were new.
+   *
+   * @param leads - how long before the end something is announced, longest first. Of those of several calls,
+   *   the longest counts for the alarms
    */
-  readonly watch: (longest: Millis) => Effect.Effect<number, StoreUnavailable>
+  readonly watch: (leads: ReadonlyArray<Millis>) => Effect.Effect<number, StoreUnavailable>
 
   /**
    * Looks at memberships whose alarms have come, by the clock of the store: those of a project earliest

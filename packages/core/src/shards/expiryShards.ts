@@ -29,14 +29,14 @@ export const make = ({ all, home }: Shards, faults: Faults): ExpiryStore | undef
       Outage.make(faults, `Ends of memberships of the shard ${shard.name} cannot be announced`),
     ]),
   )
-  let longest: Millis
+  let leads: ReadonlyArray<Millis>
   let turn = 0
 
   const sweepShard = (shard: Shard, limit: number, judge: Judge) =>
     shard
       .use(({ memberships: { expiry } }) => {
         if (expiry === undefined) return Effect.succeed(nothing)
-        const watch = Effect.map(expiry.watch(longest), () => watched.add(shard))
+        const watch = Effect.map(expiry.watch(leads), () => watched.add(shard))
         const sweep = expiry.sweep(limit, judge)
         return watched.has(shard) ? sweep : Effect.andThen(watch, sweep)
       })
@@ -48,7 +48,7 @@ export const make = ({ all, home }: Shards, faults: Faults): ExpiryStore | undef
 
   return {
     watch: (given) => {
-      longest = given
+      leads = given
       watched.clear()
       return Effect.tap(first.watch(given), () => Effect.sync(() => watched.add(home)))
     },

@@ -96,7 +96,7 @@ describe("expiry", () => {
       const failing = <A>(effect: Effect.Effect<A, StoreUnavailable>) =>
         Effect.suspend(() => (isDown ? Effect.fail(down) : effect))
       const stores = memoryWith(({ sweep, watch }) => ({
-        watch: (longest) => failing(watch(longest)),
+        watch: (leads) => failing(watch(leads)),
         sweep: (limit, judge) => failing(sweep(limit, judge)),
       }))
       yield* withTenure(

@@ -467,7 +467,7 @@ it.effect("announces ends in all shards, each watched since the first sweep that
     )
     const test = Effect.gen(function* () {
       const store = yield* MembershipStore
-      const since = yield* store.expiry?.watch(Millis(0)) ?? Effect.die("no expiry")
+      const since = yield* store.expiry?.watch([Millis(0)]) ?? Effect.die("no expiry")
       const judge = Expiry.judgeBy({ leads: Expiry.leadsOf([]), since })
       const ended = Effect.map(
         store.expiry?.sweep(10, judge) ?? Effect.die("no expiry"),

@@ -32,8 +32,8 @@ interface Agenda {
 
 /** The alarms of all projects. Nothing is kept before somebody watches. */
 export interface Alarms {
-  /** Has the end dates of the projects watched from `now` on. Returns since when they are. */
-  readonly watch: (longest: number, now: number, projects: Iterable<Project>) => number
+  /** Has the end dates of the projects watched, as `ExpiryStore.watch`. Returns since when they are. */
+  readonly watch: (leads: ReadonlyArray<number>, now: number, projects: Iterable<Project>) => number
   /** Sees to it that there is an alarm in time for an end date of a member, or of all members. */
   readonly arm: (project: Project, userId: UserId | undefined, endDate: EndDate) => void
   /** Sets the alarm of a member. */
@@ -45,6 +45,14 @@ export interface Alarms {
   readonly due: (now: number) => Generator<Member>
   /** Drops the alarms of a project that was deleted. */
   readonly forget: (project: Project) => void
+}
+
+/** What is watched for. */
+interface Watching {
+  readonly since: number
+  readonly leads: ReadonlyArray<number>
+  /** The longest of all leads so far. */
+  readonly longest: number
 }
 
 // Up to this number, alarms that do not count any more are kept until their time.
@@ -69,7 +77,7 @@ export const make = (): Alarms => {
   const agendas = new Map<Project, Agenda>()
   // The projects that may have something to look at, and those whose first alarm is later.
   const turns = Turns.make<Project>()
-  let watching: { readonly since: number; readonly longest: number } | undefined
+  let watching: Watching | undefined
 
   const agendaOf = (project: Project): Agenda => {
     const agenda = agendas.get(project) ?? {
@@ -123,12 +131,14 @@ export const make = (): Alarms => {
   }
 
   return {
-    watch: (longest, now, projects) => {
-      if (watching === undefined || watching.longest < longest) {
-        watching = { since: watching?.since ?? now, longest }
+    watch: (leads, now, projects) => {
+      const before = watching
+      const since = before?.since ?? now
+      watching = { since, leads, longest: Math.max(before?.longest ?? 0, ...leads) }
+      if (leads.some((lead) => before?.leads.includes(lead) !== true)) {
         for (const project of projects) begin(project)
       }
-      return watching.since
+      return since
     },
 
     arm: (project, userId, endDate) => {

@@ -54,8 +54,8 @@ export const make = (state: State.State): ExpiryStore => {
   }
 
   return {
-    watch: (longest) =>
-      Effect.map(Moment.unix, (now) => state.alarms.watch(longest, now, state.projects.values())),
+    watch: (leads) =>
+      Effect.map(Moment.unix, (now) => state.alarms.watch(leads, now, state.projects.values())),
 
     sweep: (limit, judge) =>
       Effect.map(Moment.now, (now) => {

@@ -94,10 +94,10 @@ export const make = (executor: Executor, notifications: Notifications): ExpirySt
   })
 
   return {
-    watch: Effect.fnUntraced(function* (longest) {
+    watch: Effect.fnUntraced(function* (leads) {
       let row: WatchedRow | undefined
       while (row === undefined) {
-        ;[row] = yield* executeApart<WatchedRow>(sql.watch, watchParams(longest), manner)
+        ;[row] = yield* executeApart<WatchedRow>(sql.watch, watchParams(leads), manner)
       }
       return Number(row.since)
     }),

@@ -12,7 +12,9 @@ export const createExpiry = (schema: string): ReadonlyArray<string> => [
     -- What ended before is not announced.
     since   timestamptz NOT NULL,
     -- The longest reminder of all processes so far: an alarm is so long before the end date, or earlier.
-    longest interval NOT NULL
+    longest interval NOT NULL,
+    -- The reminders of the process that has started last, in seconds, longest first, and 0 for the end itself.
+    leads   integer[] NOT NULL
   )
   `,
   // Memberships that are to have alarms of their own: those of a project, or all.

@@ -78,19 +78,32 @@ export const expiring = mutantsOf(MembershipStore, {
   "watches for the first reminder only": announcing(({ watch }) => {
     let since: number | undefined
     return {
-      watch: (longest) =>
+      watch: (leads) =>
         Effect.suspend(() =>
           since === undefined
-            ? Effect.tap(watch(longest), (at) => Effect.sync(() => void (since = at)))
+            ? Effect.tap(watch(leads), (at) => Effect.sync(() => void (since = at)))
             : Effect.succeed(since),
         ),
     }
   }),
 
-  "watches for the end itself only": announcing(({ watch }) => ({ watch: () => watch(Millis(0)) })),
+  "watches for another reminder only if it is longer": announcing(({ watch }) => {
+    let longest = 0
+    return {
+      watch: (leads) => {
+        const kept = leads.filter((lead) => lead === 0 || lead > longest || longest === 0)
+        longest = Math.max(longest, ...leads)
+        return watch(kept)
+      },
+    }
+  }),
+
+  "watches for the end itself only": announcing(({ watch }) => ({
+    watch: () => watch([Millis(0)]),
+  })),
 
   "tells that it has watched forever": announcing(({ watch }) => ({
-    watch: (longest) => Effect.as(watch(longest), -1e15),
+    watch: (leads) => Effect.as(watch(leads), -1e15),
   })),
 
   "announces the date before the last extension": ({ expiry, extend }) => {

@@ -2,15 +2,23 @@
 
 import { expect } from "@effect/vitest"
 import type { Event } from "@tenure/core/Event"
+import * as Expiry from "@tenure/core/Expiry"
 import { FeedStore } from "@tenure/core/FeedStore"
 import { UserId } from "@tenure/core/Membership"
 import { Outbox } from "@tenure/core/Outbox"
-import { Millis } from "@tenure/core/Units"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
 import { change, occasion, p1, p2, u1, u2, u3, webhook } from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
-import { announcing, type Announcing, dayMillis, drain, inDays } from "./steps.ts"
+import {
+  announcing,
+  type Announcing,
+  dayMillis,
+  drain,
+  inDays,
+  leadsOf,
+  reminders,
+} from "./steps.ts"
 
 const users = Array.from({ length: 23 }, (_, index) => UserId(String(5000 + index)))
 
@@ -236,7 +244,7 @@ export const announcingTests = ({ advance, describe, test }: StoreTests): void =
         Effect.gen(function* () {
           yield* grant(u1, 20)
           expect(yield* sweep).toEqual([])
-          yield* expiry.watch(Millis(30 * dayMillis))
+          yield* expiry.watch(leadsOf([30, ...reminders]))
           const seen: Array<number> = []
           yield* drain(expiry, (candidate, now) => {
             seen.push(candidate.endDate - now)
@@ -245,6 +253,33 @@ export const announcingTests = ({ advance, describe, test }: StoreTests): void =
           expect(seen).toHaveLength(1)
           yield* days(13)
           expect(yield* sweep).toEqual([["membership.expiring", u1, 7]])
+        }),
+      ))
+
+    test("come at a reminder that is added between others", () =>
+      announcing(({ expiry, grant, sweep }) =>
+        Effect.gen(function* () {
+          yield* grant(u1, 8)
+          yield* grant(u2, 6.5)
+          yield* days(1)
+          expect(yield* sweep).toEqual([
+            ["membership.expiring", u1, 7],
+            ["membership.expiring", u2, 7],
+          ])
+          const more = leadsOf([3, ...reminders])
+          const judge = Expiry.judgeBy({ leads: more, since: 0 })
+          yield* days(3)
+          yield* expiry.watch(more)
+          const announced = yield* drain(expiry, judge)
+          expect(announced.map(({ body }) => JSON.parse(body).data)).toMatchObject([
+            { user_id: u2, reminder: 3 * 86_400 },
+          ])
+          yield* days(1)
+          const later = yield* drain(expiry, judge)
+          expect(later.map(({ body }) => JSON.parse(body).data)).toMatchObject([
+            { user_id: u1, reminder: 3 * 86_400 },
+          ])
+          expect(yield* sweep).toEqual([])
         }),
       ))
 

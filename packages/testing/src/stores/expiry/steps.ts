@@ -16,7 +16,11 @@ export const dayMillis = 86_400_000
 /** The reminders of the tests, in days. */
 export const reminders = [7, 1] as const
 
-const leads = Expiry.leadsOf(reminders.map((days) => Millis(days * dayMillis)))
+/** The leads of reminders in days. */
+export const leadsOf = (inDays: ReadonlyArray<number>): ReadonlyArray<Millis> =>
+  Expiry.leadsOf(inDays.map((days) => Millis(days * dayMillis)))
+
+const leads = leadsOf(reminders)
 
 /**
  * Returns the date a number of days from now. The clock of a database stands still when its harness moves
@@ -87,7 +91,7 @@ export const announcing = <A, E, R>(
       Effect.flatMap(inDays(days), (endDate) => store.extend({ ...change(p1), userId, endDate }))
     yield* prepare({ store, grant })
     // Asked for before each sweep: a harness may have moved it into the past with all that is stored.
-    const watched = expiry.watch(Millis(7 * dayMillis))
+    const watched = expiry.watch(leads)
     let since = yield* watched
     const judge: Expiry.Judge = (candidate, now) => Expiry.judgeBy({ leads, since })(candidate, now)
     const watching: ExpiryStore = {
