@@ -6,7 +6,7 @@ import { postgres } from "@tenure/postgres"
 import { type Database, fill } from "../database.ts"
 
 export const projectId = "p1"
-export const endDate = "2099-01-01T00:00:00.000Z"
+const endDate = "2099-01-01T00:00:00.000Z"
 
 export const start = (url: string, schema: string, expiry: Tenure.MakeOptions["expiry"]) =>
   Tenure.make({ stores: postgres({ url, schema }), expiry })

@@ -32,7 +32,7 @@ export const integers = arrayOf<number>(PgTypes.OID.int4)
 /** An integer of up to 64 bits. */
 export const bigint = (value: number | bigint): PgTypes.Parameter => PgTypes.int8(BigInt(value))
 export const bigints = arrayOf<bigint>(PgTypes.OID.int8)
-export const float = (value: number): PgTypes.Parameter => PgTypes.float8(value)
+const float = (value: number): PgTypes.Parameter => PgTypes.float8(value)
 export const floats = arrayOf<number>(PgTypes.OID.float8)
 
 /** An instant, in milliseconds since the epoch. */
