@@ -241,8 +241,12 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
 
     test.effect("reads next to nothing if none has come", () =>
       Effect.gen(function* () {
-        yield* query(`UPDATE ${schema}.memberships SET alarm_at = NULL WHERE alarm_at <= now()`)
-        yield* query(`VACUUM ${schema}.memberships`)
+        // A table without rows that were there: others may have a transaction open that still sees them.
+        yield* query(`TRUNCATE ${schema}.memberships`)
+        yield* query(
+          `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq, alarm_at)
+           SELECT 3, n::text, now(), 0, now() + interval '1 hour' FROM generate_series(1, 10000) n`,
+        )
         expect(yield* blocksReadBy(findDue(`"${schema}"`), findDueParams(500))).toBeLessThan(5)
         expect(yield* blocksReadBy(beginPasses(`"${schema}"`), passParams(100))).toBeLessThan(5)
         expect(yield* blocksReadBy(goOn(`"${schema}"`), passParams(500))).toBeLessThan(5)

@@ -161,7 +161,7 @@ const follow = Effect.fnUntraced(function* (
       case "Sweep": {
         const { expiry } = store
         if (expiry === undefined) break
-        const since = yield* expiry.watch(Millis(dayMillis))
+        const since = yield* expiry.watch([Millis(dayMillis)])
         const leads = Expiry.leadsOf([Millis(dayMillis)])
         yield* expiry.sweep(one.limit, Expiry.judgeBy({ leads, since }))
         break
