@@ -45,15 +45,17 @@ export const findDueOf = (schema: string): string => `
  * the numbers of those with memberships whose alarms have come.
  */
 export const findProjectsDue = (schema: string): string => `
-  SELECT max(number) AS last,
-         ${jsonOf("coalesce(array_agg(number) FILTER (WHERE is_due), '{}')")} AS due
+  SELECT max(p.number) AS last,
+         ${jsonOf("coalesce(array_agg(m.project_number ORDER BY m.project_number) FILTER (WHERE m.project_number IS NOT NULL), '{}')")} AS due
   FROM (
-    SELECT p.number, EXISTS (
-      SELECT FROM ${schema}.memberships m
-      WHERE m.project_number = p.number AND m.alarm_at <= statement_timestamp()
-    ) AS is_due
-    FROM ${schema}.projects p WHERE p.number > $2 AND p.id > chr(31) ORDER BY p.number LIMIT $1
-  ) looked_at
+    SELECT number FROM ${schema}.projects WHERE number > $2 AND id > chr(31) ORDER BY number LIMIT $1
+  ) p
+  -- With a limit, one member of each is looked at: a plan for EXISTS may read those of all projects.
+  LEFT JOIN LATERAL (
+    SELECT m.project_number FROM ${schema}.memberships m
+    WHERE m.project_number = p.number AND m.alarm_at <= statement_timestamp()
+    ORDER BY m.alarm_at LIMIT 1
+  ) m ON true
 `
 
 /** The parameters of `findDue`. */
