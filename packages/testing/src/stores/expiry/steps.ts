@@ -70,6 +70,15 @@ export const drain = (
   })
 
 /**
+ * Repeats a step until it returns something. Stores look at memberships that were there before once all
+ * transactions are over that ran then, and other tests may have some on the same server.
+ */
+export const eventually = <A, E, R>(
+  step: Effect.Effect<ReadonlyArray<A>, E, R>,
+): Effect.Effect<ReadonlyArray<A>, E, R> =>
+  Effect.repeat(step, { until: (found) => found.length > 0, times: 2000 })
+
+/**
  * Runs a test on a store with two projects, unless the store cannot announce ends.
  *
  * @param prepare - what happens before the store watches the dates
