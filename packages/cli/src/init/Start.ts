@@ -20,6 +20,9 @@ export interface Start {
   readonly steps: ReadonlyArray<string>
 }
 
+// All templates listen there, and so does Next.js.
+const port = "on port 3000, or that in PORT"
+
 const extend =
   "curl -X PATCH http://127.0.0.1:3000/v2/projects/p1/memberships/1001/extend " +
   `-H "Authorization: Bearer TOKEN" -H "Content-Type: application/json" ` +
@@ -49,14 +52,14 @@ const pathOf = (host: Host, program: Program): string => {
 const startOf = (host: Host, path: string): ReadonlyArray<string> => {
   switch (host.name) {
     case "next":
-      return ["npx next dev    # prints a token at the first request: open /v2/docs"]
+      return [`npx next dev    # ${port}; prints a token at the first request: open /v2/docs`]
     case "nest":
       return [
         "npx nest build",
-        `node ${path.replace("src/", "dist/").replace("ts", "js")}    # prints a token`,
+        `node ${path.replace("src/", "dist/").replace("ts", "js")}    # ${port}; prints a token`,
       ]
     default:
-      return [`node ${path}    # prints a token`]
+      return [`node ${path}    # ${port}; prints a token`]
   }
 }
 
