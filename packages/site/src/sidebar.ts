@@ -24,6 +24,7 @@ const groups: Readonly<Record<string, ReadonlyArray<string>>> = {
     "operations",
     "variables",
     "production",
+    "monitoring",
     "failure-modes",
     "performance",
     "scaling",
