@@ -1,7 +1,5 @@
 /** The collector of OpenTelemetry, as the exporters see it: one that fails holds up nothing. */
 
-import * as Log from "./log.ts"
-
 // As the exporters of OpenTelemetry have it. What cannot be sent in time is dropped.
 const timeoutMillis = 10_000
 
@@ -26,8 +24,12 @@ const reasonOf = (fault: unknown): string => {
  * Makes a `fetch` for an exporter. Logs when what it sends is no longer taken, and when it is again.
  *
  * @param what - what it sends, for the log
+ * @param warn - writes to the log
  */
-export const make = (what: string): typeof fetch => {
+export const make = (
+  what: string,
+  warn: (message: string, cause?: string) => void,
+): typeof fetch => {
   let waiting = 0
   let isFailing = false
 
@@ -35,8 +37,8 @@ export const make = (what: string): typeof fetch => {
     const fails = fault !== undefined
     if (fails === isFailing) return
     isFailing = fails
-    if (fails) Log.warn(`The collector does not take ${what}, which are dropped meanwhile`, fault)
-    else Log.warn(`The collector takes ${what} again`)
+    if (fails) warn(`The collector does not take ${what}, which are dropped meanwhile`, fault)
+    else warn(`The collector takes ${what} again`)
   }
 
   return async (input, init) => {

@@ -12,6 +12,7 @@ import * as OtlpMetrics from "effect/observability/OtlpMetrics"
 import * as OtlpSerialization from "effect/observability/OtlpSerialization"
 import * as OtlpTracer from "effect/observability/OtlpTracer"
 import * as Collector from "./collector.ts"
+import * as Log from "./log.ts"
 import * as Sampling from "./sampling.ts"
 import type { Settings } from "./settings.ts"
 
@@ -51,7 +52,7 @@ const resource = {
 
 const clientOf = (what: string) =>
   FetchHttpClient.layer.pipe(
-    Layer.provide(Layer.succeed(FetchHttpClient.Fetch, Collector.make(what))),
+    Layer.provide(Layer.succeed(FetchHttpClient.Fetch, Collector.make(what, Log.warn))),
   )
 
 /** Whether metrics are sent to a collector. */

@@ -100,7 +100,7 @@ const startCollector = async (statusOf: () => number = () => 200) => {
       waiting.add(check)
       check()
     })
-  return { url: `http://127.0.0.1:${port}`, exported }
+  return { url: `http://127.0.0.1:${port}`, got, exported }
 }
 
 const collectors: Array<Server> = []
@@ -206,6 +206,19 @@ describe("a collector of OpenTelemetry", () => {
       OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `${collector.url}/metrics`,
     })
     expect((await collector.exported(() => true)).path).toBe("/metrics")
+  })
+
+  it("gets no traces if these are off", async () => {
+    const collector = await startCollector()
+    const server = await startServer({
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_TRACES_EXPORTER: "none",
+      DRAIN_DELAY: "0",
+    })
+    await send(server.url, listing)
+    server.kill("SIGTERM")
+    expect((await server.ended).code).toBe(0)
+    expect(new Set(collector.got.map(({ path }) => path))).toEqual(new Set(["/v1/metrics"]))
   })
 
   it("is in the log when it fails, once", async () => {

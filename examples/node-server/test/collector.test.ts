@@ -1,0 +1,50 @@
+/** The `fetch` of exporters, against servers that hang and that fail. */
+
+import { once } from "node:events"
+import { createServer, type RequestListener } from "node:http"
+import { freePort } from "@tenure/testing"
+import { expect, it, onTestFinished, vi } from "vitest"
+import * as Collector from "../src/collector.ts"
+
+const start = async (listener: RequestListener): Promise<string> => {
+  const server = createServer(listener)
+  const port = await freePort()
+  server.listen(port, "127.0.0.1")
+  await once(server, "listening")
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${port}`
+}
+
+it("drops what is to be sent while eight requests wait for an answer", async () => {
+  let requests = 0
+  const url = await start(() => void requests++)
+  const send = Collector.make("metrics", () => {})
+  const first = new AbortController()
+  const waiting = Array.from({ length: 8 }, () => send(url, { signal: first.signal }))
+  expect(await send(url)).toMatchObject({ status: 400 })
+  await vi.waitFor(() => expect(requests).toBe(8))
+  first.abort()
+  const ends = await Promise.allSettled(waiting)
+  expect(ends.map(({ status }) => status)).toEqual(Array(8).fill("rejected"))
+  // Those that have ended wait no more.
+  const last = new AbortController()
+  const again = send(url, { signal: last.signal })
+  await vi.waitFor(() => expect(requests).toBe(9))
+  last.abort()
+  await expect(again).rejects.toThrow("aborted")
+})
+
+it("logs once that the collector fails, and once that it is back", async () => {
+  const statuses = [200, 503, 503, 200, 200]
+  const url = await start((_request, response) => response.writeHead(statuses.shift() ?? 500).end())
+  const logged: Array<unknown> = []
+  const send = Collector.make("traces", (...line) => logged.push(line))
+  while (statuses.length > 0) await send(url)
+  expect(logged).toEqual([
+    ["The collector does not take traces, which are dropped meanwhile", "status 503"],
+    ["The collector takes traces again"],
+  ])
+})
