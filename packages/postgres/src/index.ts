@@ -187,13 +187,13 @@ type Failure = InvalidInput | DatabaseUnusable | Migrations.SchemaMismatch
 export const layer = (
   given: Options = {},
 ): Layer.Layer<Stores | Database | Transactions, Failure, PgClient.PgClient> =>
-  Layer.unwrap(Effect.map(Setting.read(options, given), onClient)).pipe(
+  Layer.unwrap(Effect.map(Setting.read(options, given), (settings) => onClient(settings))).pipe(
     Layer.catchTag("SqlError", unusable),
   )
 
 const unusable = (error: SqlError) => Layer.effectContext(Effect.fail(fromSqlError(error)))
 
-const onClient = (settings: Setting.Output<typeof options>) =>
+const onClient = (settings: Setting.Output<typeof options>, name?: string) =>
   Layer.effectContext(
     Effect.gen(function* () {
       const client = yield* PgClient.PgClient
@@ -201,7 +201,7 @@ const onClient = (settings: Setting.Output<typeof options>) =>
       yield* settings.migrate
         ? Migrations.migrate(client, schema)
         : Migrations.check(client, schema)
-      const executor = yield* Executor.make(client, schema, settings.maxConnections)
+      const executor = yield* Executor.make(client, schema, settings.maxConnections, name)
       yield* Retention.start(client, executor, settings)
       const apart =
         settings.listenUrl === undefined
@@ -228,8 +228,8 @@ const onClient = (settings: Setting.Output<typeof options>) =>
     }),
   )
 
-/** Makes all stores of one database, with their own connections. */
-const onServer = (given: Setting.Output<typeof connectionOptions>) =>
+/** Makes all stores of one database, which has a name if there are several, with their own connections. */
+const onServer = (given: Setting.Output<typeof connectionOptions>, name?: string) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const { url, ...settings } = given
@@ -242,7 +242,7 @@ const onServer = (given: Setting.Output<typeof connectionOptions>) =>
         // A pooler would keep the statements.
         prepare: false,
       })
-      return Layer.provide(onClient(settings), client)
+      return Layer.provide(onClient(settings, name), client)
     }),
   ).pipe(Layer.catchTag("SqlError", unusable))
 
@@ -269,7 +269,7 @@ const onShards = (given: ReadonlyArray<ShardOptions>) =>
       const [first, ...others] = all.map(({ name, projects, ...settings }) => ({
         name,
         projects,
-        stores: onServer(settings),
+        stores: onServer(settings, name),
       }))
       return first === undefined
         ? yield* new InvalidInput({ field: "options", problem: "must have at least one database" })
@@ -313,4 +313,6 @@ export const postgres = (
 ): Layer.Layer<Stores, Failure> =>
   areSeveral(given)
     ? onShards(given)
-    : Layer.unwrap(Effect.map(Setting.read(connectionOptions, given), onServer))
+    : Layer.unwrap(
+        Effect.map(Setting.read(connectionOptions, given), (settings) => onServer(settings)),
+      )

@@ -28,6 +28,7 @@ const open = async (home: Projects = ["here"], other: Projects = ["there"]): Pro
       { name: "other", projects: other, url: second.url, maxConnections: 4 },
     ]),
     logger: { info: () => {}, warn: () => {}, error: () => {} },
+    metrics: true,
   })
 }
 
@@ -42,6 +43,19 @@ const extend = (projectId: string) =>
   tenure.memberships.extend({ projectId, userId: "1001", endDate })
 
 const unavailable = { _tag: "StoreUnavailable" }
+
+it("metrics tell the connections to one database from those to another", async () => {
+  await open()
+  const text = await tenure.metrics()
+  const poolsOf = (metric: string) => [
+    ...new Set(
+      [...text.matchAll(RegExp(`^${metric}\\{.*pool_name="(\\w+)"`, "gm"))].map(([, name]) => name),
+    ),
+  ]
+  for (const metric of ["count", "max", "pending_requests"]) {
+    expect(poolsOf(`db_client_connection_${metric}`)).toEqual(["home", "other"])
+  }
+})
 
 describe("while a database other than the first is down", () => {
   it("its projects are answered 503, and all others go on", async () => {

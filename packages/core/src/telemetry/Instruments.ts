@@ -78,19 +78,19 @@ export const instruments = {
     type: "gauge",
     unit: "{connection}",
     description: "Connections to the database that are open.",
-    attributes: ["db.client.connection.state"],
+    attributes: ["db.client.connection.state", "db.client.connection.pool.name"],
   },
   "db.client.connection.max": {
     type: "gauge",
     unit: "{connection}",
     description: "How many connections to the database there may be for statements.",
-    attributes: [],
+    attributes: ["db.client.connection.pool.name"],
   },
   "db.client.connection.pending_requests": {
     type: "gauge",
     unit: "{request}",
     description: "Statements that wait for a connection.",
-    attributes: [],
+    attributes: ["db.client.connection.pool.name"],
   },
   "nodejs.eventloop.delay.mean": {
     type: "gauge",

@@ -97,11 +97,13 @@ const isTimeout = (error: unknown): boolean =>
  *
  * @param schema - the name of the schema, quoted
  * @param maxConnections - the number of connections, at least two
+ * @param name - what metrics call the database, if it is one of several
  */
 export const make = Effect.fnUntraced(function* (
   client: PgClient,
   schema: string,
   maxConnections: number,
+  name: string | undefined,
 ) {
   const sql = client.withoutTransforms()
   const connections = Connections.make(client.config, yield* InProcess)
@@ -109,7 +111,7 @@ export const make = Effect.fnUntraced(function* (
   const waiting = Math.max(1, Math.floor(maxConnections / 4))
   const quickLane = yield* Lane.make(connections, brief, Math.max(1, maxConnections - waiting))
   const waitingLane = yield* Lane.make(connections, patient, waiting)
-  yield* PoolMetrics.watch([quickLane, waitingLane], maxConnections)
+  yield* PoolMetrics.watch([quickLane, waitingLane], maxConnections, name)
   const isInTransaction = Effect.map(Effect.serviceOption(client.transactionService), Option.isSome)
 
   const toUnavailable = (error: unknown): Effect.Effect<never, StoreUnavailable> => {

@@ -8,11 +8,16 @@ import type { Lane, Use } from "./Lane.ts"
  * Shows how lanes are used until the scope is closed.
  *
  * @param most - how many connections they may have together
+ * @param pool - what tells them from those to other databases; `undefined` if there are none
  */
-export const watch = Effect.fnUntraced(function* (lanes: ReadonlyArray<Lane>, most: number) {
+export const watch = Effect.fnUntraced(function* (
+  lanes: ReadonlyArray<Lane>,
+  most: number,
+  pool: string | undefined,
+) {
   const sum = (name: keyof Use) => () => lanes.reduce((total, lane) => total + lane.use()[name], 0)
-  yield* Instruments.watch("db.client.connection.count", sum("idle"), "idle")
-  yield* Instruments.watch("db.client.connection.count", sum("used"), "used")
-  yield* Instruments.watch("db.client.connection.pending_requests", sum("waiting"))
-  yield* Instruments.watch("db.client.connection.max", () => most)
+  yield* Instruments.watch("db.client.connection.count", sum("idle"), "idle", pool)
+  yield* Instruments.watch("db.client.connection.count", sum("used"), "used", pool)
+  yield* Instruments.watch("db.client.connection.pending_requests", sum("waiting"), pool)
+  yield* Instruments.watch("db.client.connection.max", () => most, pool)
 })
