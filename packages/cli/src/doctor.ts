@@ -11,16 +11,34 @@ import { exitCodes, failed, type Failure } from "./Failure.ts"
 import { counted } from "./output/counted.ts"
 import * as Output from "./output/Output.ts"
 
-/** What was looked at, and what to do about it if something is wrong. */
+/** What was looked at, and what to do about it if it is not well. */
 export interface Finding {
   readonly check: string
   readonly found: string
+  /** A problem makes the command fail; a warning is for people to know. */
+  readonly state: "ok" | "warning" | "problem"
   readonly advice: string | null
 }
 
-const well = (check: string, found: string): Finding => ({ check, found, advice: null })
+const well = (check: string, found: string): Finding => ({
+  check,
+  found,
+  state: "ok",
+  advice: null,
+})
 
-const wrong = (check: string, found: string, advice: string): Finding => ({ check, found, advice })
+const wrong = (check: string, found: string, advice: string): Finding => ({
+  check,
+  found,
+  state: "problem",
+  advice,
+})
+
+// Tenure works as it should: what is amiss is over, or a receiver's or a client's to mend.
+const notable = (check: string, found: string, advice: string): Finding => ({
+  ...wrong(check, found, advice),
+  state: "warning",
+})
 
 // Receivers refuse notifications whose time is five minutes off.
 const mostSkew = 30_000
@@ -68,7 +86,7 @@ const judgeBacklog = ({ backlog }: Status): Finding => {
 const judgeGivenUp = ({ failed_deliveries }: Status): Finding =>
   failed_deliveries === 0
     ? well("given up", "no delivery")
-    : wrong(
+    : notable(
         "given up",
         `${failed_deliveries ?? "unknown how many"} deliveries`,
         "See tenure webhooks deliveries --state failed; then webhooks replay --since.",
@@ -87,10 +105,10 @@ const judgeDisabled = ({ disabled_webhooks }: Status, disabled: ReadonlyArray<st
 const judgeFailing = (failing: ReadonlyArray<string>): Finding =>
   failing.length === 0
     ? well("attempts", "no webhook fails")
-    : wrong(
+    : notable(
         "attempts",
         `fail for: ${failing.join(", ")}`,
-        "See tenure webhooks deliveries; once the receiver is mended, webhooks replay --since.",
+        "See tenure webhooks deliveries. Attempts go on; replay --event makes one now.",
       )
 
 /** The webhooks that were found to need help. */
@@ -102,7 +120,7 @@ interface Ailing {
 const judgeSuspensions = ({ suspended_keys }: Status): Finding =>
   suspended_keys.length === 0
     ? well("limits", "no key suspended")
-    : wrong(
+    : notable(
         "limits",
         `suspended: ${suspended_keys.join(", ")}`,
         "These clients keep exceeding the limits: have them honour Retry-After, or raise the limits.",
@@ -242,13 +260,13 @@ export const doctor = Command.make(
   Effect.fnUntraced(function* () {
     const findings = yield* checkAll
     yield* Output.items(Stream.fromIterable(findings), (finding) => ({ ...finding }))
-    const problems = findings.filter(({ advice }) => advice !== null).length
+    const problems = findings.filter(({ state }) => state === "problem").length
     if (problems > 0)
       return yield* failed(`${problems} of ${counted(findings.length, "check")} failed.`)
   }),
 ).pipe(
   Command.withDescription(
-    `Checks a server or a database, and says what to do; the exit code is ${exitCodes.failed} if something is wrong`,
+    `Checks a server or a database, and says what to do; the exit code is ${exitCodes.failed} if there is a problem`,
   ),
   Command.withExamples([{ command: "tenure doctor" }]),
   Command.withGlobalFlags([Output.Json, ...Place.flags]),

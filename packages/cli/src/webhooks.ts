@@ -240,7 +240,10 @@ const event = Flag.String("event").pipe(
   Flag.optional,
 )
 
-const since = date("since", "Sends all events since then again whose delivery has failed")
+const since = date(
+  "since",
+  "Sends all events since then again whose delivery has failed, not those that wait",
+)
 
 const replay = Command.make(
   "replay",
