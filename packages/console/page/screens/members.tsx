@@ -123,30 +123,32 @@ export const MembersScreen = ({ project }: Props) => {
       }
     >
       {facts.value !== undefined && (
-        <Facts
-          of={[
-            ["Memberships", facts.value.memberships.toLocaleString("en")],
-            ["Last extended together to", <Time iso={facts.value.last_bulk_end_date} />],
-          ]}
-        />
+        <>
+          <Facts
+            of={[
+              ["Memberships", facts.value.memberships.toLocaleString("en")],
+              ["Last extended together to", <Time iso={facts.value.last_bulk_end_date} />],
+            ]}
+          />
+          <div class="filters">
+            <Search project={project} />
+            <label>
+              State{" "}
+              <select
+                value={state ?? ""}
+                onChange={({ currentTarget: { value } }) =>
+                  setState(states.find((one) => one === value))
+                }
+              >
+                <option value="">all</option>
+                {states.map((one) => (
+                  <option key={one}>{one}</option>
+                ))}
+              </select>
+            </label>
+          </div>
+        </>
       )}
-      <div class="filters">
-        <Search project={project} />
-        <label>
-          State{" "}
-          <select
-            value={state ?? ""}
-            onChange={({ currentTarget: { value } }) =>
-              setState(states.find((one) => one === value))
-            }
-          >
-            <option value="">all</option>
-            {states.map((one) => (
-              <option key={one}>{one}</option>
-            ))}
-          </select>
-        </label>
-      </div>
       <Paged of={members}>
         {(data) => (
           <Table

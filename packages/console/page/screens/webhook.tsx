@@ -80,7 +80,10 @@ const Replay = ({ onDone, webhook }: Props) => (
     }}
     onDone={onDone}
   >
-    <p>All events since this time whose delivery has failed.</p>
+    <p>
+      All events since this time whose delivery has failed. Those that wait are sent when their next
+      attempt is due.
+    </p>
     <DateField label="Since" name="since" />
   </Action>
 )

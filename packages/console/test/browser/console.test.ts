@@ -657,6 +657,7 @@ describe.skipIf(path === undefined)(
         await page.goto(`${server.url}/console/#/projects/none/${tab}`)
         await says(page, "The project was not found.")
         expect(await page.locator(".head").getByRole("button").count(), tab).toBe(0)
+        if (tab === "members") expect(await page.getByRole("search").count()).toBe(0)
       }
       expect(faults).toEqual([])
       await page.context().close()
