@@ -73,13 +73,21 @@ const between = (
 
 const mover = fileURLToPath(new URL("mover.ts", import.meta.url))
 
+type Stopped = (from: Name, to: Name, point: string) => Promise<void>
+
 /** Moves the project in a process, which is killed at a point of the move. */
-const killed = async (from: Name, to: Name, point: string): Promise<void> => {
+const killed: Stopped = async (from, to, point) => {
   const child = fork(mover, [urlOf(from), urlOf(to), point], { execArgv: ["-C", "@tenure/source"] })
   const ended = once(child, "exit")
   expect(await Promise.race([once(child, "message"), ended])).toContain(point)
   child.kill("SIGKILL")
   await ended
+}
+
+/** Moves the project, but dies after a step. */
+const died: Stopped = async (from, to, last) => {
+  const dying = (step: string) => (step === last ? Effect.die("died") : Effect.void)
+  await expect(between(from, to, moveProject, dying)).rejects.toThrow("died")
 }
 
 const millis = (count: number) => 4_000_000_000_000 + count
@@ -122,12 +130,21 @@ const fill = async (url: string): Promise<void> => {
 
 const unavailable = { _tag: "StoreUnavailable" }
 
+const later = ["copied", "found at the target", "deleted at the source"]
+
+// A process takes long to start, so those of one direction do for both.
 const directions = [
-  ["from the home", home, other],
-  ["to the home", other, home],
+  {
+    name: "from the home",
+    from: home,
+    to: other,
+    stopped: killed,
+    points: ["parked", "being copied", ...later],
+  },
+  { name: "to the home", from: other, to: home, stopped: died, points: ["parked", ...later] },
 ] as const
 
-describe.each(directions)("a move %s", (_, from, to) => {
+describe.each(directions)("a move $name", ({ from, points, stopped, to }) => {
   const prepared = async () => {
     place = from
     await open({ webhooks: { dispatch: false, allowedNetworks: ["127.0.0.0/8"] } })
@@ -170,27 +187,22 @@ describe.each(directions)("a move %s", (_, from, to) => {
     expect(listed).toMatchObject({ projects: new Set(["p1"]) })
   })
 
-  const points = [
-    "parked",
-    "being copied",
-    "copied",
-    "found at the target",
-    "deleted at the source",
-  ]
-
-  it.each(points)("that is killed when the project is %s can be repeated", async (last) => {
+  it("that stops at each of its points in turn can be repeated", async () => {
     const state = await prepared()
-    await killed(from, to, last)
-    if (last !== "deleted at the source") {
-      await expect(
-        tenure.events.publish({ projectId: "p1", type: "late", data: {} }),
-      ).rejects.toMatchObject(unavailable)
-    }
-    for (const mapped of [from, to]) {
-      place = mapped
-      const listed = await tenure.memberships.listProjects()
-      expect(listed.find(({ id }) => id === "p1")).toEqual(state.before.project)
-      expect(listed).toHaveLength(2)
+    for (const point of points) {
+      await stopped(from, to, point)
+      if (point !== "deleted at the source") {
+        await expect(
+          tenure.events.publish({ projectId: "p1", type: "late", data: {} }),
+        ).rejects.toMatchObject(unavailable)
+      }
+      for (const mapped of [from, to]) {
+        place = mapped
+        const listed = await tenure.memberships.listProjects()
+        expect(listed.find(({ id }) => id === "p1")).toEqual(state.before.project)
+        expect(listed).toHaveLength(2)
+      }
+      place = from
     }
     await between(from, to, moveProject)
     place = to
@@ -202,8 +214,7 @@ describe.each(directions)("a move %s", (_, from, to) => {
     "that dies when the project is %s can be cancelled",
     async (last) => {
       const state = await prepared()
-      const dying = (step: string) => (step === last ? Effect.die("killed") : Effect.void)
-      await expect(between(from, to, moveProject, dying)).rejects.toThrow("killed")
+      await died(from, to, last)
       const { createProject, deleteProject } = tenure.memberships
       for (const mapped of [to, from]) {
         place = mapped
