@@ -87,6 +87,10 @@ describe("a list by ends", () => {
       yield* store.extendAll({ ...change(p1), endDate: date, mode: "set" })
       expect((yield* usersBefore(date)).size).toBe(0)
       expect((yield* usersBefore(EndDate(date + 1))).size).toBe(members)
+      // An extension that expects another date leaves the member where it is.
+      const refused = { userId: UserId("7"), endDate: daysFromNow(300), expectedEndDate: floor }
+      yield* Effect.exit(store.extend({ ...change(p1), ...refused }))
+      expect((yield* usersBefore(EndDate(date + 1))).size).toBe(members)
     }),
   )
 

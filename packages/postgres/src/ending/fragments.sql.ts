@@ -17,11 +17,9 @@ export const newEnd = (endDate: string): string => `
  * an index has, unless the date before was that of a bulk extension or had come.
  *
  * @param seq - an expression for the bulk_seq of the project
- * @param isLeft - a condition under which the end date stays as it is
  */
-export const settingEnd = (seq: string, endDate: string, isLeft = "false"): string => `
-  ends_seq = CASE WHEN m.ends_seq < ${seq} AND (${isLeft}) IS NOT TRUE THEN ${seq} ELSE m.ends_seq END,
+export const settingEnd = (seq: string, endDate: string): string => `
+  ends_seq = CASE WHEN m.ends_seq < ${seq} THEN ${seq} ELSE m.ends_seq END,
   ends_from =
-    CASE WHEN m.ends_seq IS NULL OR ${isLeft} THEN m.ends_from
-    WHEN m.ends_seq < ${seq} THEN ${endDate}
-    ELSE least(m.ends_from, ${endDate}) END`
+    CASE WHEN m.ends_seq IS NOT NULL
+    THEN least(CASE WHEN m.ends_seq < ${seq} THEN NULL ELSE m.ends_from END, ${endDate}) END`

@@ -13,6 +13,14 @@ import {
 } from "./fragments.sql.ts"
 
 /**
+ * The end date afterwards: that which is asked for, or the one that there is if it is not the expected one. Each
+ * effective date in a statement is a plan of its own that every execution prepares, so this has only one.
+ */
+const dateAfter = (schema: string): string =>
+  `CASE WHEN p.expected_date IS NULL THEN p.to_date
+   ELSE coalesce(nullif(${effectiveDate(schema)}, p.expected_date), p.to_date) END`
+
+/**
  * Sets the end dates of memberships that have the dates that are expected. Returns the positions, from 1,
  * of the memberships that exist, the dates of those that were expected to have others, and the number of
  * deliveries.
@@ -34,12 +42,10 @@ export const extend = (schema: string, once: OnceEachPart): string => `
   ),
   found AS (
     UPDATE ${schema}.memberships m
-    SET end_date =
-          CASE WHEN ${effectiveDate(schema)} <> p.expected_date THEN ${effectiveDate(schema)}
-          ELSE p.to_date END,
+    SET end_date = ${dateAfter(schema)},
         seq = greatest(m.seq, p.project_seq) + 1,
         alarm_at = least(m.alarm_at, ${alarmOf(schema, "p.to_date")}),
-        ${settingEnd("p.bulk_seq", "p.to_date", `${effectiveDate(schema)} <> p.expected_date`)},
+        ${settingEnd("p.bulk_seq", dateAfter(schema))},
         previous_end_date = ${effectiveDate(schema)}
     -- Both columns come from one table, so that the index finds each membership, whatever is known of
     -- how many a project has.
