@@ -74,6 +74,10 @@ export const recordingTransport = () => {
   return { sent, transport }
 }
 
+/** One statement that runs others, so that they take one round trip. */
+const together = (statements: ReadonlyArray<string>): string =>
+  `DO $$ BEGIN ${statements.join("; ")}; END $$`
+
 /** The client of the stores, whether they migrate, and how the tests reach the same database. */
 interface As {
   readonly stores: ReturnType<typeof clientLayer>
@@ -86,7 +90,7 @@ export const harnessOn = (
   schema: string,
   { migrate, run = execute, stores }: As,
 ): StoreHarness<PgClient.PgClient> & { readonly empty: Effect.Effect<void> } => {
-  const empty = run(...tables.map((table) => `DELETE FROM ${schema}.${table}`))
+  const empty = run(together(tables.map((table) => `DELETE FROM ${schema}.${table}`)))
   return {
     empty,
     layer: Layer.provideMerge(
@@ -97,17 +101,19 @@ export const harnessOn = (
     // Moving all stored times into the past has the same effect as time passing.
     advance: (millis) =>
       run(
-        `UPDATE ${schema}.buckets SET tat = tat - ${1000 * millis}`,
-        `UPDATE ${schema}.webhooks SET held_until = held_until - ${millis} * interval '1 millisecond'`,
-        `UPDATE ${schema}.deliveries SET due_at = due_at - ${millis} * interval '1 millisecond'`,
-        `UPDATE ${schema}.tickets SET expires_at = expires_at - ${millis} * interval '1 millisecond'`,
-        `UPDATE ${schema}.memberships SET end_date = end_date - ${millis} * interval '1 millisecond',
+        together([
+          `UPDATE ${schema}.buckets SET tat = tat - ${1000 * millis}`,
+          `UPDATE ${schema}.webhooks SET held_until = held_until - ${millis} * interval '1 millisecond'`,
+          `UPDATE ${schema}.deliveries SET due_at = due_at - ${millis} * interval '1 millisecond'`,
+          `UPDATE ${schema}.tickets SET expires_at = expires_at - ${millis} * interval '1 millisecond'`,
+          `UPDATE ${schema}.memberships SET end_date = end_date - ${millis} * interval '1 millisecond',
          alarm_at = alarm_at - ${millis} * interval '1 millisecond', ends_from = ends_from - ${millis} * interval '1 millisecond', announced_end = announced_end - ${millis} * interval '1 millisecond'`,
-        `UPDATE ${schema}.projects SET bulk_end_date = bulk_end_date - ${millis} * interval '1 millisecond', last_bulk_end_date = last_bulk_end_date - ${millis} * interval '1 millisecond', alarm_at = alarm_at - ${millis} * interval '1 millisecond'`,
-        // Two of them may not have the same date in between.
-        `UPDATE ${schema}.floors SET end_date = end_date - interval '1000 years'`,
-        `UPDATE ${schema}.floors SET end_date = end_date + interval '1000 years' - ${millis} * interval '1 millisecond'`,
-        `UPDATE ${schema}.expiry SET since = since - ${millis} * interval '1 millisecond'`,
+          `UPDATE ${schema}.projects SET bulk_end_date = bulk_end_date - ${millis} * interval '1 millisecond', last_bulk_end_date = last_bulk_end_date - ${millis} * interval '1 millisecond', alarm_at = alarm_at - ${millis} * interval '1 millisecond'`,
+          // Two of them may not have the same date in between.
+          `UPDATE ${schema}.floors SET end_date = end_date - interval '1000 years'`,
+          `UPDATE ${schema}.floors SET end_date = end_date + interval '1000 years' - ${millis} * interval '1 millisecond'`,
+          `UPDATE ${schema}.expiry SET since = since - ${millis} * interval '1 millisecond'`,
+        ]),
       ),
   }
 }
