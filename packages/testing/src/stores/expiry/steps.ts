@@ -85,8 +85,7 @@ export const eventually = <A, E, R>(
  */
 export const announcing = <A, E, R>(
   test: (on: Announcing) => Effect.Effect<A, E, R>,
-  prepare: (on: Pick<Announcing, "grant" | "store">) => Effect.Effect<unknown, unknown> = () =>
-    Effect.void,
+  prepare?: (on: Pick<Announcing, "grant" | "store">) => Effect.Effect<unknown, unknown>,
 ) =>
   Effect.gen(function* () {
     const store = yield* MembershipStore
@@ -98,7 +97,7 @@ export const announcing = <A, E, R>(
       Effect.flatMap(inDays(days), (endDate) => store.grant({ ...change(p1), userId, endDate }))
     const extend = (userId: UserId, days: number) =>
       Effect.flatMap(inDays(days), (endDate) => store.extend({ ...change(p1), userId, endDate }))
-    yield* prepare({ store, grant })
+    if (prepare !== undefined) yield* prepare({ store, grant })
     // Asked for before each sweep: a harness may have moved it into the past with all that is stored.
     const watched = expiry.watch(leads)
     let since = yield* watched
@@ -115,5 +114,7 @@ export const announcing = <A, E, R>(
         .map(announcedBy)
         .toSorted((one, other) => (String(one.slice(1)) < String(other.slice(1)) ? -1 : 1)),
     )
+    // A store of several databases watches each of them from its first sweep on.
+    if (prepare === undefined) yield* drain(watching, judge)
     yield* test({ store, expiry: watching, judge, grant, extend, sweep })
   })
