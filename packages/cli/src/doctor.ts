@@ -211,9 +211,9 @@ interface Checked {
 const unusable = (failure: Failure): Effect.Effect<Checked> =>
   Effect.succeed({ isUsable: false, findings: [ofFailure("database", failure)] })
 
-/** Checks a database, one of several if it has a name. */
+/** Checks a database. */
 const checkDatabase = Effect.fnUntraced(
-  function* (upkeep: typeof Upkeep, { url }: Upkeep.Named, schema: string | undefined) {
+  function* (upkeep: typeof Upkeep, url: string, schema: string | undefined) {
     const { pending, skew } = yield* upkeep.inspect(url, schema)
     return {
       isUsable: pending.length === 0,
@@ -221,22 +221,21 @@ const checkDatabase = Effect.fnUntraced(
     }
   },
   Effect.catchTag("Failure", unusable),
-  (checked, _upkeep, { name }) =>
-    Effect.map(checked, ({ findings, isUsable }): Checked => ({
-      isUsable,
-      findings:
-        name === undefined
-          ? findings
-          : findings.map((finding) => ({ ...finding, check: `${finding.check} of ${name}` })),
-    })),
 )
+
+const named = (name: string, { findings, isUsable }: Checked): Checked => ({
+  isUsable,
+  findings: findings.map((finding) => ({ ...finding, check: `${finding.check} of ${name}` })),
+})
 
 /** Checks a database, or each of several. */
 const checkDatabases = Effect.fnUntraced(
   function* ({ schema, url }: Place.Database) {
     const upkeep = yield* Effect.promise(() => import("./database/upkeep.ts"))
-    const all = yield* Effect.forEach(yield* upkeep.databasesOf(url), (database) =>
-      checkDatabase(upkeep, database, schema),
+    const several = yield* upkeep.severalOf(url)
+    if (several === undefined) return yield* checkDatabase(upkeep, url, schema)
+    const all = yield* Effect.forEach(several, (one) =>
+      Effect.map(checkDatabase(upkeep, one.url, schema), (checked) => named(one.name, checked)),
     )
     return {
       isUsable: all.every(({ isUsable }) => isUsable),

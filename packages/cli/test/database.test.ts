@@ -38,11 +38,11 @@ it("migrates, says before what it would do, and is then well", async () => {
   expect(well).toMatchObject({ code: 0, stdout: expect.stringMatching(/clock +0 s apart/) })
 })
 
-it("works on several databases, of which the doctor checks each", async () => {
+it("works on several databases, of which it migrates and the doctor checks each", async () => {
   const other = "tenure_cli_other"
   const main = inject("databaseUrl")
-  const url = new URL(main)
-  url.pathname = other
+  const large = new URL(main)
+  large.pathname = other
   const run = (statement: string) =>
     PgClient.use((sql) => sql.unsafe(statement)).pipe(
       Effect.provide(layer({ url: Redacted.make(main), maxConnections: 1 })),
@@ -56,30 +56,65 @@ it("works on several databases, of which the doctor checks each", async () => {
     rmSync(folder, { recursive: true })
     await drop()
   })
-  const map = join(folder, "databases.json")
-  writeFileSync(
-    map,
-    JSON.stringify([
-      { name: "main", url: main, projects: "others" },
-      { name: "large", url: url.href, projects: ["shop"] },
-    ]),
+  const on = (databases: ReadonlyArray<object>) => {
+    const map = join(folder, `${databases.length}.json`)
+    writeFileSync(map, JSON.stringify(databases))
+    return tenureWith({ TENURE_DATABASE_URL: `map:${map}`, TENURE_SCHEMA: "cli_several" })
+  }
+  const outcomes = ({ stdout }: { readonly stdout: string }) =>
+    stdout
+      .trim()
+      .split("\n")
+      .map((line): unknown => JSON.parse(line))
+  const first = { name: "main", url: main, projects: "others" }
+  const away = { name: "away", url: "postgres://app@127.0.0.1:1/app", projects: [] }
+  const last = { name: "large", url: large.href, projects: ["shop"] }
+  const tenure = on([first, last])
+
+  const planned = await tenure("migrate", "--dry-run", "--json")
+  expect(outcomes(planned)).toEqual(
+    ["main", "large"].map((database) => ({
+      database,
+      applied: false,
+      migrations: expect.arrayContaining(["1"]),
+      problem: null,
+    })),
   )
-  const at = (place: string) =>
-    tenureWith({ TENURE_DATABASE_URL: place, TENURE_SCHEMA: "cli_several" })
-  await at(main)("migrate")
-  const ill = await at(`map:${map}`)("doctor")
+  const ill = await tenure("doctor")
   expect(ill).toMatchObject({
     code: 1,
     stdout: expect.stringMatching(/migrations of large .*tenure migrate/),
   })
-  await at(url.href)("migrate")
-  expect(await at(`map:${map}`)("doctor")).toMatchObject({ code: 0 })
-  await at(`map:${map}`)("projects", "create", "shop")
-  await at(`map:${map}`)("projects", "create", "p1")
-  const { stdout } = await at(`map:${map}`)("projects", "list", "--json")
-  expect(stdout.trim().split("\n")).toEqual([
-    expect.stringContaining('"p1"'),
-    expect.stringContaining('"shop"'),
+  const withAway = on([first, away, last])
+  const partly = await withAway("migrate", "--json")
+  expect(partly).toMatchObject({ code: 4, stderr: expect.stringContaining("1 of 3 databases") })
+  expect(outcomes(partly)).toMatchObject([
+    { database: "main", applied: true, problem: null },
+    { database: "away", applied: false, problem: expect.stringContaining("127.0.0.1:1") },
+    { database: "large", applied: true, problem: null },
+  ])
+  expect(await withAway("doctor")).toMatchObject({
+    code: 1,
+    stdout: expect.stringMatching(/database of away .*127\.0\.0\.1:1/),
+  })
+  expect(outcomes(await tenure("migrate", "--json"))).toMatchObject([
+    { database: "main", applied: true, migrations: [] },
+    { database: "large", applied: true, migrations: [] },
+  ])
+  expect(await tenure("doctor")).toMatchObject({ code: 0 })
+  for (const args of [
+    ["export", `file:${folder}`],
+    ["move", "shop", "postgres://app@other/app"],
+  ])
+    expect(await tenure(...args)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("one database"),
+    })
+  await tenure("projects", "create", "shop")
+  await tenure("projects", "create", "p1")
+  expect(outcomes(await tenure("projects", "list", "--json"))).toMatchObject([
+    { id: "p1" },
+    { id: "shop" },
   ])
 })
 

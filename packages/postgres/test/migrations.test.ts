@@ -1,4 +1,7 @@
 import { execFile } from "node:child_process"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { PgClient } from "@effect/sql-pg"
@@ -6,7 +9,7 @@ import { beforeEach, describe, expect, it } from "@effect/vitest"
 import { layer, migrate } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { inject } from "vitest"
+import { inject, onTestFinished } from "vitest"
 import { migrations } from "../src/migrations/migrations.ts"
 import { clientLayer, execute } from "./harness.ts"
 
@@ -140,6 +143,26 @@ describe("tenure-migrate", () => {
     const environment = { DATABASE_URL: inject("databaseUrl") }
     expect((await command(environment)).stdout).toBe(`Applied: ${all.join(", ")}.\n`)
     expect((await command(environment)).stdout).toBe("Nothing to do.\n")
+  })
+
+  it("migrates each of several databases, also if another does not answer", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "tenure-map-"))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    const map = join(folder, "databases.json")
+    const away = "postgres://someone:hidden@127.0.0.1:1/nothing"
+    const databases = [
+      { name: "away", url: away, projects: [] },
+      { name: "main", url: inject("databaseUrl"), projects: "others" },
+    ]
+    await writeFile(map, JSON.stringify(databases))
+    const failed = command({ DATABASE_URL: `map:${map}` })
+    await expect(failed).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^away: .*ECONNREFUSED.*\nmain: Applied: 1.*\.\n$/),
+    })
+    await writeFile(map, JSON.stringify(databases.slice(1)))
+    const again = await command({ DATABASE_URL: `map:${map}` })
+    expect(again.stdout).toBe("main: Nothing to do.\n")
   })
 
   it("prints what is wrong, without the password, and exits with code 1", async () => {

@@ -20,6 +20,14 @@ interface Given {
   readonly decrypt: boolean
 }
 
+/** What has become of a database, or would become of it. */
+export interface Migrated {
+  readonly applied: boolean
+  /** The numbers of the migrations. */
+  readonly migrations: ReadonlyArray<number>
+  readonly rewritten_secrets?: number
+}
+
 /** Applies migrations, or tells which ones would be applied, and rewrites secrets. */
 export const migrate = Effect.fnUntraced(function* (
   url: string,
@@ -27,7 +35,7 @@ export const migrate = Effect.fnUntraced(function* (
   { decrypt, dryRun, encrypt }: Given,
 ) {
   const client = yield* (dryRun ? connect : connectOrCreate)(url)
-  return yield* Effect.gen(function* () {
+  return yield* Effect.gen(function* (): Effect.fn.Return<Migrated, unknown, PgClient> {
     if (dryRun) return { applied: false, migrations: yield* Upkeep.pending(schema) }
     const migrations = yield* migrateAll({ schema })
     if (!encrypt && !decrypt) return { applied: true, migrations }
@@ -36,17 +44,19 @@ export const migrate = Effect.fnUntraced(function* (
   }).pipe(Effect.provideService(PgClient, client), Effect.mapError(explain))
 }, Effect.scoped)
 
-/** A database, with a name if it is one of several. */
-export interface Named {
-  readonly name?: string
+/** One of several databases. */
+interface Named {
+  readonly name: string
   readonly url: string
 }
 
-/** The databases that a URL names: several, if it is that of a file. */
-export const databasesOf = (url: string): Effect.Effect<ReadonlyArray<Named>, Failure> => {
+/** The several databases that a URL names, if it is that of a file. */
+export const severalOf = (
+  url: string,
+): Effect.Effect<ReadonlyArray<Named> | undefined, Failure> => {
   const path = Databases.pathOf(url)
   return path === undefined
-    ? Effect.succeed([{ url }])
+    ? Effect.succeed(undefined)
     : Effect.mapError(Databases.read(path), explain)
 }
 

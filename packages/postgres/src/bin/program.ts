@@ -6,14 +6,19 @@
  *
  * With `--encrypt-secrets`, encrypts the secrets of all webhooks with the first key of
  * `TENURE_ENCRYPTION_KEY`. With `--decrypt-secrets`, decrypts them; the variable begins with `plain`.
+ *
+ * With `map:` and the path of a file that names several databases, does so for each of them.
  */
 
 import { parseArgs } from "node:util"
 import { PgClient } from "@effect/sql-pg"
 import * as Context from "effect/Context"
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import { migrate } from "../index.ts"
+import * as Databases from "./databases.ts"
 import * as ProgressBar from "./ProgressBar.ts"
 import { type Direction, rewrite } from "./secrets.ts"
 import { type Load, messageOf, move, open } from "./upkeep.ts"
@@ -65,6 +70,24 @@ const moved = Effect.fnUntraced(function* (schema: string | undefined, source: s
   return [...lines, "Moved. Every table has the same rows at both ends."].join("\n")
 }, Effect.scoped)
 
+/** Some of several databases failed. The message says what became of each. */
+class SomeFailed extends Data.TaggedError("SomeFailed")<{ readonly message: string }> {}
+
+/** Works on each of several databases, whatever becomes of the others, and tells what did. */
+const onEach = Effect.fnUntraced(function* (
+  map: string,
+  on: (url: string) => Effect.Effect<string, unknown>,
+) {
+  const outcomes = yield* Effect.forEach(yield* Databases.read(map), ({ name, url }) =>
+    Effect.map(Effect.result(on(url)), (result) => ({
+      isDone: Result.isSuccess(result),
+      line: `${name}: ${Result.isSuccess(result) ? result.success : messageOf(result.failure)}`,
+    })),
+  )
+  const message = outcomes.map(({ line }) => line).join("\n")
+  return outcomes.every(({ isDone }) => isDone) ? message : yield* new SomeFailed({ message })
+})
+
 const run = async (load: Load): Promise<string> => {
   const { positionals, values } = parseArgs({
     allowPositionals: true,
@@ -80,13 +103,14 @@ const run = async (load: Load): Promise<string> => {
     to ?? variable("DATABASE_URL", "set, for example postgres://user:password@host:5432/database")
   const [schema] = positionals
   const direction = directionOf(flags)
-  return Effect.suspend<string, unknown, PgClient.PgClient>(() => {
+  const work = Effect.suspend<string, unknown, PgClient.PgClient>(() => {
     if (from !== undefined) return moved(schema, from, load)
     return direction === undefined ? applied(schema) : rewritten(schema, direction)
-  }).pipe(
-    Effect.provide(open(url, to === undefined ? "DATABASE_URL" : "--to", load)),
-    Effect.runPromise,
-  )
+  })
+  const on = (one: string) =>
+    Effect.provide(work, open(one, to === undefined ? "DATABASE_URL" : "--to", load))
+  const map = from === undefined ? Databases.pathOf(url) : undefined
+  return Effect.runPromise(map === undefined ? on(url) : onEach(map, on))
 }
 
 /**
