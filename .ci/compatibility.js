@@ -1,7 +1,7 @@
 /**
  * What docs/requirements.md promises: installs all packages beside the supported versions of
  * TypeScript and Node, type-checks a consumer with each TypeScript, and runs the README's example
- * with each Node.
+ * with each Node. An older Node gets an answer that says so.
  */
 
 import { execFile } from "node:child_process"
@@ -17,6 +17,8 @@ const typescripts = ["5.7", "5.8", "5.9", "6.0", "7.0"]
 // The oldest and the newest; the tests run with one between.
 const nodes = ["22.19", "26"]
 
+const tooOld = "20"
+
 const dependencies = [
   "effect@4",
   "@electric-sql/pglite@0.5.16",
@@ -26,7 +28,7 @@ const dependencies = [
   "@types/express@5",
   "@types/node@22",
   ...typescripts.map((version) => `typescript-${version}@npm:typescript@${version}`),
-  ...nodes.map((version) => `node-${version}@npm:node@${version}`),
+  ...[tooOld, ...nodes].map((version) => `node-${version}@npm:node@${version}`),
 ]
 
 /** The paths for which a path of `exports` stands, without those that `exports` hides. */
@@ -105,6 +107,18 @@ const importAll = (folder, node) => {
   return run(node, ["--input-type=commonjs", "--eval", code], { cwd: folder })
 }
 
+/** Runs the command with a Node that is too old. */
+const checkRefusal = async (folder, node) => {
+  const bin = join("node_modules", "tenure", "dist", "bin", "tenure.js")
+  const said = await run(node, [bin, "--help"], { cwd: folder }).then(
+    () => "nothing",
+    ({ stderr }) => stderr,
+  )
+  if (!said.startsWith("tenure needs Node")) throw new Error(`Node ${tooOld} says ${said}`)
+}
+
+const nodeOf = (folder, version) => join(folder, "node_modules", `node-${version}`, "bin", "node")
+
 const folder = installed(
   packages.map((one) => one.manifest.name),
   dependencies,
@@ -114,10 +128,11 @@ try {
   for (const version of typescripts) await check(folder, version, Object.keys(settings))
   await check(folder, typescripts.at(-1), Object.keys(withoutDom))
   for (const version of nodes) {
-    const node = join(folder, "node_modules", `node-${version}`, "bin", "node")
+    const node = nodeOf(folder, version)
     await importAll(folder, node)
     await tryExample(folder, node)
   }
+  await checkRefusal(folder, nodeOf(folder, tooOld))
 } finally {
   rmSync(folder, { recursive: true })
 }

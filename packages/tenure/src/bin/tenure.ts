@@ -1,8 +1,15 @@
 #!/usr/bin/env node
-import { enableCompileCache } from "node:module"
+import module from "node:module"
+import { refusal } from "./NodeVersion.ts"
+
+const problem = refusal(process.versions.node)
+if (problem !== undefined) {
+  process.stderr.write(`${problem}\n`)
+  process.exit(1)
+}
 
 // Most of the time that a short command takes, Node compiles modules.
-enableCompileCache()
+module.enableCompileCache()
 
 const { main } = await import("@tenure/cli")
 main()
