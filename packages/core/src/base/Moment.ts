@@ -27,11 +27,14 @@ export const precise = (clock: Clock.Clock): number =>
 /** Reads the monotonic clock: whole milliseconds. */
 export const tick = (clock: Clock.Clock): Millis => Millis(Math.floor(precise(clock)))
 
-/** Reads both clocks. */
-export const read = (clock: Clock.Clock): Moment => ({
-  tick: tick(clock),
+/** Reads the wall clock. The monotonic one was read already, by `precise`. */
+export const at = (millis: number, clock: Clock.Clock): Moment => ({
+  tick: Millis(Math.floor(millis)),
   unix: Millis(clock.currentTimeMillisUnsafe()),
 })
+
+/** Reads both clocks. */
+export const read = (clock: Clock.Clock): Moment => at(precise(clock), clock)
 
 /** The time by both clocks, now. */
 export const now: Effect.Effect<Moment> = Effect.withFiberSucceed((fiber) =>

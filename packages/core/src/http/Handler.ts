@@ -275,11 +275,12 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   const decide = (
     request: ApiRequest.ApiRequest,
     requestId: string,
+    start: number,
     clock: Clock.Clock,
   ): Effect.Effect<Answer> => {
     const address = addressOf(request)
     // Guesses beyond the limit of an address cost no look-up.
-    const early = limiter.refusalOf(address, Moment.read(clock))
+    const early = limiter.refusalOf(address, Moment.at(start, clock))
     const identified = identify(request, requestId, early !== undefined, clock)
     return Effect.flatMapEager(identified, (principal) => {
       const keyId = Result.isSuccess(principal) ? principal.success.keyId : undefined
@@ -344,27 +345,34 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     return { ...response, headers: { ...response.headers, ...fieldsOf(report) } }
   }
 
+  // Made once: a text that is new is slow to find in a table of metrics.
+  const withBasePath: ReadonlyMap<Route.Pattern | undefined, string> = new Map(
+    routes.patterns.map((pattern) => [pattern, basePath + pattern]),
+  )
+
   /** Returns the pattern of a path, with the base path. */
   const routeOf = (path: string, found = routes.match(path, basePath)): string | undefined => {
-    if (found !== undefined) return basePath + routes.patternOf(found)
+    if (found !== undefined) return withBasePath.get(routes.patternOf(found))
     return routes.isRealtime(path, basePath) ? path : undefined
   }
 
   /** Answers a request that was read, as it is decided. */
   const answer = (request: ApiRequest.ApiRequest, decision: typeof decide) =>
     Step.make((clock) => {
-      const start = isTimed ? Moment.precise(clock) : 0
+      const start = Moment.precise(clock)
       const path = request.originalPath ?? request.path
       const subject = { requestId: requestIdOf(request), method: request.method, path }
-      return Effect.flatMapEager(decision(request, subject.requestId, clock), (decided) => {
+      return Effect.flatMapEager(decision(request, subject.requestId, start, clock), (decided) => {
         const { address, keyId, outcome, report } = decided
         const response = withFields(Envelope.respond(subject, report, outcome), report)
         if (!isTimed) return Effect.succeed(response)
         const { status } = response
         const { method } = request
         const durationMillis = Moment.precise(clock) - start
-        const pattern = routeOf(request.path, decided.found)
-        observer.answered?.({ method, route: pattern, status, durationMillis })
+        if (observer.answered !== undefined) {
+          const pattern = routeOf(request.path, decided.found)
+          observer.answered({ method, route: pattern, status, durationMillis })
+        }
         if (onResponse === undefined) return Effect.succeed(response)
         const record = { ...subject, status, durationMillis, address, keyId }
         const told = Callback.call("onResponse", onResponse, record)

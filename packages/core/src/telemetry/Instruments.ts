@@ -3,7 +3,7 @@
  * semantic conventions.
  */
 
-import type * as Context from "effect/Context"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
@@ -162,6 +162,20 @@ export type Update = (amount: number) => void
 
 type Make = (name: Name, description: ReturnType<typeof describe>) => Metric.Metric<number, unknown>
 
+/** Puts a series into the registry of a context, and returns how to update it without a look-up. */
+const open = (series: ReturnType<Make>, context: Context.Context<never>): Update => {
+  const registry = Context.get(context, Metric.MetricRegistry)
+  // A registry alone tells the key and the hooks of a series, so this one has no other.
+  const alone: Metric.MetricRegistry = new Map()
+  series.valueUnsafe(Context.add(context, Metric.MetricRegistry, alone))
+  const [entry] = alone
+  if (entry === undefined) return (amount) => series.updateUnsafe(amount, context)
+  const [key, made] = entry
+  const shared = registry.get(key) ?? made
+  registry.set(key, shared)
+  return (amount) => shared.hooks.update(amount, context)
+}
+
 // As many as the SDKs of OpenTelemetry keep. All attributes together have fewer values, but for the codes
 // of a transport that makes up its own.
 const mostSeries = 2000
@@ -181,10 +195,10 @@ const seriesOf = <N extends Name>(
     description,
     attributes: { ...attributes, "otel.metric.overflow": "true" },
   })
-  const updating =
-    (series: ReturnType<Make>): Update =>
-    (amount) =>
-      series.updateUnsafe(amount, context)
+  const updating = (series: ReturnType<Make>): Update => {
+    let update: Update | undefined
+    return (amount) => (update ??= open(series, context))(amount)
+  }
 
   return (...values) => {
     const key = values.join("\n")

@@ -167,6 +167,16 @@ describe("metrics", () => {
     expect(await metric("tenure_webhook_disabled")).toEqual([{ labels: {}, value: 1 }])
   })
 
+  it("of two in one registry are counted together", async () => {
+    const counted = Effect.gen(function* () {
+      const context = yield* Effect.context()
+      for (let n = 0; n < 2; n++) counter("tenure.rate_limit.refusals", context)("key")(1)
+      return yield* text
+    }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
+    const series = parsed(await Effect.runPromise(counted)).get("tenure_rate_limit_refusals_total")
+    expect(series).toEqual([{ labels: { tenure_rate_limit_bucket: "key" }, value: 2 }])
+  })
+
   it("have no more series than a bound, and count what is beyond it as one", async () => {
     const counted = Effect.gen(function* () {
       const count = counter("tenure.rate_limit.refusals", yield* Effect.context())
