@@ -16,33 +16,22 @@ import * as Effect from "effect/Effect"
 import type { Buckets } from "./Buckets.ts"
 import * as Holds from "./Holds.ts"
 import type { Names } from "./Names.ts"
-import type { Taken, Tokens } from "./take.lua.ts"
+import type { Tokens } from "./take.lua.ts"
 
 // How often a take is tried again after others have given tokens back.
 const mostRetries = 3
 
-/** The outcome for a client without a key, whose buckets of a key are full. */
-const outcomeOfAddress = ({ admitted, now, tats: [address = now] }: Taken): Take => ({
-  admitted,
-  now,
-  address,
-  key: now,
-  burst: now,
+/** The outcome for a client with a key, by the clock of the server that has the key. */
+const outcomeOf = (ofKey: Take, ofAddress: Take): Take => ({
+  ...ofKey,
+  admitted: ofKey.admitted && ofAddress.admitted,
+  address: Micros(ofAddress.address - ofAddress.now + ofKey.now),
 })
 
-/** The outcome for a client with a key, by the clock of the server that has the key. */
-const outcomeOf = (ofKey: Taken, ofAddress: Taken): Take => {
-  const { now, tats } = ofKey
-  const [key = now, burst = now] = tats
-  const [address = ofAddress.now] = ofAddress.tats
-  const admitted = ofKey.admitted && ofAddress.admitted
-  return { admitted, now, address: Micros(address - ofAddress.now + now), key, burst }
-}
-
 /** The outcome of the only client in a script. */
-const only = <E>(outcomes: Effect.Effect<ReadonlyArray<Taken>, E>): Effect.Effect<Taken, E> =>
-  Effect.flatMap(outcomes, ([taken]) =>
-    taken === undefined ? Effect.die("a script has no outcome") : Effect.succeed(taken),
+const only = <E>(takes: Effect.Effect<ReadonlyArray<Take>, E>): Effect.Effect<Take, E> =>
+  Effect.flatMap(takes, ([take]) =>
+    take === undefined ? Effect.die("a script has no outcome") : Effect.succeed(take),
   )
 
 /** Makes the function that takes. */
@@ -50,18 +39,18 @@ export const make = (buckets: Buckets, names: Names): RateLimitStore["Service"][
   const holds = Holds.make()
 
   const askAddress = (tokens: Tokens, { address }: Client, policies: Policies) =>
-    only(buckets.take(tokens, [[names.ofAddress(address)]], [[policies.address]]))
+    only(buckets.take(tokens, "address", [names.ofAddress(address)], policies))
 
-  const askKey = (tokens: Tokens, keyId: ApiKeyId, { burst, key }: Policies) =>
-    only(buckets.take(tokens, [[names.ofKey(keyId)]], [[key, burst]]))
+  const askKey = (tokens: Tokens, keyId: ApiKeyId, policies: Policies) =>
+    only(buckets.take(tokens, "key", [names.ofKey(keyId)], policies))
 
   /** Gives back what was taken from a key. If that fails, it stays taken. */
-  const giveBack = (ofKey: Taken, keyId: ApiKeyId, policies: Policies) =>
+  const giveBack = (ofKey: Take, keyId: ApiKeyId, policies: Policies) =>
     Effect.orElseSucceed(askKey(-1, keyId, policies), () => ofKey)
 
   /** Takes from the address too. If it refuses, or does not answer, the key gets its tokens back. */
   const complete = Effect.fnUntraced(function* (
-    ofKey: Taken,
+    ofKey: Take,
     client: Client,
     keyId: ApiKeyId,
     policies: Policies,
@@ -93,6 +82,6 @@ export const make = (buckets: Buckets, names: Names): RateLimitStore["Service"][
 
   return (client, policies) =>
     client.keyId === undefined
-      ? Effect.map(askAddress(1, client, policies), outcomeOfAddress)
+      ? askAddress(1, client, policies)
       : Effect.uninterruptible(takeOfKey(client, client.keyId, policies, mostRetries))
 }

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { Buckets } from "./Buckets.ts"
 import type { Names } from "./Names.ts"
-import type { Taken } from "./take.lua.ts"
+import type { Part } from "./take.lua.ts"
 
 // A script holds up all other clients of the server: this many takes do for less than half a millisecond.
 // While the server runs one, this process can make the next.
@@ -14,20 +14,21 @@ const mostInScript = 32
 
 /** A take, and who waits for its outcome. */
 interface Waiting {
+  readonly part: Part
   readonly keys: ReadonlyArray<string>
   readonly policies: Policies
   readonly resume: (take: Exit.Exit<Take, StoreUnavailable>) => void
 }
 
-/** Takes that share a script: with as many keys each, and the same policies. */
+/** Takes that share a script: from the same part, by the same policies. */
 interface Batch {
-  readonly width: number
+  readonly part: Part
   readonly policies: Policies
   readonly takes: Array<Waiting>
 }
 
-const canJoin = ({ keys, policies }: Waiting, batch: Batch): boolean =>
-  batch.width === keys.length && batch.policies === policies && batch.takes.length < mostInScript
+const canJoin = ({ part, policies }: Waiting, batch: Batch): boolean =>
+  batch.part === part && batch.policies === policies && batch.takes.length < mostInScript
 
 /** Divides takes into batches. Nearly all have the same policies: there are few to choose from. */
 const batchesOf = (takes: Iterable<Waiting>): ReadonlyArray<Batch> => {
@@ -35,25 +36,14 @@ const batchesOf = (takes: Iterable<Waiting>): ReadonlyArray<Batch> => {
   for (const take of takes) {
     const open = batches.findLast((batch) => canJoin(take, batch))
     if (open !== undefined) open.takes.push(take)
-    else batches.push({ width: take.keys.length, policies: take.policies, takes: [take] })
+    else batches.push({ part: take.part, policies: take.policies, takes: [take] })
   }
   return batches
 }
 
-/** The buckets of a key that a client does not have are full. */
-const outcomeOf = ({ admitted, now, tats }: Taken): Take => {
-  const [address = now, key = now, burst = now] = tats
-  return { admitted, now, address, key, burst }
-}
-
-const settle = (
-  { takes }: Batch,
-  exit: Exit.Exit<ReadonlyArray<Taken>, StoreUnavailable>,
-): void => {
+const settle = ({ takes }: Batch, exit: Exit.Exit<ReadonlyArray<Take>, StoreUnavailable>): void => {
   if (Exit.isSuccess(exit)) {
-    for (const [index, taken] of exit.value.entries()) {
-      takes[index]?.resume(Exit.succeed(outcomeOf(taken)))
-    }
+    for (const [index, take] of exit.value.entries()) takes[index]?.resume(Exit.succeed(take))
   } else for (const { resume } of takes) resume(Exit.failCause(exit.cause))
 }
 
@@ -61,10 +51,13 @@ const settle = (
 export const make = (buckets: Buckets, names: Names): RateLimitStore["Service"]["take"] => {
   let waiting = new Set<Waiting>()
 
-  const ask = ({ policies: { address, burst, key }, takes, width }: Batch) => {
-    const clients = takes.map(({ keys }) => keys)
-    return buckets.take(1, clients, [[address], [key, burst]].slice(0, width))
-  }
+  const ask = ({ part, policies, takes }: Batch) =>
+    buckets.take(
+      1,
+      part,
+      takes.flatMap(({ keys }) => keys),
+      policies,
+    )
 
   const flush = (): void => {
     const batches = batchesOf(waiting)
@@ -74,14 +67,14 @@ export const make = (buckets: Buckets, names: Names): RateLimitStore["Service"][
     }
   }
 
-  const keysOf = ({ address, keyId }: Client): ReadonlyArray<string> =>
+  const drawOf = ({ address, keyId }: Client): Pick<Waiting, "part" | "keys"> =>
     keyId === undefined
-      ? [names.ofAddress(address)]
-      : [names.ofAddress(address), names.ofKey(keyId)]
+      ? { part: "address", keys: [names.ofAddress(address)] }
+      : { part: "both", keys: [names.ofAddress(address), names.ofKey(keyId)] }
 
   return (client, policies) =>
     Effect.callback((resume) => {
-      const take = { keys: keysOf(client), policies, resume }
+      const take = { ...drawOf(client), policies, resume }
       // Takes that arrive in the same turn of the event loop share a script.
       if (waiting.size === 0) setImmediate(flush)
       waiting.add(take)

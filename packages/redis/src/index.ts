@@ -43,6 +43,7 @@ export interface Options extends Setting.Input<typeof options> {}
 
 // Full after a microsecond.
 const trifle = TokenBucket.policy({ limit: 1000, window: Millis(1) })
+const trifles = { address: trifle, key: trifle, burst: trifle }
 
 /**
  * Makes the store of rate limits. Put it behind the store that keeps everything else. Fails with
@@ -75,7 +76,7 @@ export const redisLimits = (given: Options): Layer.Layer<RateLimitStore, Invalid
       const takes = redis.isCluster ? ClusterTakes : Takes
       return {
         // Takes, because a server that refuses changes is of no use.
-        ping: Effect.asVoid(buckets.take(1, [[`${prefix}ping`]], [[trifle]])),
+        ping: Effect.asVoid(buckets.take(1, "address", [`${prefix}ping`], trifles)),
         take: takes.make(buckets, names),
       }
     }),
