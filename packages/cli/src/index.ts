@@ -8,6 +8,7 @@ import * as NodeStdio from "@effect/platform-node-shared/NodeStdio"
 import * as NodeTerminal from "@effect/platform-node-shared/NodeTerminal"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { exitCodes } from "./Failure.ts"
 import { run } from "./program.ts"
 
 const services = NodeChildProcessSpawner.layer.pipe(
@@ -16,9 +17,17 @@ const services = NodeChildProcessSpawner.layer.pipe(
   ),
 )
 
-/** Ends the process when nobody reads its output any more, as `head` does after some lines. */
-const endWithReader = (): void => {
-  process.stdout.on("error", () => process.exit(0))
+/**
+ * Ends the process when it can print nothing any more: as it should if nobody reads on, as `head` after some
+ * lines, and else, for example on a full disk, with what is wrong.
+ */
+const endWithOutput = (): void => {
+  process.stderr.on("error", () => process.exit(exitCodes.failed))
+  process.stdout.on("error", (error) => {
+    if ("code" in error && error.code === "EPIPE") process.exit(0)
+    process.stderr.write(`${error.message}\n`)
+    process.exit(exitCodes.failed)
+  })
 }
 
 /**
@@ -34,6 +43,6 @@ const endWithReader = (): void => {
  * ```
  */
 export const main = (): void => {
-  endWithReader()
+  endWithOutput()
   NodeRuntime.runMain(Effect.provide(run(process.argv.slice(2)), services))
 }

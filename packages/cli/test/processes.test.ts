@@ -1,0 +1,61 @@
+/** The command as a process: its output, its exit codes, and signals. */
+
+import { spawn, type StdioOptions } from "node:child_process"
+import { once } from "node:events"
+import { closeSync, openSync } from "node:fs"
+import { text } from "node:stream/consumers"
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
+import { tenureWith } from "./inProcess.ts"
+import { bareEnvironment, command } from "./programs.ts"
+import { type Server, startServer, token } from "./server.ts"
+
+let server: Server
+let environment: Readonly<Record<string, string>>
+
+beforeAll(async () => {
+  server = await startServer()
+  environment = { TENURE_URL: server.url, TENURE_TOKEN: token, TENURE_PROJECT: "p" }
+  await tenureWith(environment)("projects", "create", "p")
+  await tenureWith(environment)("members", "grant", "1", "2098-01-01")
+})
+
+afterAll(() => server.stop())
+
+const start = (words: string, stdout: number | "pipe" = "pipe") => {
+  const [node = "", ...rest] = command(...words.split(" "))
+  const stdio: StdioOptions = ["ignore", stdout, "pipe"]
+  const child = spawn(node, rest, { env: { ...bareEnvironment, ...environment }, stdio })
+  onTestFinished(() => void child.kill("SIGKILL"))
+  if (child.stderr === null) expect.fail("no standard error")
+  const stderr = text(child.stderr)
+  const ended = once(child, "close").then(async ([code]) => ({ code, stderr: await stderr }))
+  return { child, ended }
+}
+
+it.each(["members list", "members export", "members list --json"])(
+  "%s ends without a word when nobody reads it",
+  async (words) => {
+    const { child, ended } = start(words)
+    child.stdout?.destroy()
+    expect(await ended).toEqual({ code: 0, stderr: "" })
+  },
+)
+
+it.each(["members list", "members export"])("%s fails if it cannot print", async (words) => {
+  const full = openSync("/dev/full", "w")
+  onTestFinished(() => closeSync(full))
+  expect(await start(words, full).ended).toEqual({
+    code: 1,
+    stderr: expect.stringContaining("ENOSPC"),
+  })
+})
+
+it("listen ends on Ctrl+C, and says where to go on", async () => {
+  const { child, ended } = start("listen")
+  await once(child.stderr ?? expect.fail("no standard error"), "data")
+  child.kill("SIGINT")
+  expect(await ended).toEqual({
+    code: 130,
+    stderr: expect.stringMatching(/To go on from here: --after \S+\n$/),
+  })
+})
