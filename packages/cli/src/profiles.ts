@@ -40,7 +40,7 @@ const add = Command.make(
     const profile = Option.isSome(given.url)
       ? { url: given.url.value, token: yield* Place.token }
       : { database: yield* databaseUrl }
-    yield* Profiles.write({ ...(yield* Profiles.read), [given.name]: profile })
+    yield* Profiles.add(given.name, profile)
     yield* Output.done(null, `Added ${given.name} to ${yield* Profiles.path}.`)
   }),
 ).pipe(
@@ -76,13 +76,11 @@ const remove = Command.make(
   "remove",
   { name },
   Effect.fnUntraced(function* (given) {
-    const { [given.name]: removed, ...others } = yield* Profiles.read
-    if (removed === undefined)
+    if ((yield* Profiles.remove(given.name)) === undefined)
       return yield* new Failure({
         kind: "notFound",
         message: `There is no profile ${given.name}.`,
       })
-    yield* Profiles.write(others)
     yield* Output.done(null, `Removed ${given.name}.`)
   }),
 ).pipe(

@@ -1,16 +1,24 @@
 /** `tenure dev`, as a process. */
 
 import { execFile, spawn } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { promisify } from "node:util"
 import * as Tenure from "@tenure/core/Tenure"
 import { embedded } from "@tenure/embedded"
-import { expect, it, onTestFinished } from "vitest"
+import { afterAll, expect, it, onTestFinished } from "vitest"
 import { folderWithDatabase } from "../../embedded/test/folders.ts"
-import { bareEnvironment, command } from "./programs.ts"
+import { bareEnvironment, binary, command } from "./programs.ts"
+
+const home = mkdtempSync(join(tmpdir(), "tenure-dev-"))
+afterAll(() => rmSync(home, { recursive: true }))
+
+const env = { ...bareEnvironment, XDG_CONFIG_HOME: home }
 
 const start = async (...args: ReadonlyArray<string>) => {
   const [node = "", ...rest] = command("dev", "--port", "0", ...args)
-  const child = spawn(node, rest, { env: bareEnvironment, stdio: "pipe" })
+  const child = spawn(node, rest, { env, stdio: "pipe" })
   onTestFinished(() => void child.kill("SIGKILL"))
   const ended = new Promise((resolve) => child.once("close", resolve))
   let printed = ""
@@ -30,18 +38,39 @@ const start = async (...args: ReadonlyArray<string>) => {
   }
 }
 
-const lineWith = (text: string, beginning: string): string =>
-  text.split("\n").find((line) => line.startsWith(beginning)) ?? ""
+/** Runs a line in a shell that knows nothing of the lines before. */
+const paste = (line: string) =>
+  promisify(execFile)("/bin/sh", ["-c", line.replace("npx tenure", binary)], { env })
 
-it("shows how to call it, and prints the verified events of what was pasted", async () => {
+it("prints lines each of which can be pasted, and the verified events of what they do", async () => {
   const { printed, stop } = await start()
   const shown = printed()
-  const script = `${lineWith(shown, "export")}; ${lineWith(shown, "curl")}`
-  const { stdout } = await promisify(execFile)("/bin/sh", ["-c", script])
-  expect(JSON.parse(stdout)).toMatchObject({ ok: true })
-  await expect.poll(printed).toMatch(/membership\.extended +\{.*"user_id":"1001"/)
+  const [list = "", extend = "", curl = ""] = shown
+    .split("\n")
+    .filter((line) => /^(npx|curl) /.test(line))
+  expect((await paste(list)).stdout).toMatch(/^1001 +20\d\d-.* active$/m)
+  expect((await paste(extend)).stdout).toContain("2099-01-01")
+  expect(JSON.parse((await paste(curl)).stdout)).toMatchObject({ ok: true })
+  await expect
+    .poll(() => printed().match(/membership\.extended +\{.*"user_id":"1001"/g))
+    .toHaveLength(2)
   expect((await fetch(/http:\S+\/console\//.exec(shown)?.[0] ?? "")).status).toBe(200)
   expect(await stop()).toBe(130)
+  await expect(paste(list)).rejects.toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("profile"),
+  })
+})
+
+it("leaves the profile to whoever started after it, and runs without one", async () => {
+  const first = await start()
+  const second = await start()
+  await first.stop()
+  const list = "npx tenure members list --project demo --profile tenure-dev"
+  expect((await paste(list)).stdout).toContain("1001")
+  await second.stop()
+  writeFileSync(join(home, "tenure", "profiles.json"), "{", { mode: 0o600 })
+  expect((await start()).printed()).toContain("mend it, or remove it")
 })
 
 it("keeps what is in a folder, and leaves no valid key", async () => {

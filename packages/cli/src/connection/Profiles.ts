@@ -69,7 +69,7 @@ export const read = Effect.gen(function* () {
 }).pipe(explained)
 
 /** Replaces the profiles, as a whole or not at all. */
-export const write = Effect.fnUntraced(function* (profiles: Profiles) {
+const write = Effect.fnUntraced(function* (profiles: Profiles) {
   const files = yield* FileSystem.FileSystem
   const { dirname } = yield* Path.Path
   const file = yield* path
@@ -79,3 +79,18 @@ export const write = Effect.fnUntraced(function* (profiles: Profiles) {
   yield* files.writeFileString(temporary, text, { mode: 0o600 })
   yield* files.rename(temporary, file)
 }, explained)
+
+/** Adds a profile, or replaces the one of this name. */
+export const add = Effect.fnUntraced(function* (name: string, profile: Profile) {
+  yield* write({ ...(yield* read), [name]: profile })
+})
+
+/** Removes a profile, and returns it if there was one. It stays if the predicate is false for it. */
+export const remove = Effect.fnUntraced(function* (
+  name: string,
+  predicate: (profile: Profile) => boolean = () => true,
+) {
+  const { [name]: found, ...rest } = yield* read
+  if (found !== undefined && predicate(found)) yield* write(rest)
+  return found
+})

@@ -13,6 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import { explain } from "../connection/inProcess.ts"
+import * as Profiles from "../connection/Profiles.ts"
 import { failed, ofCall } from "../Failure.ts"
 import { lineOfEvent } from "../listen/eventLine.ts"
 import { printable } from "../output/printable.ts"
@@ -83,6 +84,21 @@ const openKey = ({ apiKeys }: Tenure.Tenure) =>
     ({ id }) => Effect.promise(() => apiKeys.revoke(id)),
   )
 
+// A name that nobody gives to a profile of their own.
+const profile = "tenure-dev"
+
+/**
+ * Keeps the connection in a profile while the command runs, so that commands in any other terminal find it. If
+ * another one has started meanwhile, the profile is its.
+ */
+const openProfile = (url: string, token: string) =>
+  Effect.acquireRelease(Profiles.add(profile, { url, token }), () =>
+    Effect.ignore(Profiles.remove(profile, (one) => "token" in one && one.token === token)),
+  ).pipe(
+    // The API and the console can be used nevertheless.
+    Effect.catchTag("Failure", ({ message }) => Console.error(printable(message))),
+  )
+
 const attempt = <A>(call: () => Promise<A>) => Effect.tryPromise({ try: call, catch: ofCall })
 
 /** Creates a project with members, unless it is there. */
@@ -112,7 +128,7 @@ const subscribe = Effect.fnUntraced(function* (
 const invocation = Config.String("npm_lifecycle_event").pipe(
   Effect.option,
   Effect.map(Option.contains("tenure")),
-  Effect.map((isScript) => (isScript ? "npm run tenure --" : "npx tenure")),
+  Effect.map((isScript) => (isScript ? "npm run --silent tenure --" : "npx tenure")),
 )
 
 const helpOf = (url: string, token: string, command: string): string =>
@@ -121,12 +137,11 @@ const helpOf = (url: string, token: string, command: string): string =>
     `The console  ${url}/console/    sign in with the token`,
     `The token    ${token}    until this ends`,
     "",
-    "In another terminal:",
+    "In another terminal, in this folder:",
     "",
-    `export TENURE_URL=${url} TENURE_PROJECT=${project_id} TENURE_TOKEN=${token}`,
-    `${command} members list`,
-    `${command} members extend ${users[0]} 2099-01-01`,
-    `curl -X PATCH ${url}/v2/projects/${project_id}/memberships/${users[0]}/extend -H "Authorization: Bearer $TENURE_TOKEN" -H "Content-Type: application/json" -d '{"extend":"2099-01-01T00:00:00.000Z"}'`,
+    `${command} members list --project ${project_id} --profile ${profile}`,
+    `${command} members extend ${users[0]} 2099-01-01 --project ${project_id} --profile ${profile}`,
+    `curl -X PATCH ${url}/v2/projects/${project_id}/memberships/${users[0]}/extend -H "Authorization: Bearer ${token}" -H "Content-Type: application/json" -d '{"extend":"2099-01-01T00:00:00.000Z"}'`,
     "",
     "Webhooks that have arrived here, and are genuine:",
   ].join("\n")
@@ -145,6 +160,7 @@ export const run = Effect.fnUntraced(function* ({ folder, port }: Given) {
   const client = createClient({ baseUrl: url, token })
   yield* seed(client)
   yield* subscribe(client, receiver)
+  yield* openProfile(url, token)
   yield* Console.log(helpOf(url, token, yield* invocation))
   return yield* Effect.never
 }, Effect.scoped)
