@@ -10,6 +10,7 @@ import type * as Upkeep from "./database/upkeep.ts"
 import { exitCodes, failed, type Failure } from "./Failure.ts"
 import { counted } from "./output/counted.ts"
 import * as Output from "./output/Output.ts"
+import { printable } from "./output/printable.ts"
 
 /** What was looked at, and what to do about it if it is not well. */
 export interface Finding {
@@ -252,13 +253,23 @@ const checkAll = Effect.gen(function* () {
   return isUsable ? [...findings, ...(yield* checkApi)] : findings
 })
 
+/** Writes a finding as a line, and what to do as the next one: sentences that a terminal may wrap. */
+const linesOf = (
+  { advice, check, found, state }: Finding,
+  checkWidth: number,
+): ReadonlyArray<string> => {
+  const line = `${state.padEnd(7)}  ${check.padEnd(checkWidth)}  ${found}`
+  return [line, ...(advice === null ? [] : [`${" ".repeat(9)}${advice}`])].map(printable)
+}
+
 /** The command. */
 export const doctor = Command.make(
   "doctor",
   {},
   Effect.fnUntraced(function* () {
     const findings = yield* checkAll
-    yield* Output.items(Stream.fromIterable(findings), (finding) => ({ ...finding }))
+    const checkWidth = Math.max(...findings.map(({ check }) => check.length))
+    for (const finding of findings) yield* Output.print(finding, () => linesOf(finding, checkWidth))
     const problems = findings.filter(({ state }) => state === "problem").length
     if (problems > 0)
       return yield* failed(`${problems} of ${counted(findings.length, "check")} failed.`)

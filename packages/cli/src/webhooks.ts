@@ -34,8 +34,8 @@ const lineOf = ({ disabled_at, failing_since, failures, id, url }: WebhookHealth
   const state = failing_since === null ? "enabled" : "failing"
   return {
     id,
-    url,
     state: disabled_at === null ? state : "disabled",
+    url,
     since: disabled_at ?? failing_since,
     failures,
   }
@@ -160,7 +160,7 @@ const state = Flag.Literals("state", ["waiting", "delivered", "failed", "cancell
   Flag.optional,
 )
 
-/** A delivery in a line, with its latest attempt. */
+/** A delivery in a line, with its latest attempt: its error, or else the status of the response. */
 const rowOf = ({ attempts, due_at, event_id, state: of, type }: Delivery) => {
   const latest = attempts.at(-1)
   return {
@@ -168,9 +168,8 @@ const rowOf = ({ attempts, due_at, event_id, state: of, type }: Delivery) => {
     type,
     state: of,
     attempts: attempts.length,
+    result: latest?.error ?? latest?.status,
     latest: latest?.at,
-    status: latest?.status,
-    error: latest?.error,
     due_at,
   }
 }

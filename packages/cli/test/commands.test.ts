@@ -154,6 +154,22 @@ describe.each([
     expect(await tenure("audit", "unknown")).toMatchObject({ code: 3 })
   })
 
+  it("what a terminal would obey is escaped, as JSON too", async () => {
+    await succeed("projects", "create", "hostile")
+    const reason = "\u001b]0;mine\u0007 \u009b2J \u202e\r\u2028"
+    await succeed("members", "grant", "1", "2098-01-01", "-p", "hostile", "--reason", reason)
+    const commands = [
+      ["members", "history", "1", "-p", "hostile"],
+      ["audit", "hostile"],
+    ]
+    for (const command of commands) {
+      expect(await succeed(...command)).not.toMatch(/(?!\n)\p{C}/u)
+      const asJson = await succeed(...command, "--json")
+      expect(asJson).not.toMatch(/(?!\n)\p{C}/u)
+      expect(json(asJson)).toMatchObject({ reason })
+    }
+  })
+
   it("the status is shown", async () => {
     expect(await succeed("status")).toContain("all answer")
     expect(json(await succeed("status", "--json"))).toMatchObject({ backlog: { waiting: 0 } })
@@ -258,11 +274,17 @@ describe("webhooks", () => {
     await expect
       .poll(async () => (await atServer("webhooks", "deliveries", ...about)).stdout)
       .toMatch(/webhook\.ping +delivered +1/)
+    const connection = { TENURE_URL: server.url, TENURE_TOKEN: token }
+    const onTerminal = await tenureWith(connection, 80)("webhooks", "deliveries", ...about)
+    expect(onTerminal.stdout).toMatch(/^EVENT ID +TYPE +STATE +ATTEMPTS/)
+    expect(Math.max(...onTerminal.stdout.split("\n").map((line) => line.length))).toBe(80)
     const delivery = ["delivery", id, String(headers["webhook-id"]), "-p", "hooks"]
     const shown = (await atServer("webhooks", ...delivery)).stdout
     expect(shown).toContain(`POST ${url}`)
     expect(shown).toMatch(/^attempt 1 .*answered 2\d\d/m)
-    expect((await atServer("webhooks", "list", "-p", "hooks")).stdout).toMatch(/ enabled +– +0$/m)
+    expect((await atServer("webhooks", "list", "-p", "hooks")).stdout).toMatch(
+      / enabled +http\S+ +– +0$/m,
+    )
     expect((await atServer("webhooks", "replay", ...about)).code).toBe(2)
     const replayed = await atServer("webhooks", "replay", ...about, "--since", "2001-01-01")
     expect(replayed.stdout).toBe("0 deliveries start again.\n")

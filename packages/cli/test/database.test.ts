@@ -83,7 +83,7 @@ it("works on several databases, of which it migrates and the doctor checks each"
   const ill = await tenure("doctor")
   expect(ill).toMatchObject({
     code: 1,
-    stdout: expect.stringMatching(/migrations of large .*tenure migrate/),
+    stdout: expect.stringMatching(/migrations of large .*\n.*tenure migrate/),
   })
   const withAway = on([first, away, last])
   const partly = await withAway("migrate", "--json")
@@ -225,7 +225,9 @@ it("the doctor names what is wrong at a server, and what to do", async () => {
   const { id } = JSON.parse((await admin("webhooks", "create", url, "-p", "p", "--json")).stdout)
   await admin("webhooks", "ping", id, "-p", "p")
   await expect.poll(async () => (await admin("doctor")).stdout).toContain(`1 disabled: ${id} of p`)
-  expect((await admin("webhooks", "list", "-p", "p")).stdout).toMatch(/disabled +\d{4}-\S+ +1$/m)
+  expect((await admin("webhooks", "list", "-p", "p")).stdout).toMatch(
+    /disabled +http\S+ +\d{4}-\S+ +1$/m,
+  )
   expect(await admin("doctor")).toMatchObject({ code: 1 })
   const issued = JSON.parse((await admin("keys", "issue", "-p", "p", "--json")).stdout)
   const client = await tenureWith({ ...environment, TENURE_TOKEN: issued.token })("doctor")

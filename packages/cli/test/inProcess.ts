@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Runtime from "effect/Runtime"
+import * as Terminal from "effect/Terminal"
 import { run } from "../src/program.ts"
 
 const services = NodeChildProcessSpawner.layer.pipe(
@@ -35,9 +36,13 @@ export interface Running {
   readonly ended: Promise<Ended>
 }
 
-/** Starts the command with an environment of its own. */
+/**
+ * Starts the command with an environment of its own.
+ *
+ * @param columns - how wide the terminal is; without it, there is none
+ */
 export const startWith =
-  (environment: Readonly<Record<string, string>>) =>
+  (environment: Readonly<Record<string, string>>, columns = 0) =>
   (...args: ReadonlyArray<string>): Running => {
     const printed = { stdout: "", stderr: "" }
     const to =
@@ -50,6 +55,10 @@ export const startWith =
     const end = async (): Promise<Ended> => {
       const exit = await run(args).pipe(
         Effect.provideService(Console.Console, captured),
+        Effect.updateService(Terminal.Terminal, (terminal) => ({
+          ...terminal,
+          columns: Effect.succeed(columns),
+        })),
         Effect.provide(services),
         Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env: environment }))),
         (effect) => Effect.runPromiseExit(effect, { signal: interruption.signal }),
@@ -70,6 +79,6 @@ export const startWith =
 
 /** Runs the command with an environment of its own, to its end. */
 export const tenureWith =
-  (environment: Readonly<Record<string, string>>) =>
+  (...given: Parameters<typeof startWith>) =>
   (...args: ReadonlyArray<string>): Promise<Ended> =>
-    startWith(environment)(...args).ended
+    startWith(...given)(...args).ended

@@ -4,6 +4,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Prompt from "effect/cli/Prompt"
 import * as Effect from "effect/Effect"
 import { failed, usage } from "../Failure.ts"
+import { printable } from "../output/printable.ts"
 import { isInteractive } from "./terminal.ts"
 import { toggle } from "./toggle.ts"
 
@@ -16,6 +17,6 @@ export const yes = toggle("yes", "Answers yes to the question; needed without a 
 export const confirm = Effect.fnUntraced(function* (question: string, isYes: boolean) {
   if (isYes) return
   if (!isInteractive()) return yield* usage(`${question} Confirm it by --yes.`)
-  if (!(yield* Prompt.run(Prompt.Confirm({ message: question }))))
+  if (!(yield* Prompt.run(Prompt.Confirm({ message: printable(question) }))))
     return yield* failed("Nothing was changed.")
 })

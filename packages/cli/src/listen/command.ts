@@ -12,6 +12,7 @@ import { usage } from "../Failure.ts"
 import { project } from "../input/flags.ts"
 import * as Secret from "../input/Secret.ts"
 import * as Output from "../output/Output.ts"
+import { printable } from "../output/printable.ts"
 import { lineOfEvent } from "./eventLine.ts"
 import { begin, follow } from "./follow.ts"
 import { forward, type Target } from "./forward.ts"
@@ -60,7 +61,7 @@ const targetOf = Effect.fnUntraced(function* (
 })
 
 const report = (event: FeedEvent, outcome: string) =>
-  Console.error(`  ${event.type} ${event.id} → ${outcome}`)
+  Console.error(printable(`  ${event.type} ${event.id} → ${outcome}`))
 
 /** Shows an event, and forwards it. If that fails, it goes on with the next one. */
 const take = Effect.fnUntraced(function* (event: FeedEvent, target: Target | undefined) {

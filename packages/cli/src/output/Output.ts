@@ -5,8 +5,10 @@ import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import * as Terminal from "effect/Terminal"
 import { call, listed } from "../connection/Api.ts"
 import { toggle } from "../input/toggle.ts"
+import { printable, toJson } from "./printable.ts"
 import { layOut, layOutOne, type Row } from "./table.ts"
 
 /** The flag for programs. */
@@ -19,7 +21,7 @@ export const print = Effect.fnUntraced(function* (
   value: unknown,
   lines: () => ReadonlyArray<string>,
 ) {
-  yield* Console.log((yield* Json) ? JSON.stringify(value) : lines().join("\n"))
+  yield* Console.log((yield* Json) ? toJson(value) : lines().join("\n"))
 })
 
 /** Prints what is known of one thing. */
@@ -27,7 +29,7 @@ export const record = <A extends object>(value: A, rowOf: (value: A) => Row) =>
   print(value, () => layOutOne(rowOf(value)))
 
 /** Prints a sentence, or the data of the call. */
-export const done = (data: unknown, sentence: string) => print(data, () => [sentence])
+export const done = (data: unknown, sentence: string) => print(data, () => [printable(sentence)])
 
 /** Calls an operation, and prints its data. */
 export const callAndRecord = <A extends object>(
@@ -47,16 +49,22 @@ export const callAndSay = <A>(
 // What is laid out at once: the widths of the first rows hold for those that follow.
 const rowsAtOnce = 1000
 
+/** How wide a line may be: as wide as the terminal, if that is where it goes. */
+const lineWidth = Effect.flatMap(Terminal.Terminal, ({ columns }) =>
+  Effect.map(columns, (width) => (width === 0 ? Infinity : width)),
+)
+
 /** Prints a list as it arrives. */
 export const items = Effect.fnUntraced(function* <A extends object, E, R>(
   stream: Stream.Stream<A, E, R>,
   rowOf: (item: A) => Row,
 ) {
   const isJson = yield* Json
+  const width = yield* lineWidth
   let widths: ReadonlyArray<number> | undefined
   const linesOf = (page: ReadonlyArray<A>): ReadonlyArray<string> => {
-    if (isJson) return page.map((item) => JSON.stringify(item))
-    const table = layOut(page.map(rowOf), widths)
+    if (isJson) return page.map(toJson)
+    const table = layOut(page.map(rowOf), width, widths)
     widths = table.widths
     return table.lines
   }

@@ -13,10 +13,8 @@ interface Progress {
 
 const width = 30
 
-const numbers = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 })
-
 /** Formats a number. */
-const count = (value: number): string => numbers.format(value)
+const count = (value: number): string => value.toLocaleString("en-US", { maximumFractionDigits: 0 })
 
 /** Formats a time in seconds, as `12 s` or `3 min 05 s`. */
 const duration = (seconds: number): string => {

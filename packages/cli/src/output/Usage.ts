@@ -6,6 +6,7 @@ import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Runtime from "effect/Runtime"
 import { exitCodes } from "../Failure.ts"
+import { toJson } from "./printable.ts"
 
 const refuse = (errors: ReadonlyArray<CliError.CliError>, help: string) =>
   Effect.gen(function* () {
@@ -16,7 +17,7 @@ const refuse = (errors: ReadonlyArray<CliError.CliError>, help: string) =>
 
 const refuseAsJson = (errors: ReadonlyArray<CliError.CliError>, help: string) => {
   const message = [...errors.map((error) => error.message), help].join(". ")
-  return Console.error(JSON.stringify({ error: { message } }))
+  return Console.error(toJson({ error: { message } }))
 }
 
 /** Prints help, versions, and what is wrong with a command line: that as JSON for programs. */

@@ -10,3 +10,6 @@ const escape = (character: string): string =>
 
 /** Escapes characters that a terminal does not show as they are, as JSON does. */
 export const printable = (text: string): string => text.replaceAll(unprintable, escape)
+
+/** Prints a value as JSON, with the characters escaped that a terminal does not show as they are. */
+export const toJson = (value: unknown): string => printable(JSON.stringify(value))

@@ -3,7 +3,7 @@
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { Failure } from "../Failure.ts"
-import { printable } from "./printable.ts"
+import { printable, toJson } from "./printable.ts"
 
 const lineOf = ({ code, message, requestId }: Failure): string => {
   const details = [code, requestId === undefined ? undefined : `request ${requestId}`].filter(
@@ -13,7 +13,7 @@ const lineOf = ({ code, message, requestId }: Failure): string => {
 }
 
 const jsonOf = ({ code, message, requestId }: Failure): string =>
-  JSON.stringify({ error: { code, message, request_id: requestId } })
+  toJson({ error: { code, message, request_id: requestId } })
 
 /** Prints a failure to standard error: as JSON for programs. */
 export const report = (error: unknown, isJson: boolean): Effect.Effect<void> => {

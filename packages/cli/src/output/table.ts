@@ -21,11 +21,38 @@ const titleOf = (name: string): string => name.replaceAll("_", " ")
 const padded = (text: string, width: number): string =>
   text + " ".repeat(Math.max(0, width - displayWidth(text)))
 
+const gap = "  "
+
 const lineOf = (texts: ReadonlyArray<string>, widths: ReadonlyArray<number>): string =>
   texts
     .map((text, index) => padded(text, widths[index] ?? 0))
-    .join("  ")
+    .join(gap)
     .trimEnd()
+
+/** Shortens text that is wider than it may be. */
+const shortened = (text: string, most: number): string => {
+  // No character is wider than two columns. To measure takes long.
+  if (text.length * 2 <= most || displayWidth(text) <= most) return text
+  let start = ""
+  for (const character of text) {
+    if (displayWidth(start + character) >= most) break
+    start += character
+  }
+  return `${start}…`
+}
+
+// Ids are copied from tables, so they stay whole.
+const widthOfId = 36
+
+/** Narrows the widest columns until a line fits, as far as that leaves ids whole. */
+const narrowed = (widths: ReadonlyArray<number>, lineWidth: number): ReadonlyArray<number> => {
+  const atMost = (most: number) => widths.map((width) => Math.min(width, most))
+  const fits = (most: number) =>
+    atMost(most).reduce((sum, width) => sum + width + gap.length, -gap.length) <= lineWidth
+  let most = Math.max(widthOfId, Math.min(lineWidth, Math.max(...widths)))
+  while (most > widthOfId && !fits(most)) most -= 1
+  return atMost(most)
+}
 
 /** A table that is printed in parts. */
 export interface Table {
@@ -35,21 +62,32 @@ export interface Table {
 }
 
 /**
- * Lays out rows, all of which have the same columns. The first part of a table has the titles.
+ * Lays out rows, all of which have the same columns. The first part of a table has the titles. What does
+ * not fit in a line is left out: long texts are shortened, then the line ends.
  *
+ * @param lineWidth - how wide a line may be; `Infinity` leaves nothing out
  * @param earlier - the widths of the columns in the part before
  */
-export const layOut = (rows: ReadonlyArray<Row>, earlier?: ReadonlyArray<number>): Table => {
+export const layOut = (
+  rows: ReadonlyArray<Row>,
+  lineWidth: number,
+  earlier?: ReadonlyArray<number>,
+): Table => {
   const titles = Object.keys(rows[0] ?? {}).map((name) => titleOf(name).toUpperCase())
   const texts = rows.map((row) => Object.values(row).map(textOf))
   const all = earlier === undefined ? [titles, ...texts] : texts
-  const widths = titles.map((_, column) =>
+  const natural = titles.map((_, column) =>
     all.reduce(
       (most, line) => Math.max(most, displayWidth(line[column] ?? "")),
       earlier?.[column] ?? 0,
     ),
   )
-  return { lines: all.map((line) => lineOf(line, widths)), widths }
+  const widths = narrowed(natural, lineWidth)
+  const lines = all.map((line) => {
+    const fitting = line.map((text, column) => shortened(text, widths[column] ?? 0))
+    return shortened(lineOf(fitting, widths), lineWidth)
+  })
+  return { lines, widths }
 }
 
 /** Lays out one row: a line for each cell. */
