@@ -14,12 +14,13 @@ const folder = "examples/node-server/monitoring"
 
 interface Panel {
   readonly title: string
-  readonly targets?: ReadonlyArray<{ readonly expr: string }>
+  readonly targets?: ReadonlyArray<{ readonly expr: string; readonly legendFormat: string }>
 }
 
 interface Rule {
   readonly alert: string
   readonly expr: string
+  readonly annotations: { readonly summary: string }
 }
 
 const dashboard: { readonly panels: ReadonlyArray<Panel> } = JSON.parse(
@@ -30,18 +31,31 @@ const alerts: { readonly groups: ReadonlyArray<{ readonly rules: ReadonlyArray<R
   read(`${folder}/alerts.yaml`),
 )
 
-const queries: ReadonlyArray<readonly [name: string, query: string]> = [
-  ...dashboard.panels.flatMap(({ targets = [], title }) =>
-    targets.map(({ expr }): readonly [string, string] => [
-      title,
-      // Grafana puts values in their place.
-      expr.replaceAll("$__rate_interval", "5m").replaceAll("$job", "tenure"),
-    ]),
-  ),
-  ...alerts.groups.flatMap(({ rules }) =>
-    rules.map(({ alert, expr }): readonly [string, string] => [alert, expr]),
-  ),
-]
+/** A query, with the text that shows each of its series. */
+interface Query {
+  readonly name: string
+  readonly expr: string
+  readonly text: string
+}
+
+const curves: ReadonlyArray<Query> = dashboard.panels.flatMap(({ targets = [], title }) =>
+  targets.map(({ expr, legendFormat }) => ({
+    name: title,
+    // Grafana puts values in their place.
+    expr: expr.replaceAll("$__rate_interval", "5m").replaceAll("$job", "tenure"),
+    text: legendFormat,
+  })),
+)
+
+const rules: ReadonlyArray<Query> = alerts.groups.flatMap((group) =>
+  group.rules.map(({ alert, annotations, expr }) => ({
+    name: alert,
+    expr,
+    text: annotations.summary,
+  })),
+)
+
+const queries = [...curves, ...rules]
 
 /** The names that a metric has in Prometheus. */
 const namesOf = (name: string, type: string): ReadonlyArray<string> => {
@@ -52,12 +66,18 @@ const namesOf = (name: string, type: string): ReadonlyArray<string> => {
 const labelOf = (attribute: string): string => attribute.replaceAll(/\W/g, "_")
 
 // `up` and the labels of a target are Prometheus' own.
-const metrics = new Set(["up"])
-const labels = new Set(["job", "instance", "le"])
+const ofTarget = ["job", "instance", "le"]
+
+/** The labels of each metric. */
+const labelsByMetric = new Map<string, ReadonlyArray<string>>([["up", ofTarget]])
 for (const [name, { attributes, type }] of Object.entries(instruments)) {
-  for (const one of namesOf(name, type)) metrics.add(one)
-  for (const attribute of attributes) labels.add(labelOf(attribute))
+  for (const one of namesOf(name, type)) {
+    labelsByMetric.set(one, [...ofTarget, ...attributes.map(labelOf)])
+  }
 }
+
+// The names of databases, which are there if there are several.
+const databaseLabels = ["tenure_database_name", "db_client_connection_pool_name"]
 
 /** The texts of all nodes of some types in a query, which must be valid. */
 const partsOf = (query: string, ...types: ReadonlyArray<string>): ReadonlyArray<string> => {
@@ -71,16 +91,47 @@ const partsOf = (query: string, ...types: ReadonlyArray<string>): ReadonlyArray<
   return found
 }
 
+const metricsIn = (expr: string): ReadonlyArray<string> => partsOf(expr, "Identifier")
+
+/** The labels that metrics of a query have. */
+const labelsIn = (expr: string): ReadonlyArray<string> =>
+  metricsIn(expr).flatMap((metric) => labelsByMetric.get(metric) ?? [])
+
+/** The labels of the series that a query returns. */
+const labelsOf = (expr: string): ReadonlyArray<string> => {
+  if (partsOf(expr, "AggregateExpr").length === 0) return labelsIn(expr)
+  return partsOf(expr, "GroupingLabels").flatMap((by) => by.match(/\w+/g) ?? [])
+}
+
+/** The labels that a legend (`{{label}}`) or a summary (`$labels.label`) shows. */
+const shownIn = (text: string): ReadonlyArray<string> =>
+  [...text.matchAll(/\{\{(\w+)\}\}|\$labels\.(\w+)/g)].flatMap(
+    ([, one, other]) => one ?? other ?? [],
+  )
+
 describe("the dashboard and the alerts", () => {
-  it.each(queries)("%s", (_name, query) => {
-    const seen = partsOf(query, "Identifier")
+  it.each(queries)("$name", ({ expr, text }) => {
+    const seen = metricsIn(expr)
     expect(seen.length).toBeGreaterThan(0)
-    for (const name of seen) expect(metrics).toContain(name)
-    for (const label of partsOf(query, "LabelName")) expect(labels).toContain(label)
+    for (const metric of seen) expect([...labelsByMetric.keys()]).toContain(metric)
+    for (const label of partsOf(expr, "LabelName")) expect(labelsIn(expr)).toContain(label)
+    for (const label of shownIn(text)) expect(labelsOf(expr)).toContain(label)
+  })
+
+  it.each(queries)("$name tells databases apart, if its metrics do", ({ expr, text }) => {
+    for (const label of databaseLabels.filter((one) => labelsIn(expr).includes(one))) {
+      expect(labelsOf(expr)).toContain(label)
+      expect(shownIn(text)).toContain(label)
+    }
+  })
+
+  it.each(curves)("$name has a legend, also with one database", ({ text }) => {
+    const withoutNames = databaseLabels.reduce((left, one) => left.replace(`{{${one}}}`, ""), text)
+    expect(withoutNames).toMatch(/^\S/)
   })
 
   it("show every metric", () => {
-    const seen = new Set(queries.flatMap(([, query]) => partsOf(query, "Identifier")))
+    const seen = new Set(queries.flatMap(({ expr }) => metricsIn(expr)))
     for (const [name, { type }] of Object.entries(instruments)) {
       expect(
         namesOf(name, type).some((one) => seen.has(one)),

@@ -29,6 +29,7 @@ const open = async (home: Projects = ["here"], other: Projects = ["there"]): Pro
     ]),
     logger: { info: () => {}, warn: () => {}, error: () => {} },
     metrics: true,
+    webhooks: { dispatch: false },
   })
 }
 
@@ -56,6 +57,13 @@ it("metrics tell the connections to one database from those to another", async (
     expect(poolsOf(`db_client_connection_${metric}`)).toEqual(["home", "other"])
   }
 })
+
+/** The values of a metric that has the names of databases, by these. */
+const valuesOf = async (metric: string): Promise<Readonly<Record<string, string>>> => {
+  const series = RegExp(`^${metric}.*tenure_database_name="(\\w+)"\\} (\\S+)$`, "gm")
+  const found = [...(await tenure.metrics()).matchAll(series)]
+  return Object.fromEntries(found.map(([, name, value]) => [name, value]))
+}
 
 describe("while a database other than the first is down", () => {
   it("its projects are answered 503, and all others go on", async () => {
@@ -96,11 +104,38 @@ describe("while a database other than the first is down", () => {
     expect(within).toThrow(TransactionsUnsupported)
   })
 
+  it("metrics tell that it is down, and what waits in the others", async () => {
+    await open()
+    for (const [projectId, count] of [
+      ["here", 1],
+      ["there", 2],
+    ] as const) {
+      await tenure.webhooks.create({ projectId, url: "https://example.com/" })
+      for (let n = 0; n < count; n++) {
+        await tenure.events.publish({ projectId, type: "some.event", data: {} })
+      }
+    }
+    const waiting = () => valuesOf("tenure_webhook_deliveries_waiting")
+    const up = (store: string) => valuesOf(`tenure_store_up.*"${store}"`)
+    expect(await waiting()).toEqual({ home: "1", other: "2" })
+    await servers[1].halt()
+    expect(await waiting()).toEqual({ home: "1" })
+    expect(Object.keys(await valuesOf("tenure_webhook_deliveries_oldest_due_seconds"))).toEqual([
+      "home",
+    ])
+    for (const store of ["memberships", "webhooks", "deliveries"]) {
+      expect(await up(store)).toEqual({ home: "1", other: "0" })
+    }
+    await servers[1].resume()
+    await expect.poll(waiting).toEqual({ home: "1", other: "2" })
+  })
+
   it("a process starts, and has its projects as soon as it answers", async () => {
     await servers[1].halt()
     await open()
     await extend("here")
     await expect(extend("there")).rejects.toMatchObject(unavailable)
+    expect(await valuesOf('tenure_store_up.*"deliveries"')).toEqual({ home: "1", other: "0" })
     await servers[1].resume()
     await expect
       .poll(() =>

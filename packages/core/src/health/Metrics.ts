@@ -5,7 +5,9 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { InvalidInput } from "../base/InvalidInput.ts"
 import * as Setting from "../base/Setting.ts"
-import type { Status } from "./Status.ts"
+import type { RateLimiter } from "../limits/RateLimiter.ts"
+import type { Outbox } from "../webhooks/Outbox.ts"
+import type { Readiness } from "./Readiness.ts"
 
 /** The options of metrics. */
 export const options = Setting.struct({
@@ -33,7 +35,9 @@ export class Metrics extends Context.Service<
     readonly text: Effect.Effect<string, InvalidInput>
   }
 >()("@tenure/core/Metrics") {
-  static readonly layer = ({ metrics }: Settings): Layer.Layer<Metrics, never, Status> =>
+  static readonly layer = ({
+    metrics,
+  }: Settings): Layer.Layer<Metrics, never, Readiness | Outbox | RateLimiter> =>
     metrics ? Layer.unwrap(Effect.map(loaded, ({ shown }) => shown)) : off
 }
 

@@ -42,6 +42,16 @@ const succeeds = (ping: Ping): Effect.Effect<boolean> =>
     Effect.timeoutOrElse({ duration: "5 seconds", orElse: () => Effect.succeed(false) }),
   )
 
+/** Tells which of some stores answer their pings in time. A ping that several of them share runs once. */
+export const askAll = <Name extends string>(
+  pings: Readonly<Record<Name, Ping>>,
+): Effect.Effect<Record<Name, boolean>> => {
+  const distinct = [...new Set(Record.values(pings))]
+  return Effect.map(Effect.forEach(distinct, succeeds, { concurrency: "unbounded" }), (answers) =>
+    Record.map(pings, (ping) => answers[distinct.indexOf(ping)] === true),
+  )
+}
+
 const make = Effect.fnUntraced(function* ({ onStoreFailure }: Limits) {
   const pings: Readonly<Record<StoreName, Ping>> = {
     memberships: (yield* MembershipStore).ping,
@@ -53,13 +63,8 @@ const make = Effect.fnUntraced(function* ({ onStoreFailure }: Limits) {
   const { rateLimits: _, ...others } = pings
   // Otherwise requests are answered even if the store of rate limits is down.
   const needed = Object.values(onStoreFailure === "closed" ? pings : others)
-  // Ports of one store share one ping, which then runs once.
-  const distinct = [...new Set(Object.values(pings))]
   return {
     isReady: succeeds(Effect.all(new Set(needed), { concurrency: "unbounded", discard: true })),
-    stores: Effect.map(
-      Effect.forEach(distinct, succeeds, { concurrency: "unbounded" }),
-      (answers) => Record.map(pings, (ping) => answers[distinct.indexOf(ping)] === true),
-    ),
+    stores: askAll(pings),
   }
 })

@@ -39,14 +39,20 @@ export class Status extends Context.Service<
 
 const unknown = Effect.succeed(undefined)
 
+/** Asks for a backlog, which is unknown if the answer does not come within 5 seconds. */
+export const ifKnown = <E>(
+  backlog: Effect.Effect<Backlog, E>,
+): Effect.Effect<Backlog | undefined> =>
+  backlog.pipe(
+    Effect.catchCause(() => unknown),
+    Effect.timeoutOrElse({ duration: "5 seconds", orElse: () => unknown }),
+  )
+
 const make = Effect.gen(function* () {
   const readiness = yield* Readiness
   const outbox = yield* Outbox
   const { suspended } = yield* RateLimiter
-  const backlog = outbox.backlog(mostCounted).pipe(
-    Effect.catchCause(() => unknown),
-    Effect.timeoutOrElse({ duration: "5 seconds", orElse: () => unknown }),
-  )
+  const backlog = ifKnown(outbox.backlog(mostCounted))
   return {
     report: Effect.map(
       Effect.all([readiness.stores, backlog, suspended], { concurrency: "unbounded" }),

@@ -31,6 +31,11 @@ export interface Shard {
   ) => Effect.Effect<A, E | StoreUnavailable>
 }
 
+/** The shards of the stores, for those who look at each by itself. By default, there are none. */
+export const Shards = Context.Reference<ReadonlyArray<Shard>>("@tenure/core/Shards", {
+  defaultValue: () => [],
+})
+
 // How often a shard that could not be opened is tried again.
 const retryPause = "1 second"
 

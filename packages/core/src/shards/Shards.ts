@@ -129,6 +129,7 @@ export const layer = <E>(
         Context.add(ApiKeyStore, apiKeys),
         Context.add(TicketStore, Context.get(stores, TicketStore)),
         Context.add(RateLimitStore, Context.get(stores, RateLimitStore)),
+        Context.add(Shard.Shards, all.all),
       )
     }),
   )

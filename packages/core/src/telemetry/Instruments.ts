@@ -48,7 +48,7 @@ export const instruments = {
     type: "gauge",
     unit: "{store}",
     description: "Whether a store answers: 1, or 0.",
-    attributes: ["tenure.store.name"],
+    attributes: ["tenure.store.name", "tenure.database.name"],
   },
   "tenure.webhook.attempt.duration": {
     type: "histogram",
@@ -59,20 +59,20 @@ export const instruments = {
   "tenure.webhook.deliveries.waiting": {
     type: "gauge",
     unit: "{delivery}",
-    description: "Deliveries that wait, in all projects, counted up to 10,000.",
-    attributes: [],
+    description: "Deliveries that wait, in all projects of a database, counted up to 10,000.",
+    attributes: ["tenure.database.name"],
   },
   "tenure.webhook.deliveries.oldest_due": {
     type: "gauge",
     unit: "s",
     description: "How long the oldest delivery that is due has been due; 0 if none is.",
-    attributes: [],
+    attributes: ["tenure.database.name"],
   },
   "tenure.webhook.disabled": {
     type: "gauge",
     unit: "{webhook}",
     description: "Webhooks that are disabled.",
-    attributes: [],
+    attributes: ["tenure.database.name"],
   },
   "db.client.connection.count": {
     type: "gauge",
