@@ -94,4 +94,16 @@ describe.skipIf(isMissing).each(modes)(title, (mode, listenUrl, listeners) => {
     expect(others.rows).toEqual([{ isolation: "serializable", lock_timeout: "0" }])
     connections.close()
   })
+
+  it("no statement stays in a session that others get", async () => {
+    const connections = Connections.make({ url: Redacted.make(pooler.url) }, false)
+    const asked = "SELECT statement FROM pg_prepared_statements"
+    const rows = await Effect.runPromise(
+      Effect.flatMap(connections.open(brief, 10_000), ({ run }) =>
+        Effect.andThen(run(asked, []), run(asked, [])),
+      ),
+    )
+    expect(rows).toEqual([])
+    connections.close()
+  })
 })

@@ -103,11 +103,11 @@ const connectionOn = (linked: Link, run: Run, processId: number | undefined): Co
   },
 })
 
-/** Runs statements whose terms the session knows. */
-function runOn(session: PgConnection.PgConnection): Run
-function runOn(session: PgConnection.PgConnection) {
+/** Runs statements whose terms the session knows, and prepares them unless told otherwise. */
+function runOn(session: PgConnection.PgConnection, prepare?: boolean): Run
+function runOn(session: PgConnection.PgConnection, prepare?: boolean) {
   return (sql: string, params: ReadonlyArray<unknown>) =>
-    Effect.map(session.query(sql, params), ({ rows }) => rows)
+    Effect.map(session.query(sql, params, prepare), ({ rows }) => rows)
 }
 
 /** Runs each statement in a transaction which sets the terms, because the next is another session's. */
@@ -149,10 +149,13 @@ export const openDirect = Effect.fnUntraced(function* (
   millis: number,
 ) {
   const startupParameters = { ...config.startupParameters, ...settings(terms) }
-  const linked = yield* link({ ...config, startupParameters }, millis)
+  // The client of the host may not prepare statements, because it must work through poolers, too.
+  const linked = yield* link({ ...config, prepare: true, startupParameters }, millis)
   const { processId } = linked.session
   const connection = connectionOn(linked, runOn(linked.session), processId)
-  const [row] = yield* within(millis, connection, connection.run<InspectRow>(inspect, [])).pipe(
+  // A pooler would keep a prepared one.
+  const question = runOn(linked.session, false)<InspectRow>(inspect, [])
+  const [row] = yield* within(millis, connection, question).pipe(
     Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : Effect.sync(connection.destroy))),
   )
   if (row?.process_id === processId && row.lock_timeout === terms.lockTimeout) return connection
