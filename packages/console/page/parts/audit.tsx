@@ -29,10 +29,10 @@ export const deeds: Readonly<Record<AuditRow["action"], string>> = {
   key_revoked: "Key revoked",
 }
 
-/** From and to which date. */
+/** From and to which date; an announcement changes none. */
 export const Dates = ({ of: { from, to } }: { readonly of: MembershipChange | AuditRow }) => (
   <>
-    {from !== null && (
+    {from !== null && from !== to && (
       <>
         from <Time iso={from} />{" "}
       </>

@@ -117,16 +117,20 @@ export const EventsScreen = ({ project }: { readonly project: string }) => {
   const [isLive, setLive] = useState(true)
   const { error, events, loadMore } = useFeed({ project, isFromStart, types, isLive })
   const maySee = useSees("operator")
+  if (isTenureError(error, "PROJECT_NOT_FOUND"))
+    return (
+      <ProjectScreen project={project} tab="events">
+        <Problem error={error} />
+      </ProjectScreen>
+    )
   return (
     <ProjectScreen
       project={project}
       tab="events"
       actions={
-        !isTenureError(error, "PROJECT_NOT_FOUND") && (
-          <button type="button" aria-pressed={isLive} onClick={() => setLive(!isLive)}>
-            {isLive ? "Live: pause" : "Paused: go on"}
-          </button>
-        )
+        <button type="button" onClick={() => setLive(!isLive)}>
+          {isLive ? "Live: pause" : "Paused: go on"}
+        </button>
       }
     >
       <div class="filters">

@@ -117,7 +117,25 @@ const Change = ({ change }: { readonly change: MembershipChange }) => {
   )
 }
 
-const History = ({ member, turn }: { readonly member: Member; readonly turn: string }) => {
+/** Whether the trail goes back to when the user became a member. */
+const hasBeginning = (oldest: MembershipChange): boolean =>
+  (oldest.action === "granted" || oldest.action === "imported") && oldest.from === null
+
+/** Says what is missing before the oldest change of the last page. Stores keep a trail for a time, or a number of rows. */
+const missingBefore = (oldest: MembershipChange | undefined, isMember: boolean): string | null => {
+  if (oldest !== undefined)
+    return hasBeginning(oldest) ? null : "Earlier changes are not kept any more."
+  return isMember
+    ? "The changes of this membership are not kept any more: the audit trail keeps the newest of the project."
+    : "No change of this membership is kept."
+}
+
+const History = (props: {
+  readonly member: Member
+  readonly isMember: boolean
+  readonly turn: string
+}) => {
+  const { isMember, member, turn } = props
   const history = usePages(
     (after, signal) => api.memberships.history({ ...member, after, limit: 50 }, { signal }),
     turn,
@@ -126,17 +144,18 @@ const History = ({ member, turn }: { readonly member: Member; readonly turn: str
     <>
       <h2>History</h2>
       <Paged of={history}>
-        {(data) =>
-          data.length === 0 ? (
-            <p class="dim">No change of this membership is kept.</p>
-          ) : (
+        {(data) => (
+          <>
             <ol class="timeline">
               {data.map((change, index) => (
                 <Change key={`${change.at} ${index}`} change={change} />
               ))}
             </ol>
-          )
-        }
+            {history.forth === undefined && (
+              <p class="dim">{missingBefore(data.at(-1), isMember)}</p>
+            )}
+          </>
+        )}
       </Paged>
     </>
   )
@@ -211,7 +230,9 @@ export const MemberScreen = ({
                     ]
               }
             />
-            {maySee && <History member={member} turn={String(changes)} />}
+            {maySee && (
+              <History member={member} isMember={membership !== null} turn={String(changes)} />
+            )}
           </>
         )}
       </Loaded>

@@ -158,11 +158,6 @@ const Report = (props: {
             value={countOf(counted?.disabled)}
             isBad={(counted?.disabled ?? 0) > 0}
           />
-          <Figure
-            name="Suspended keys"
-            value={countOf(suspended_keys.length)}
-            isBad={suspended_keys.length > 0}
-          />
         </dl>
         {props.points.length > 1 && <Chart points={props.points} />}
       </Known>
@@ -175,17 +170,17 @@ const Report = (props: {
           </li>
         ))}
       </ul>
-      {suspended_keys.length > 0 && (
-        <>
-          <h2>Keys that this server has suspended</h2>
-          <ul>
-            {suspended_keys.map((id) => (
-              <li key={id}>
-                <code>{id}</code>
-              </li>
-            ))}
-          </ul>
-        </>
+      <h2>Keys that this server has suspended</h2>
+      {suspended_keys.length === 0 ? (
+        <p class="dim">None.</p>
+      ) : (
+        <ul class="bad">
+          {suspended_keys.map((id) => (
+            <li key={id}>
+              <code>{id}</code>
+            </li>
+          ))}
+        </ul>
       )}
       <p class="dim">Tenure {versions.tenure}</p>
     </>

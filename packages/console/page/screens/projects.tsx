@@ -71,7 +71,7 @@ export const ProjectsScreen = () => {
           >
             {data.map((project) => (
               <tr key={project.id}>
-                <td>
+                <td class="name">
                   <a href={to("projects", project.id, "members")}>{project.id}</a>
                 </td>
                 <td class="number">{project.memberships.toLocaleString("en")}</td>
