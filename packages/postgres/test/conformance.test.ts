@@ -3,10 +3,11 @@
 import { migrate } from "@tenure/postgres"
 import { storeSuite } from "@tenure/testing"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { beforeAll, inject } from "vitest"
 import { documentedRoles } from "./documentedRoles.ts"
-import { clientLayer, execute, harnessOn } from "./harness.ts"
+import { clientLayer, execute, executeBy, harnessOn, shared } from "./harness.ts"
 
 const schema = "conformance"
 
@@ -37,7 +38,21 @@ beforeAll(() =>
 const harness = harnessOn(schema, {
   stores: clientLayer({ url: urlOf(`${schema}_app`, "change me, too") }),
   migrate: false,
+  run: executeBy(shared(clientLayer({ maxConnections: 1 }))),
 })
 
-storeSuite("postgres", harness)
-storeSuite("postgres, as the first of several", { ...harness, ports: ["ProjectDirectory"] })
+// An outbox remembers what it has claimed. Those of the other ports remember nothing.
+storeSuite("postgres", { ...harness, ports: ["Outbox"] })
+storeSuite("postgres, opened once", {
+  ...harness,
+  layer: Layer.provideMerge(Layer.effectDiscard(harness.empty), shared(harness.layer)),
+  ports: [
+    "MembershipStore",
+    "WebhookStore",
+    "ApiKeyStore",
+    "FeedStore",
+    "RateLimitStore",
+    "TicketStore",
+    "ProjectDirectory",
+  ],
+})

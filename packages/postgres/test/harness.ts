@@ -7,8 +7,9 @@ import { layer } from "@tenure/postgres"
 import type { StoreHarness } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
-import { inject } from "vitest"
+import { afterAll, inject } from "vitest"
 
 /** A client for the server of the tests. */
 export const clientLayer = (options: Partial<PgClient.PgPoolConfig> = {}) =>
@@ -33,7 +34,14 @@ const tables = [
   "tickets",
 ]
 
-/** Returns a function that runs statements on a new connection of a client. */
+/** Builds a layer once for all tests of a file: opening a database takes longer than most tests. */
+export const shared = <A, E>(built: Layer.Layer<A, E>): Layer.Layer<A, E> => {
+  const runtime = ManagedRuntime.make(built)
+  afterAll(() => runtime.dispose())
+  return Layer.effectContext(runtime.contextEffect)
+}
+
+/** Returns a function that runs statements on a client. */
 export const executeBy =
   (client: ReturnType<typeof clientLayer>) =>
   (...statements: ReadonlyArray<string>): Effect.Effect<void> =>

@@ -5,10 +5,9 @@ import { migrate } from "@tenure/postgres"
 import { storeSuite } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
 import { afterAll, beforeAll, inject } from "vitest"
-import { clientLayer, execute, executeBy, harnessOn } from "./harness.ts"
+import { clientLayer, execute, executeBy, harnessOn, shared } from "./harness.ts"
 
 const databases = ["tenure_shard_home", "tenure_shard_other"] as const
 
@@ -32,7 +31,7 @@ const harnessOf = (database: string) =>
   harnessOn("tenure", {
     stores: clientOf(database, 10),
     migrate: false,
-    run: executeBy(clientOf(database, 1)),
+    run: executeBy(shared(clientOf(database, 1))),
   })
 
 const [home, other] = [harnessOf(databases[0]), harnessOf(databases[1])]
@@ -49,14 +48,12 @@ const harness = {
   advance: (millis: number) => Effect.andThen(home.advance(millis), other.advance(millis)),
 }
 
-const shards = ManagedRuntime.make(layer)
-afterAll(() => shards.dispose())
-
-// Opening takes longer than most tests, and these ports remember nothing.
+// These ports remember nothing.
 storeSuite("shards on PostgreSQL, of which the home has one project", {
   ...harness,
-  layer: Layer.effectContext(
-    Effect.andThen(Effect.andThen(home.empty, other.empty), shards.contextEffect),
+  layer: Layer.provideMerge(
+    Layer.effectDiscard(Effect.andThen(home.empty, other.empty)),
+    shared(layer),
   ),
   ports: ["MembershipStore", "ApiKeyStore"],
 })

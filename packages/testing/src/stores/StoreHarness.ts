@@ -21,7 +21,7 @@ export type Port =
  * @typeParam Host - what the layer provides besides the stores, such as a client of the database
  */
 export interface StoreHarness<Host = never> {
-  /** Builds all stores, empty, and independent of the stores of earlier builds. */
+  /** Builds all stores, empty. Stores that remember nothing in the process can be built once, and emptied. */
   readonly layer: Layer.Layer<Stores | Host, unknown>
   /** Moves the stores' clock forward. */
   readonly advance: (millis: number) => Effect.Effect<void>
