@@ -96,7 +96,7 @@ if tokens ~= 0 then
     if expiry then
       redis.call('SET', name, value, 'PXAT', math.ceil(expiry / 1000))
     else
-      redis.call('SETRANGE', name, 0, value)
+      redis.call('SETRANGE', name, '0', value)
     end
   end
 end
