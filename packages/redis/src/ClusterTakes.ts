@@ -28,21 +28,15 @@ const outcomeOf = (ofKey: Take, ofAddress: Take): Take => ({
   address: Micros(ofAddress.address - ofAddress.now + ofKey.now),
 })
 
-/** The outcome of the only client in a script. */
-const only = <E>(takes: Effect.Effect<ReadonlyArray<Take>, E>): Effect.Effect<Take, E> =>
-  Effect.flatMap(takes, ([take]) =>
-    take === undefined ? Effect.die("a script has no outcome") : Effect.succeed(take),
-  )
-
 /** Makes the function that takes. */
 export const make = (buckets: Buckets, names: Names): RateLimitStore["Service"]["take"] => {
   const holds = Holds.make()
 
   const askAddress = (tokens: Tokens, { address }: Client, policies: Policies) =>
-    only(buckets.take(tokens, "address", [names.ofAddress(address)], policies))
+    buckets.takeOne(tokens, "address", names.ofAddress(address), policies)
 
   const askKey = (tokens: Tokens, keyId: ApiKeyId, policies: Policies) =>
-    only(buckets.take(tokens, "key", [names.ofKey(keyId)], policies))
+    buckets.takeOne(tokens, "key", names.ofKey(keyId), policies)
 
   /** Gives back what was taken from a key. If that fails, it stays taken. */
   const giveBack = (ofKey: Take, keyId: ApiKeyId, policies: Policies) =>

@@ -4,7 +4,7 @@
  */
 
 import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 
 // Each may be the script of a whole batch.
 const mostUnanswered = 1000
@@ -12,13 +12,16 @@ const mostUnanswered = 1000
 // While Redis does not answer, it is asked again so long after it has failed to.
 const pauseMillis = 1000
 
+/** Is told the answer of Redis, or why there is none. */
+export type Settle<A> = (outcome: Exit.Exit<A, StoreUnavailable>) => void
+
 /** Guards callers against a Redis that does not answer. */
 export interface Guard {
   /**
-   * Asks Redis. Fails with `StoreUnavailable` if that fails, if no answer comes in time, or at once
-   * while Redis is known not to answer.
+   * Asks Redis, and settles once. Fails with `StoreUnavailable` if that fails, if no answer comes in
+   * time, or at once while Redis is known not to answer.
    */
-  readonly ask: <A>(question: () => Promise<A>) => Effect.Effect<A, StoreUnavailable>
+  readonly ask: <A>(question: () => Promise<A>, settle: Settle<A>) => void
   /** From now on, every call fails. */
   readonly close: () => void
 }
@@ -64,29 +67,36 @@ export const make = (probe: () => Promise<unknown>, timeoutMillis: number): Guar
   }
 
   return {
-    ask: (question) =>
-      Effect.callback((resume) => {
-        if (unavailable !== undefined) return resume(Effect.fail(unavailable))
-        if (unanswered >= mostUnanswered) {
-          return resume(Effect.fail(new StoreUnavailable({ cause: "crowded" })))
-        }
-        unanswered++
-        const judge = (): void => {
-          if (waiting.has(fail)) timeout()
-        }
-        // After a long turn of the event loop, timers come before the answers that are already there.
-        const timer = setTimeout(() => setImmediate(judge), timeoutMillis)
-        const fail = (cause: unknown): void => settle(Effect.fail(new StoreUnavailable({ cause })))
-        const settle = (outcome: Parameters<typeof resume>[0]): void => {
-          clearTimeout(timer)
-          waiting.delete(fail)
-          resume(outcome)
-        }
-        waiting.add(fail)
-        question()
-          .finally(() => unanswered--)
-          .then((answer) => settle(Effect.succeed(answer)), fail)
-      }),
+    ask: (question, settle) => {
+      if (unavailable !== undefined) return settle(Exit.fail(unavailable))
+      if (unanswered >= mostUnanswered) {
+        return settle(Exit.fail(new StoreUnavailable({ cause: "crowded" })))
+      }
+      unanswered++
+      const judge = (): void => {
+        if (waiting.has(fail)) timeout()
+      }
+      // After a long turn of the event loop, timers come before the answers that are already there.
+      const timer = setTimeout(() => setImmediate(judge), timeoutMillis)
+      const stopWaiting = (): boolean => {
+        clearTimeout(timer)
+        return waiting.delete(fail)
+      }
+      const fail = (cause: unknown): void => {
+        if (stopWaiting()) settle(Exit.fail(new StoreUnavailable({ cause })))
+      }
+      waiting.add(fail)
+      question().then(
+        (answer) => {
+          unanswered--
+          if (stopWaiting()) settle(Exit.succeed(answer))
+        },
+        (cause) => {
+          unanswered--
+          fail(cause)
+        },
+      )
+    },
 
     close: () => {
       isClosed = true

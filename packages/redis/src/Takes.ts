@@ -51,20 +51,16 @@ const settle = ({ takes }: Batch, exit: Exit.Exit<ReadonlyArray<Take>, StoreUnav
 export const make = (buckets: Buckets, names: Names): RateLimitStore["Service"]["take"] => {
   let waiting = new Set<Waiting>()
 
-  const ask = ({ part, policies, takes }: Batch) =>
-    buckets.take(
-      1,
-      part,
-      takes.flatMap(({ keys }) => keys),
-      policies,
-    )
+  const ask = (batch: Batch): void => {
+    const { part, policies, takes } = batch
+    const keys = takes.flatMap((take) => take.keys)
+    buckets.take(1, part, keys, policies, (exit) => settle(batch, exit))
+  }
 
   const flush = (): void => {
     const batches = batchesOf(waiting)
     waiting = new Set()
-    for (const batch of batches) {
-      Effect.runFork(ask(batch)).addObserver((exit) => settle(batch, exit))
-    }
+    for (const batch of batches) ask(batch)
   }
 
   const drawOf = ({ address, keyId }: Client): Pick<Waiting, "part" | "keys"> =>

@@ -76,7 +76,7 @@ export const redisLimits = (given: Options): Layer.Layer<RateLimitStore, Invalid
       const takes = redis.isCluster ? ClusterTakes : Takes
       return {
         // Takes, because a server that refuses changes is of no use.
-        ping: Effect.asVoid(buckets.take(1, "address", [`${prefix}ping`], trifles)),
+        ping: Effect.asVoid(buckets.takeOne(1, "address", `${prefix}ping`, trifles)),
         take: takes.make(buckets, names),
       }
     }),

@@ -123,15 +123,20 @@ export const takeArgs = (
   ]),
 ]
 
+/** How many keys a client has in a part. */
+const keysIn = (part: Part): number => (part === "both" ? 2 : 1)
+
 // Whether a client was admitted, and its three buckets.
 const numbersOfClient = 4
 
-/** Reads the reply of the script. */
-export const takesOf = (reply: unknown): ReadonlyArray<Take> => {
+/** Reads the reply of the script for clients with so many keys together. */
+export const takesOf = (reply: unknown, part: Part, keys: number): ReadonlyArray<Take> => {
   // Numbers are texts if the host's client says so.
   const [now = NaN, ...numbers] = Array.isArray(reply) ? reply.map(Number) : []
-  const clients = numbers.length / numbersOfClient
-  if (!Number.isSafeInteger(now + clients)) throw new Error("Redis has replied something else")
+  const clients = keys / keysIn(part)
+  if (!Number.isSafeInteger(now) || numbers.length !== clients * numbersOfClient) {
+    throw new Error("Redis has replied something else")
+  }
   return Array.from({ length: clients }, (_, client) => {
     const first = client * numbersOfClient
     const [admitted, address = now, key = now, burst = now] = numbers.slice(
