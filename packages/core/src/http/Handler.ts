@@ -29,30 +29,22 @@ import { Observer } from "../telemetry/Observer.ts"
 import { Tracing } from "../telemetry/Tracing.ts"
 import type { Events } from "../webhooks/Events.ts"
 import type { Webhooks } from "../webhooks/Webhooks.ts"
-import type { ApiError } from "./ApiError.ts"
-import * as ApiKeyOperations from "./ApiKeyOperations.ts"
+import * as AllOperations from "./AllOperations.ts"
+import { type Answer, closed, type Decide, unknownLimits } from "./Answer.ts"
 import * as ApiRequest from "./ApiRequest.ts"
-import * as AuditOperations from "./AuditOperations.ts"
 import * as Authentication from "./Authentication.ts"
 import * as BodyLimit from "./BodyLimit.ts"
 import * as ClientAddress from "./ClientAddress.ts"
-import * as DocsOperations from "./DocsOperations.ts"
+import * as Connecting from "./Connecting.ts"
 import * as Envelope from "./Envelope.ts"
-import * as EventOperations from "./EventOperations.ts"
 import * as Idempotency from "./Idempotency.ts"
-import * as IdentityOperations from "./IdentityOperations.ts"
-import * as MembershipOperations from "./MembershipOperations.ts"
 import * as MissingProject from "./MissingProject.ts"
-import type { Operations } from "./Operation.ts"
 import { type Outcome, settle } from "./Outcome.ts"
-import * as ProjectOperations from "./ProjectOperations.ts"
-import * as Realtime from "./Realtime.ts"
-import * as RealtimeOperations from "./RealtimeOperations.ts"
+import type * as Realtime from "./Realtime.ts"
+import * as Refusal from "./Refusal.ts"
 import * as RequestId from "./RequestId.ts"
 import * as Route from "./Route.ts"
 import { route, type Routed } from "./Routing.ts"
-import * as StatusOperations from "./StatusOperations.ts"
-import * as WebhookOperations from "./WebhookOperations.ts"
 
 /** A record of a response for an access log. It contains no secrets. */
 export interface AccessRecord extends Envelope.Subject {
@@ -171,30 +163,6 @@ export class Handler extends Context.Service<
   > => Layer.effect(Handler, make(settings))
 }
 
-/** What a request is answered. */
-interface Answer extends Pick<AccessRecord, "address" | "keyId"> {
-  readonly report: Decision["report"]
-  readonly outcome: Outcome<Envelope.Reply>
-  /** What is at the path of the request, if that was looked for. */
-  readonly found?: Route.Match | undefined
-}
-
-// What is reported of the limits of a client when nothing is known of them.
-const unknownLimits: Decision["report"] = {
-  bucket: "address",
-  limit: 0,
-  remaining: 0,
-  reset: 0,
-  refill: 0,
-}
-
-const closed = (address: string): Answer => ({
-  address,
-  keyId: undefined,
-  report: unknownLimits,
-  outcome: Result.fail({ _tag: "StoreUnavailable", cause: undefined }),
-})
-
 const make = Effect.fnUntraced(function* (settings: Settings) {
   const { basePath, maxBodyBytes, maxRefusals, onResponse } = settings
   const routes = Route.make(settings.api, settings.docs)
@@ -208,20 +176,9 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   const addressOf = ClientAddress.make(settings.trustedProxies)
   const requestIdOf = RequestId.make(settings.requestIdHeader, () => crypto.randomUUID())
   const { findProject } = yield* Memberships
-  const realtime = yield* Realtime.make(authentication.renewal)
-  const operations: Operations = {
-    ...(yield* MembershipOperations.make(maxBodyBytes)),
-    ...(yield* ProjectOperations.make),
-    ...(yield* WebhookOperations.make(maxBodyBytes)),
-    ...(yield* EventOperations.make(maxBodyBytes, authentication.renewal)),
-    ...(yield* ApiKeyOperations.make(maxBodyBytes)),
-    ...(yield* RealtimeOperations.make(maxBodyBytes)),
-    ...IdentityOperations.make(),
-    ...(yield* AuditOperations.make),
-    ...(yield* StatusOperations.make),
-    ...(yield* DocsOperations.make(settings)),
-  }
-
+  const refusalOf = Refusal.make(observer)
+  const operations = yield* AllOperations.make(settings, authentication.renewal)
+  const connecting = yield* Connecting.make({ addressOf, authentication, refusalOf })
   const perform = (
     requestId: string,
     routed: Outcome<Routed>,
@@ -232,19 +189,6 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     const performed = Idempotency.perform(call, operations[call.operation])
     const told = MissingProject.told(call, Step.begin(performed, clock), findProject)
     return settle(faults, requestId, told)
-  }
-
-  /** Returns the error of a request that the limiter does not admit. */
-  const refusalOf = (decision: Decision, keyId: ApiKeyId | undefined): ApiError | undefined => {
-    switch (decision._tag) {
-      case "Admitted":
-        return undefined
-      case "Refused":
-        observer.refused?.({ by: decision.by, keyId })
-        return { _tag: "RateLimited", retryAfter: decision.retryAfter }
-      case "Unavailable":
-        return { _tag: "StoreUnavailable", cause: undefined }
-    }
   }
 
   /** Finds out who sent a request: only by what is known already, if its address is refused. */
@@ -272,12 +216,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   }
 
   /** Decides on the answer to a request. */
-  const decide = (
-    request: ApiRequest.ApiRequest,
-    requestId: string,
-    start: number,
-    clock: Clock.Clock,
-  ): Effect.Effect<Answer> => {
+  const decide: Decide = (request, requestId, start, clock) => {
     const address = addressOf(request)
     // Guesses beyond the limit of an address cost no look-up.
     const early = limiter.refusalOf(address, Moment.at(start, clock))
@@ -301,40 +240,6 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     })
   }
 
-  /** Decides on the answer to a request for a connection, which counts for its address alone. */
-  const decideConnection =
-    (opened: (session: Realtime.Session) => void): typeof decide =>
-    (request, requestId) =>
-      Effect.gen(function* () {
-        const address = addressOf(request)
-        const decision = yield* limiter.take({ address, keyId: undefined })
-        const { report } = decision
-        const refusal = refusalOf(decision, undefined)
-        if (refusal !== undefined) {
-          return { address, keyId: undefined, report, outcome: Result.fail(refusal) }
-        }
-        let keyId: ApiKeyId | undefined
-        // A handshake that fails uses up no ticket.
-        const identified = Effect.andThen(
-          Realtime.checkHandshake(request),
-          authentication.identify(request),
-        )
-        const admitted = Effect.flatMap(identified, (principal) => {
-          ;({ keyId } = principal)
-          return realtime.admit({ request, requestId, principal })
-        })
-        const outcome = yield* settle(faults, requestId, admitted)
-        return {
-          address,
-          keyId,
-          report,
-          outcome: Result.map(outcome, (session) => {
-            opened(session)
-            return Realtime.switching
-          }),
-        }
-      })
-
   /** Adds the fields of the limiter to a response, if it has any. */
   const withFields = (
     response: Envelope.ApiResponse,
@@ -357,7 +262,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   }
 
   /** Answers a request that was read, as it is decided. */
-  const answer = (request: ApiRequest.ApiRequest, decision: typeof decide) =>
+  const answer = (request: ApiRequest.ApiRequest, decision: Decide) =>
     Step.make((clock) => {
       const start = Moment.precise(clock)
       const path = request.originalPath ?? request.path
@@ -390,7 +295,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
   }
 
   /** Answers a request as it is decided, even if a step is defective. */
-  const answerAlways = (request: ApiRequest.ApiRequest, decision: typeof decide) =>
+  const answerAlways = (request: ApiRequest.ApiRequest, decision: Decide) =>
     Step.make((clock) => {
       const answered = Step.begin(answer(ApiRequest.read(request), decision), clock)
       return Step.isDone(answered) && Exit.isSuccess(answered)
@@ -423,7 +328,7 @@ const make = Effect.fnUntraced(function* (settings: Settings) {
     connect: (request) =>
       Effect.suspend(() => {
         let session: Realtime.Session | undefined
-        const decision = decideConnection((opened) => (session = opened))
+        const decision = connecting((opened) => (session = opened))
         return Effect.map(answerAlways(request, decision), (response) => ({ response, session }))
       }),
     handle: tracing === undefined ? handle : handleTraced(tracing),

@@ -1,45 +1,32 @@
 /** The service for webhooks, which hosts and the API call. */
 
 import * as Context from "effect/Context"
-import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Argument from "../base/Argument.ts"
 import type * as Instant from "../base/Instant.ts"
 import type { InvalidInput } from "../base/InvalidInput.ts"
-import * as Once from "../base/Once.ts"
-import * as Origin from "../base/Origin.ts"
-import { owned } from "../base/Own.ts"
-import type { ProjectId, ProjectNotFound } from "../base/Project.ts"
+import type * as Once from "../base/Once.ts"
+import type * as Origin from "../base/Origin.ts"
+import type { ProjectNotFound } from "../base/Project.ts"
 import * as Setting from "../base/Setting.ts"
-import { StoreUnavailable } from "../base/StoreUnavailable.ts"
-import * as Event from "../events/Event.ts"
-import * as EventTypes from "../events/EventTypes.ts"
-import { Hooks } from "../events/Hooks.ts"
-import { AddressPolicy, permitsHost } from "./AddressPolicy.ts"
-import { Dispatcher } from "./Dispatcher.ts"
-import { Encryption, type SecretUnreadable } from "./Encryption.ts"
-import {
-  type Delivery,
-  type DeliveryState,
-  deliveryStates,
-  Outbox,
-  type Replay,
-  type WebhookRef,
-} from "./Outbox.ts"
-import {
-  type Health,
-  type StoredWebhook,
-  type Webhook,
-  type WebhookDisabled,
-  WebhookId,
-  type WebhookLimitReached,
+import type { StoreUnavailable } from "../base/StoreUnavailable.ts"
+import type * as Event from "../events/Event.ts"
+import type { AddressPolicy } from "./AddressPolicy.ts"
+import type { Dispatcher } from "./Dispatcher.ts"
+import type { Delivery, DeliveryState, Outbox } from "./Outbox.ts"
+import * as Redelivery from "./Redelivery.ts"
+import * as Registry from "./Registry.ts"
+import type {
+  Health,
+  Webhook,
+  WebhookDisabled,
+  WebhookLimitReached,
   WebhookNotFound,
 } from "./Webhook.ts"
-import * as WebhookSignature from "./WebhookSignature.ts"
-import { WebhookStore } from "./WebhookStore.ts"
-import { WebhookTransport } from "./WebhookTransport.ts"
-import * as WebhookUrl from "./WebhookUrl.ts"
+import type * as WebhookSignature from "./WebhookSignature.ts"
+import type { WebhookStore } from "./WebhookStore.ts"
+import type { WebhookTransport } from "./WebhookTransport.ts"
+import type * as WebhookUrl from "./WebhookUrl.ts"
 
 /** The options of webhooks. */
 export const options = Setting.struct({
@@ -54,10 +41,6 @@ export interface Options extends Setting.Input<typeof options> {}
 
 /** The options as the library uses them. */
 export interface Settings extends Setting.Output<typeof options> {}
-
-const secretLife = Setting.millis({ least: 0, most: 30 * 86_400_000 })
-
-const deliveryState = Setting.optional(Setting.oneOf(deliveryStates))
 
 type Failure = InvalidInput | StoreUnavailable
 
@@ -250,247 +233,6 @@ export class Webhooks extends Context.Service<
   > => Layer.effect(Webhooks, make(settings))
 }
 
-/** Decodes the id of a webhook. Text that is not a UUID cannot be the id of any. */
-const decodeWebhookId = (
-  text: string,
-): Effect.Effect<WebhookId, WebhookNotFound | InvalidInput> => {
-  if (typeof text !== "string") return Argument.invalid("webhookId", "the id of a webhook")
-  const id = text.toLowerCase()
-  return WebhookId.is(id)
-    ? Effect.succeed(id)
-    : Effect.fail(new WebhookNotFound({ webhookId: text }))
-}
-
-const decodeIds = Effect.fnUntraced(function* (ids: WebhookIds) {
-  const { projectId, webhookId } = owned(ids)
-  return {
-    webhookId: yield* decodeWebhookId(webhookId),
-    projectId: yield* Argument.projectId(projectId),
-  } satisfies WebhookRef
-})
-
-/** Reads the occasion of a change of a webhook, which the other parameters describe. */
-const occasionOf = Effect.fnUntraced(function* (
-  change: string,
-  ids: RepeatableIds,
-  origin?: Origin.Input,
-  ...further: ReadonlyArray<unknown>
-) {
-  const { idempotencyKey, projectId, webhookId } = owned(ids)
-  const occasion = yield* Origin.occasionOf(origin)
-  return yield* Once.on(occasion, idempotencyKey, change, projectId, webhookId, ...further)
-})
-
-const decodePage = Effect.fnUntraced(function* ({ limit = 100, olderThan, state }: DeliveriesPage) {
-  return {
-    state: yield* Argument.read("state", deliveryState, state),
-    olderThan:
-      olderThan === undefined
-        ? undefined
-        : yield* Argument.decode("olderThan", Event.EventId, olderThan),
-    limit: yield* Argument.pageSize(limit),
-  }
-})
-
-/** Reads the secrets of a webhook. */
-const opened = Effect.fnUntraced(function* (
-  encryption: Encryption,
-  stored: StoredWebhook & Health,
-) {
-  const { previous, signingKey } = stored
-  const owner: WebhookRef = { projectId: stored.projectId, webhookId: stored.id }
-  return {
-    ...stored,
-    secret: yield* encryption.secret(owner, stored.secret),
-    previous: previous && {
-      ...previous,
-      secret: yield* encryption.secret(owner, previous.secret),
-    },
-    signingKey: signingKey && (yield* encryption.signingKey(owner, signingKey)),
-  } satisfies Webhook & Health
-})
-
-/** Without its secrets, a webhook is of no more use than a store that does not answer. */
-const asUnavailable = <A, E, R>(work: Effect.Effect<A, E | SecretUnreadable, R>) =>
-  Effect.catchTag(work, "SecretUnreadable", (cause) => Effect.fail(new StoreUnavailable({ cause })))
-
-const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }: Settings) {
-  const store = yield* WebhookStore
-  const outbox = yield* Outbox
-  const hooks = yield* Hooks
-  const dispatcher = yield* Dispatcher
-  const policy = yield* AddressPolicy
-  const transport = yield* WebhookTransport
-  const crypto = yield* WebCrypto
-  const encryption = yield* Encryption
-
-  const urlRules: WebhookUrl.Rules = {
-    requireHttps,
-    sendsHttpToNames: transport.sendsHttpToNames,
-    permitsHost: (hostname) => permitsHost(policy, hostname),
-  }
-
-  const freshSecret = () =>
-    WebhookSignature.secretFromBytes(crypto.getRandomValues(new Uint8Array(32)))
-
-  /** Returns a webhook with its secrets, and how its latest attempts went. */
-  const find = Effect.fnUntraced(function* (projectId: ProjectId, webhookId: WebhookId) {
-    return yield* asUnavailable(opened(encryption, yield* store.find(projectId, webhookId)))
-  })
-
-  /** Fails unless a webhook has a delivery of the event after which its deliveries are listed. */
-  const requireDelivery = Effect.fnUntraced(function* (
-    { projectId, webhookId }: WebhookRef,
-    olderThan: Event.EventId,
-  ) {
-    const deliveries = yield* outbox.find(projectId, olderThan).pipe(
-      Effect.map((event) => event.deliveries),
-      Effect.catchTag("EventNotFound", () => Effect.succeed([])),
-    )
-    if (deliveries.some((one) => one.webhookId === webhookId)) return
-    return yield* Argument.invalid("olderThan", "the id of an event with a delivery in the list")
-  })
-
-  /** Sends deliveries of a webhook again. */
-  const replay = Effect.fnUntraced(function* (ids: RepeatableIds, which: Replay) {
-    const webhook = yield* decodeIds(ids)
-    const { once } = yield* occasionOf("replay", ids, undefined, which)
-    const replayed = yield* outbox.replay(webhook, which, once)
-    if (typeof replayed === "number") return replayed
-    yield* Once.tell({ once }, replayed)
-    return Number(replayed.answer)
-  })
-
-  return Webhooks.of({
-    create: Effect.fnUntraced(function* (input, origin) {
-      const { eventTypes, idempotencyKey, projectId, url } = owned(input)
-      const occasion = yield* Origin.occasionOf(origin)
-      const webhook: Webhook = {
-        id: WebhookId(crypto.randomUUID()),
-        projectId: yield* Argument.projectId(projectId),
-        url: yield* Effect.fromResult(WebhookUrl.decode(url, urlRules)),
-        secret: freshSecret(),
-        previous: undefined,
-        signingKey: undefined,
-        eventTypes: yield* Argument.read("eventTypes", EventTypes.setting, eventTypes),
-        createdAt: occasion.at,
-        disabledAt: undefined,
-      }
-      const owner = { projectId: webhook.projectId, webhookId: webhook.id }
-      const secret = yield* asUnavailable(encryption.seal(owner, webhook.secret))
-      const stored = { ...webhook, secret, previous: undefined, signingKey: undefined }
-      const keyed = yield* Once.on(
-        occasion,
-        idempotencyKey,
-        "create",
-        owner.projectId,
-        webhook.url,
-        eventTypes,
-      )
-      const replayed = yield* store.add(stored, maxPerProject, keyed)
-      if (replayed === undefined) return webhook
-      yield* Once.tell(keyed, replayed)
-      return yield* find(owner.projectId, WebhookId(replayed.answer))
-    }),
-
-    list: Effect.fnUntraced(function* (project) {
-      const { projectId } = owned(project)
-      const stored = yield* store.list(yield* Argument.projectId(projectId))
-      return yield* asUnavailable(Effect.forEach(stored, (one) => opened(encryption, one)))
-    }),
-
-    find: Effect.fnUntraced(function* (ids) {
-      const { projectId, webhookId } = yield* decodeIds(ids)
-      return yield* find(projectId, webhookId)
-    }),
-
-    delete: Effect.fnUntraced(function* (ids, origin) {
-      const { projectId, webhookId } = yield* decodeIds(ids)
-      const occasion = yield* occasionOf("delete", ids, origin)
-      // The webhook may have been removed even if the store does not say so.
-      yield* store.remove(projectId, webhookId, occasion).pipe(
-        Effect.tap((replayed) =>
-          replayed === undefined ? dispatcher.cancel(webhookId) : Once.tell(occasion, replayed),
-        ),
-        Effect.tapErrorTag("StoreUnavailable", () => dispatcher.cancel(webhookId)),
-        Effect.uninterruptible,
-      )
-    }),
-
-    rotateSecret: Effect.fnUntraced(function* (rotation, origin) {
-      const { keepOldFor = "24 hours", ...ids } = owned(rotation)
-      const { projectId, webhookId } = yield* decodeIds(ids)
-      const kept = yield* Argument.read("keepOldFor", secretLife, keepOldFor)
-      const secret = freshSecret()
-      const occasion = yield* occasionOf("rotateSecret", ids, origin, kept)
-      const previousUntil = occasion.at + kept
-      const sealed = yield* asUnavailable(encryption.seal({ projectId, webhookId }, secret))
-      const sealedRotation = { secret: sealed, previousUntil }
-      const replayed = yield* store.rotateSecret(projectId, webhookId, sealedRotation, occasion)
-      if (replayed === undefined) return { secret, previousUntil }
-      yield* Once.tell(occasion, replayed)
-      const present = yield* find(projectId, webhookId)
-      return { secret: present.secret, previousUntil: Number(replayed.answer) }
-    }),
-
-    addSigningKey: Effect.fnUntraced(function* (ids, origin) {
-      const owner = yield* decodeIds(ids)
-      const occasion = yield* Origin.occasionOf(origin)
-      const fresh = yield* WebhookSignature.generateSigningKey
-      const sealed = yield* encryption.seal(owner, fresh)
-      const stored = yield* store.addSigningKey(owner.projectId, owner.webhookId, sealed, occasion)
-      return WebhookSignature.verificationKeyOf(yield* encryption.signingKey(owner, stored))
-    }, asUnavailable),
-
-    enable: Effect.fnUntraced(function* (ids, origin) {
-      const { projectId, webhookId } = yield* decodeIds(ids)
-      const occasion = yield* occasionOf("enable", ids, origin)
-      yield* Once.tell(occasion, yield* store.enable(projectId, webhookId, occasion))
-    }),
-
-    deliveries: Effect.fnUntraced(function* (page) {
-      const { limit, olderThan, state } = yield* decodePage(owned(page))
-      const webhook = yield* Effect.catchTag(
-        decodeIds(page),
-        "WebhookNotFound",
-        () => Effect.undefined,
-      )
-      if (webhook === undefined) return []
-      const found = yield* outbox.deliveries(webhook, { limit, olderThan, state })
-      // An unknown event has nothing after it, as the oldest one.
-      if (found.length === 0 && olderThan !== undefined) yield* requireDelivery(webhook, olderThan)
-      return found
-    }),
-
-    replay: Effect.fnUntraced(function* (delivery) {
-      const { eventId, ...ids } = owned(delivery)
-      const id = yield* Argument.decode("eventId", Event.EventId, eventId)
-      return (yield* replay(ids, { _tag: "One", eventId: id })) > 0
-    }),
-
-    replayFailed: Effect.fnUntraced(function* (failed) {
-      const { since, ...ids } = owned(failed)
-      const at = yield* Argument.instant("since", since)
-      return yield* replay(ids, { _tag: "FailedSince", at })
-    }),
-
-    ping: Effect.fnUntraced(function* (ids) {
-      const { projectId, webhookId } = yield* decodeIds(ids)
-      const { at, once } = yield* occasionOf("ping", ids)
-      const event = Event.make({
-        id: Event.freshId(crypto, at),
-        projectId,
-        type: Event.types.ping,
-        at,
-        data: { project_id: projectId, webhook_id: webhookId },
-      })
-      const replayed = yield* outbox.publishTo(event, webhookId, once)
-      if (replayed !== undefined) {
-        yield* Once.tell({ once }, replayed)
-        return Event.EventId(replayed.answer)
-      }
-      yield* hooks.event(event)
-      return event.id
-    }),
-  })
+const make = Effect.fnUntraced(function* (settings: Settings) {
+  return Webhooks.of({ ...(yield* Registry.make(settings)), ...(yield* Redelivery.make) })
 })

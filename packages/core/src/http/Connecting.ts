@@ -1,0 +1,62 @@
+/** Decides on requests for connections, which count for their address alone. */
+
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { ApiKeyId } from "../base/ApiKeyId.ts"
+import { Faults } from "../base/Faults.ts"
+import { RateLimiter } from "../limits/RateLimiter.ts"
+import type { Answer, Decide } from "./Answer.ts"
+import type { ApiRequest } from "./ApiRequest.ts"
+import type { Authentication } from "./Authentication.ts"
+import { settle } from "./Outcome.ts"
+import * as Realtime from "./Realtime.ts"
+import type { RefusalOf } from "./Refusal.ts"
+
+/** What the decisions share with those on other requests. */
+interface Shared {
+  readonly addressOf: (request: ApiRequest) => string
+  readonly authentication: Authentication
+  readonly refusalOf: RefusalOf
+}
+
+/**
+ * Makes the decision.
+ *
+ * @returns a function of what to call with the session of a connection that was admitted
+ */
+export const make = Effect.fnUntraced(function* ({ addressOf, authentication, refusalOf }: Shared) {
+  const faults = yield* Faults
+  const limiter = yield* RateLimiter
+  const realtime = yield* Realtime.make(authentication.renewal)
+
+  return (opened: (session: Realtime.Session) => void): Decide =>
+    Effect.fnUntraced(function* (request, requestId): Effect.fn.Return<Answer> {
+      const address = addressOf(request)
+      const decision = yield* limiter.take({ address, keyId: undefined })
+      const { report } = decision
+      const refusal = refusalOf(decision, undefined)
+      if (refusal !== undefined) {
+        return { address, keyId: undefined, report, outcome: Result.fail(refusal) }
+      }
+      let keyId: ApiKeyId | undefined
+      // A handshake that fails uses up no ticket.
+      const identified = Effect.andThen(
+        Realtime.checkHandshake(request),
+        authentication.identify(request),
+      )
+      const admitted = Effect.flatMap(identified, (principal) => {
+        ;({ keyId } = principal)
+        return realtime.admit({ request, requestId, principal })
+      })
+      const outcome = yield* settle(faults, requestId, admitted)
+      return {
+        address,
+        keyId,
+        report,
+        outcome: Result.map(outcome, (session) => {
+          opened(session)
+          return Realtime.switching
+        }),
+      }
+    })
+})
