@@ -11,7 +11,7 @@ export type EndingCursor = Branded<string, "@tenure/core/EndingCursor">
 export const EndingCursor = refined<string, EndingCursor>(
   "cursor",
   "a cursor of a list by end dates",
-  (text) => /^-?\d{1,15}\.\d{0,64}(\.-?\d{1,18}){0,2}$/u.test(text),
+  (text) => /^(-\d{1,14}|\d{1,15})\.\d{0,64}(\.-?\d{1,18}){0,3}(\.\d{0,64})?$/u.test(text),
 )
 
 /** A page of memberships, by their ends. */

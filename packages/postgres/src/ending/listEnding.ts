@@ -9,7 +9,7 @@ import { text } from "../connection/parameters.ts"
 import { toMembership } from "../memberships/listMemberships.sql.ts"
 import * as keep from "./keep.sql.ts"
 import * as Place from "./Place.ts"
-import { walkBulk, walkEnds, walkParams, type WalkRow } from "./walk.sql.ts"
+import * as walk from "./walk.sql.ts"
 
 // How many memberships a request walks through besides those that it lists, and its first walk at least.
 const mostWalked = { inAll: 2000, first: 100 } as const
@@ -19,7 +19,7 @@ const mostPlaced = 10_000
 
 /** Makes that operation of the store. */
 export const make = ({ execute, schema }: Executor): MembershipStore["Service"]["listEnding"] => {
-  const walks = { Own: walkEnds(schema), Bulk: walkBulk(schema) }
+  const walking = { ends: walk.walkEnds(schema), older: walk.walkOlder(schema) }
   const keeping = {
     begin: keep.begin(schema),
     goOn: keep.goOn(schema),
@@ -40,8 +40,14 @@ export const make = ({ execute, schema }: Executor): MembershipStore["Service"][
     return row.ends_to === keep.beyondAll
   })
 
+  const go = (at: Place.Place, asked: walk.Asked) => {
+    const manner = { owner: readsOf(asked.projectId) }
+    return at._tag === "Own"
+      ? execute<walk.WalkRow>(walking.ends, walk.walkEndsParams(at, asked), manner)
+      : execute<walk.WalkRow>(walking.older, walk.walkOlderParams(at, asked), manner)
+  }
+
   return Effect.fnUntraced(function* (projectId, { after, before, limit }) {
-    const manner = { owner: readsOf(projectId) }
     const memberships: Array<Membership> = []
     let at: Place.Place | undefined = after === undefined ? Place.start : Place.fromCursor(after)
     let most = Math.max(limit, mostWalked.first)
@@ -53,11 +59,7 @@ export const make = ({ execute, schema }: Executor): MembershipStore["Service"][
         most: Math.min(most, left),
         limit: limit - memberships.length,
       }
-      const [first, ...others]: ReadonlyArray<WalkRow> = yield* execute<WalkRow>(
-        walks[at._tag],
-        walkParams(at, asked),
-        manner,
-      )
+      const [first, ...others] = yield* go(at, asked)
       if (first === undefined) return yield* new ProjectNotFound({ projectId })
       if (!first.is_kept) {
         if (yield* place(projectId)) continue

@@ -14,10 +14,12 @@ import { effectiveDate } from "../memberships/fragments.sql.ts"
 import type { MembershipRow } from "../memberships/listMemberships.sql.ts"
 import { boundOf } from "./fragments.sql.ts"
 import { beyondAll } from "./keep.sql.ts"
-import type { Place } from "./Place.ts"
+import { type BulkPlace, goalOf, type OwnPlace, type SortPlace } from "./Place.ts"
 
 /** What one of the two statements does. */
 interface Walk {
+  /** Before when those of a project end that it lists. */
+  readonly until: string
   /** Which memberships `m` of a project `p` it walks. */
   readonly range: string
   /** Which of those that it has walked, `w`, it moves, besides those that have ended. */
@@ -27,12 +29,11 @@ interface Walk {
   readonly order: string
 }
 
-const walk = (schema: string, { isListed, isMoved, order, range }: Walk): string => `
+const walk = (schema: string, { isListed, isMoved, order, range, until }: Walk): string => `
   WITH project AS MATERIALIZED (
     SELECT number, bulk_seq, set_seq, bulk_end_date, last_bulk_end_date AS bulk_date,
            ends_to IS NOT DISTINCT FROM '${beyondAll}' AS is_kept,
-           CASE WHEN $2::timestamptz > last_bulk_end_date THEN $4::timestamptz
-           ELSE least($4, last_bulk_end_date + interval '1 millisecond') END AS until
+           ${until} AS until
     FROM ${schema}.projects WHERE id = $1::text
   ),
   walked AS MATERIALIZED (
@@ -70,7 +71,7 @@ const walk = (schema: string, { isListed, isMoved, order, range }: Walk): string
     FROM project p
     LEFT JOIN (SELECT * FROM reached ORDER BY n DESC LIMIT 1) far ON true
   )
-  SELECT t.walked < $5 AND t.walked = t.reached AS is_whole, t.is_kept, ${millisOf("t.bulk_date")} AS bulk_date,
+  SELECT t.walked < $5 AND t.walked = t.reached AS is_whole, t.is_kept, t.bulk_seq, ${millisOf("t.bulk_date")} AS bulk_date,
          t.ends_seq AS far_seq, ${millisOf("t.ends_from")} AS far_from, t.user_id AS far_user,
          w.user_id, ${millisOf("w.end_date")} AS end_date, w.ends_seq, ${millisOf("w.ends_from")} AS ends_from
   FROM turn t
@@ -82,13 +83,16 @@ const walk = (schema: string, { isListed, isMoved, order, range }: Walk): string
 
 /**
  * Walks through up to `$5` memberships whose bounds say when they end, after the place (`$2`, `$3`) and before
- * `$4`, or, if the place is not beyond the date of the last bulk extension, up to that date. Returns up to
- * `$6` of them in the order of their ends; one empty row if there are none, and no row if the project does not
- * exist.
+ * `$4`; if `$7` is not the `bulk_seq` of the project, up to the date of the last bulk extension. Returns up to `$6`
+ * of them in the order of their ends; one empty row if there are none, and no row if the project does not exist.
  */
 export const walkEnds = (schema: string): string =>
   walk(schema, {
-    range: `m.ends_seq = p.bulk_seq AND (m.ends_from, m.user_id) > ($2, $3::text) AND m.ends_from < p.until`,
+    until: `
+      CASE WHEN last_bulk_end_date IS NULL OR bulk_seq = $7::bigint THEN $4::timestamptz
+      ELSE least($4, last_bulk_end_date + interval '1 millisecond') END`,
+    range: `m.ends_seq = p.bulk_seq AND (m.ends_from, m.user_id) > ($2::timestamptz, $3::text)
+      AND m.ends_from < p.until`,
     isMoved: "w.end_date > w.ends_from",
     isListed: `w.end_date < t.until
       AND ((t.walked < $5 AND t.walked = t.reached) OR (w.end_date, w.user_id) <= (t.ends_from, t.user_id))`,
@@ -96,14 +100,17 @@ export const walkEnds = (schema: string): string =>
   })
 
 /**
- * Walks through up to `$5` memberships that have not changed since the last bulk extension, after the place
- * (`$7`, `$2`, `$3`). Returns up to `$6` of those that have its date, in the order of the index, in the same way.
+ * Walks through up to `$5` memberships that have not changed since a bulk extension, after the place (`$7`, `$2`,
+ * `$3`) and before the `ends_seq` `$8`. Those that end after (`$4`, `$9`) in the order of ends get places in it.
+ * Returns up to `$6` of those that end in the millisecond before `$4`, in the order of the index, in the same way.
  */
-export const walkBulk = (schema: string): string =>
+export const walkOlder = (schema: string): string =>
   walk(schema, {
-    range: `m.ends_seq < p.bulk_seq AND (m.ends_seq, m.ends_from, m.user_id) > ($7::bigint, $2, $3::text)`,
-    isMoved: "w.end_date > w.bulk_date",
-    isListed: "w.end_date = t.bulk_date",
+    until: "$4::timestamptz",
+    range: `m.ends_seq < $8::bigint
+      AND (m.ends_seq, m.ends_from, m.user_id) > ($7::bigint, $2::timestamptz, $3::text)`,
+    isMoved: "(w.end_date, w.user_id) > ($4, $9::text)",
+    isListed: "w.end_date = t.until - interval '1 millisecond'",
     order: "w.ends_seq, w.ends_from, w.user_id",
   })
 
@@ -117,16 +124,35 @@ export interface Asked {
   readonly limit: number
 }
 
-/** The parameters of the walk from a place: of `walkBulk` if it is a place of a bulk extension. */
-export const walkParams = (place: Place, { before, limit, most, projectId }: Asked) => [
+/** The parameters of `walkEnds` from a place. */
+export const walkEndsParams = (place: OwnPlace, { before, limit, most, projectId }: Asked) => [
   text(projectId),
   instant(place.from),
   text(place.userId),
   instant(before),
   integer(most),
   integer(limit),
-  ...(place._tag === "Bulk" ? [bigint(place.seq)] : []),
+  bigint(place.passed),
 ]
+
+/** The parameters of `walkOlder` from a place. */
+export const walkOlderParams = (
+  place: BulkPlace | SortPlace,
+  { limit, most, projectId }: Asked,
+) => {
+  const goal = goalOf(place)
+  return [
+    text(projectId),
+    instant(place.from),
+    text(place.userId),
+    instant(goal.from),
+    integer(most),
+    integer(place._tag === "Bulk" ? limit : 0),
+    bigint(place.seq),
+    bigint(place.upTo),
+    text(goal.userId),
+  ]
+}
 
 /** A row of both statements. Without a membership, it has no values of one. */
 export interface WalkRow extends MembershipRow {
@@ -134,6 +160,8 @@ export interface WalkRow extends MembershipRow {
   readonly is_kept: boolean
   /** Whether nothing is left in the range. */
   readonly is_whole: boolean
+  /** The number of the last bulk extension. */
+  readonly bulk_seq: Integer
   /** The date of the last bulk extension. */
   readonly bulk_date: Integer | null
   /** The place of the last membership that was walked. */

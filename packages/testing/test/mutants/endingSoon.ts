@@ -67,6 +67,23 @@ export const endingSoon = mutantsOf(MembershipStore, {
     }
   },
 
+  "loses those after a bulk extension": ({ extendAll, listEnding }) => {
+    let bulks = 0
+    const bulksAt = new Map<EndingPage.EndingCursor, number>()
+    return {
+      extendAll: (extension) => {
+        bulks++
+        return extendAll(extension)
+      },
+      listEnding: (projectId, page) =>
+        Effect.map(listEnding(projectId, page), (found) => {
+          const isLost = page.after !== undefined && bulksAt.get(page.after) !== bulks
+          if (found.next !== undefined) bulksAt.set(found.next, bulks)
+          return isLost ? { memberships: [], next: undefined } : found
+        }),
+    }
+  },
+
   "lists those that have ended, too": ({ list, listEnding }) => ({
     listEnding: Effect.fnUntraced(function* (projectId, page) {
       const { memberships, next } = yield* listEnding(projectId, page)

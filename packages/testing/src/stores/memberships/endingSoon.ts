@@ -3,7 +3,7 @@
 import { expect } from "@effect/vitest"
 import type { Mode } from "@tenure/core/Bulk"
 import { EndDate } from "@tenure/core/EndDate"
-import type { EndingCursor, EndingPage } from "@tenure/core/EndingPage"
+import { EndingCursor, type EndingPage } from "@tenure/core/EndingPage"
 import * as Expiry from "@tenure/core/Expiry"
 import type { UserId } from "@tenure/core/Membership"
 import { MembershipStore } from "@tenure/core/MembershipStore"
@@ -50,17 +50,18 @@ const date = fc.integer({ min: -3, max: 12 }).map((day) => day + 0.5)
 const changing = {
   grant: fc.record({ _tag: fc.constant("Grant" as const), user, date }),
   extend: fc.record({ _tag: fc.constant("Extend" as const), user, date }),
+  extendAll: fc.record({
+    _tag: fc.constant("ExtendAll" as const),
+    mode: fc.constantFrom("set" as const, "neverShorten" as const),
+    date,
+  }),
 }
 
 const step = fc.oneof(
   changing.grant,
   changing.extend,
+  changing.extendAll,
   fc.record({ _tag: fc.constant("Import" as const), users: fc.subarray(users), date }),
-  fc.record({
-    _tag: fc.constant("ExtendAll" as const),
-    mode: fc.constantFrom("set" as const, "neverShorten" as const),
-    date,
-  }),
   fc.record({ _tag: fc.constant("End" as const), user }),
   fc.record({ _tag: fc.constant("Days" as const), days: fc.integer({ min: 1, max: 4 }) }),
   fc.record({ _tag: fc.constant("Sweep" as const), limit: fc.integer({ min: 1, max: 4 }) }),
@@ -68,8 +69,8 @@ const step = fc.oneof(
     _tag: fc.constant("List" as const),
     date,
     limit: fc.integer({ min: 1, max: 4 }),
-    // What happens to one user between the pages.
-    meanwhile: fc.record({ user, dates: fc.array(date, { maxLength: 2 }) }),
+    // What happens after each page.
+    meanwhile: fc.array(fc.oneof(changing.extend, changing.extendAll), { maxLength: 3 }),
   }),
 )
 
@@ -107,22 +108,35 @@ const follow = Effect.fnUntraced(function* (
     dates.set(userId, day)
   })
 
+  const setAll = Effect.fnUntraced(function* ({ date: day, mode }: Step & { _tag: "ExtendAll" }) {
+    yield* store.extendAll({ ...change(p1), endDate: yield* toStored(day), mode })
+    for (const [userId, on] of dates) if (mode === "set" || on < day) dates.set(userId, day)
+  })
+
   const list = Effect.fnUntraced(function* ({
     date: day,
     limit,
     meanwhile,
   }: Step & { _tag: "List" }) {
-    const isSame = meanwhile.dates.length === 0
-    const listed = yield* pagesOf(store, { before: yield* toStored(day), limit }, (page) => {
-      const next = meanwhile.dates[page - 1]
-      return next === undefined ? Effect.void : set(meanwhile.user, next, false)
-    })
+    const before = new Map(dates)
+    const changed = new Set<UserId>()
+    const listed = yield* pagesOf(
+      store,
+      { before: yield* toStored(day), limit },
+      Effect.fnUntraced(function* (page) {
+        const next = meanwhile[page - 1]
+        if (next === undefined) return
+        if (next._tag === "Extend") yield* set(next.user, next.date, false)
+        else yield* setAll(next)
+        for (const [userId, on] of dates) if (on !== before.get(userId)) changed.add(userId)
+      }),
+    )
     const days = yield* moved
     const found = listed
       .map(({ endDate, userId }): Listed => [userId, (endDate - origin) / dayMillis + days])
-      .filter(([userId]) => isSame || userId !== meanwhile.user)
-    const expected = [...dates].filter(
-      ([userId, on]) => on > today && on < day && (isSame || userId !== meanwhile.user),
+      .filter(([userId]) => !changed.has(userId))
+    const expected = [...before].filter(
+      ([userId, on]) => on > today && on < day && !changed.has(userId),
     )
     expect(found.map(([, on]) => on)).toEqual(found.map(([, on]) => on).toSorted((a, b) => a - b))
     expect(found.toSorted(byDate)).toEqual(expected.toSorted(byDate))
@@ -142,14 +156,7 @@ const follow = Effect.fnUntraced(function* (
         break
       }
       case "ExtendAll":
-        yield* store.extendAll({
-          ...change(p1),
-          endDate: yield* toStored(one.date),
-          mode: one.mode,
-        })
-        for (const [userId, day] of dates) {
-          if (one.mode === "set" || day < one.date) dates.set(userId, one.date)
-        }
+        yield* setAll(one)
         break
       case "End":
         if (dates.delete(one.user)) yield* store.end({ ...change(p1), userId: one.user })
@@ -170,7 +177,7 @@ const follow = Effect.fnUntraced(function* (
         yield* list(one)
     }
   }
-  yield* list({ _tag: "List", date: 20, limit: 2, meanwhile: { user: u1, dates: [] } })
+  yield* list({ _tag: "List", date: 20, limit: 2, meanwhile: [] })
 })
 
 /** Declares the tests. */
@@ -238,6 +245,66 @@ export const endingSoonTests = ({ advance, describe, property, test }: StoreTest
         expect(yield* usersBefore(9)).toEqual([u2, u3, u1])
         yield* store.end({ ...change(p1), userId: u3 })
         expect(yield* usersBefore(9)).toEqual([u2, u1])
+      }))
+
+    test("goes on with those that a bulk extension between pages leaves as they are", () =>
+      Effect.gen(function* () {
+        const store = yield* MembershipStore
+        yield* store.createProject(p1, occasion)
+        const before = yield* inDays(9)
+        const usersWhile = Effect.fnUntraced(function* (
+          ...bulks: ReadonlyArray<readonly [mode: Mode, days: number]>
+        ) {
+          const listed = yield* pagesOf(
+            store,
+            { before, limit: 1 },
+            Effect.fnUntraced(function* (page) {
+              const [mode, days] = bulks[page - 1] ?? []
+              if (mode === undefined || days === undefined) return
+              yield* store.extendAll({ ...change(p1), endDate: yield* inDays(days), mode })
+            }),
+          )
+          return listed.map(({ userId }) => userId)
+        })
+        for (const [days, userId] of [u1, u2, u3].entries()) {
+          const endDate = yield* inDays(days + 4)
+          yield* store.grant({ ...change(p1), userId, endDate })
+        }
+        // Earlier than the place that is reached.
+        expect(yield* usersWhile(["neverShorten", 3])).toEqual([u1, u2, u3])
+        expect(yield* usersWhile(["neverShorten", 3], ["neverShorten", 2])).toEqual([u1, u2, u3])
+        expect(yield* usersWhile()).toEqual([u1, u2, u3])
+        // While those are listed that have the date of the one before: in any order.
+        yield* store.extendAll({ ...change(p1), endDate: yield* inDays(5), mode: "set" })
+        const sorted = (listed: ReadonlyArray<UserId>) => listed.toSorted()
+        expect(sorted(yield* usersWhile(["neverShorten", 3]))).toEqual([u1, u2, u3])
+        expect(sorted(yield* usersWhile(["neverShorten", 2], ["neverShorten", 1]))).toEqual([
+          u1,
+          u2,
+          u3,
+        ])
+      }))
+
+    test("answers whatever cursor it is given", () =>
+      Effect.gen(function* () {
+        const store = yield* MembershipStore
+        yield* store.createProject(p1, occasion)
+        yield* store.grant({ ...change(p1), userId: u1, endDate: yield* inDays(1) })
+        yield* store.extendAll({ ...change(p1), endDate: yield* inDays(2), mode: "set" })
+        const before = yield* inDays(3)
+        yield* store.listEnding(p1, { before, after: undefined, limit: 1 })
+        const longest = "9".repeat(64)
+        for (const sign of ["", "-"]) {
+          const first = `${sign}${"9".repeat(14)}.${longest}`
+          const most = `${sign}${"9".repeat(18)}`
+          for (const rest of ["", `.${most}`, `.${most}.${most}.${most}`]) {
+            for (const last of ["", `.${longest}`]) {
+              const after = EndingCursor(first + rest + last)
+              const page = yield* store.listEnding(p1, { before, after, limit: 1 })
+              expect(page.memberships.length).toBeLessThanOrEqual(1)
+            }
+          }
+        }
       }))
 
     test("fails if the project does not exist", () =>
