@@ -1,5 +1,6 @@
 /** `tenure keys`. */
 
+import type { ApiKey } from "@tenure/client"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -60,11 +61,29 @@ const issue = Command.make(
   ]),
 )
 
+const stateOf = ({ expires_at, revoked_at }: ApiKey): string => {
+  if (revoked_at !== null) return "revoked"
+  return expires_at !== null && Date.parse(expires_at) <= Date.now() ? "expired" : "active"
+}
+
+/** A key in a line, with whether it can be used. */
+const rowOf = (key: ApiKey) => {
+  const { created_at, expires_at, id, last_used_at, name: called, projects: of, revoked_at } = key
+  return {
+    id,
+    state: stateOf(key),
+    role: key.role,
+    name: called,
+    projects: of,
+    last_used_at,
+    expires_at,
+    revoked_at,
+    created_at,
+  }
+}
+
 const list = Command.make("list", {}, () =>
-  Output.list(
-    ({ apiKeys }) => apiKeys.list({ limit: 1000 }),
-    (key) => ({ ...key }),
-  ),
+  Output.list(({ apiKeys }) => apiKeys.list({ limit: 1000 }), rowOf),
 ).pipe(
   Command.withDescription("Lists keys, also revoked and expired ones"),
   Command.withExamples([{ command: "tenure keys list --json" }]),

@@ -136,7 +136,9 @@ describe.each([
     )
     if (typeof key !== "object" || key === null || !("id" in key)) expect.fail("no key")
     await succeed("keys", "revoke", String(key.id))
-    expect(await succeed("keys", "list")).toMatch(new RegExp(`${String(key.id)} .*20\\d\\d-`))
+    expect(await succeed("keys", "list")).toMatch(
+      new RegExp(`${String(key.id)} +revoked .*20\\d\\d-`),
+    )
   })
 
   it("the audit trail says who changed what, newest first, since a date", async () => {

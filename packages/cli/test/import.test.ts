@@ -57,6 +57,13 @@ const fileLines = (path: string): ReadonlyArray<unknown> =>
     .split("\n")
     .map((line) => JSON.parse(line))
 
+it.each(["csv", "ndjson"])("fails if the file cannot be read: %s", async (format) => {
+  const given = ["members", "import", folder, "--format", format, "--refused", join(folder, "none")]
+  const { code, stderr } = await tenureWith(environment("any"))(...given)
+  expect(code).toBe(1)
+  expect(stderr).toMatch(/^The members cannot be read: EISDIR/)
+})
+
 it.each([
   { path: "members.csv", isJson: true, expected: "csv" },
   { path: "members.ndjson", isJson: false, expected: "ndjson" },

@@ -1,7 +1,7 @@
 /** Reads the lines of a file, one after the other, however large it is. */
 
 import { createInterface } from "node:readline"
-import type { Readable } from "node:stream"
+import { pipeline, type Readable } from "node:stream"
 import { CsvError, parse } from "csv-parse"
 import type { Format } from "../formats.ts"
 import * as Line from "./Line.ts"
@@ -23,7 +23,9 @@ interface Row {
 }
 
 async function* ofCsv(source: Readable): AsyncGenerator<Line.Line> {
-  const rows: AsyncIterable<Row> = source.pipe(
+  // Whoever reads the rows gets the errors of the source.
+  const rows: AsyncIterable<Row> = pipeline(
+    source,
     parse({
       bom: true,
       columns,
@@ -34,6 +36,7 @@ async function* ofCsv(source: Readable): AsyncGenerator<Line.Line> {
       // A quote that is never closed does not take all memory.
       max_record_size: 100_000,
     }),
+    () => undefined,
   )
   try {
     for await (const { info, record } of rows) yield Line.ofFields(info.lines, record)
@@ -44,10 +47,13 @@ async function* ofCsv(source: Readable): AsyncGenerator<Line.Line> {
 
 async function* ofNdjson(source: Readable): AsyncGenerator<Line.Line> {
   let line = 0
-  for await (const text of createInterface({ input: source, crlfDelay: Infinity })) {
+  const texts = createInterface({ input: source, crlfDelay: Infinity })
+  source.once("error", () => texts.close())
+  for await (const text of texts) {
     line += 1
     if (text.trim() !== "") yield Line.ofJson(line, text)
   }
+  if (source.errored !== null) throw source.errored
 }
 
 /** Reads lines. Throws `Unreadable` if what follows cannot be read. */

@@ -69,7 +69,9 @@ const makeKeep = Effect.fnUntraced(
 )
 
 const unreadable = (fault: unknown): Failure =>
-  fault instanceof Unreadable ? usage(`${fault.message}.`) : failed(String(fault))
+  fault instanceof Unreadable
+    ? usage(`${fault.message}.`)
+    : failed(`The members cannot be read: ${fault instanceof Error ? fault.message : fault}.`)
 
 /** Says how to go on, if it makes sense to. */
 const advise = (failure: Failure): Failure =>
