@@ -167,12 +167,18 @@ const spelled = (millis: number): string => {
 const isLength = (given: unknown): given is Length =>
   typeof given === "string" || Number.isFinite(given) || Duration.isDuration(given)
 
+/** Describes a duration in a range of milliseconds, with an example that is in it. */
+const durationFrom = ({ least, most }: Range): string => {
+  const example = Math.min(Math.max(15_000, least), most)
+  return `a duration from ${spelled(least)} to ${spelled(most)}, such as "${spelled(example)}"`
+}
+
 /** Defines a required duration in a range of milliseconds, by default from 1 ms to 366 days. */
 export const millis = ({ least = 1, most = 366 * 86_400_000 }: Partial<Range> = {}): Setting<
   Length,
   Millis
 > =>
-  make(`a duration from ${spelled(least)} to ${spelled(most)}, such as "15 seconds"`, (given) =>
+  make(durationFrom({ least, most }), (given) =>
     isLength(given)
       ? Option.match(Duration.fromInput(given), {
           onNone: () => undefined,

@@ -57,6 +57,16 @@ describe("a duration", () => {
   })
 })
 
+describe("the example of a duration", () => {
+  it.each([
+    [{ least: 86_400_000 }, "1 day"],
+    [{ most: 10_000 }, "10 seconds"],
+    [{}, "15 seconds"],
+  ])("is in the range %j", (range, example) => {
+    expect(Setting.millis(range).expected).toMatch(new RegExp(`, such as "${example}"$`))
+  })
+})
+
 describe("a count", () => {
   it.each([0, 11, 1.5, NaN, Infinity, "5", 5n, null])("from 1 to 10 cannot be %s", (given) => {
     expect(messageOf(Setting.count({ most: 10 }), given)).toMatch(
