@@ -8,7 +8,7 @@ import type { Buckets } from "./Buckets.ts"
 import type { Names } from "./Names.ts"
 import type { Part } from "./take.lua.ts"
 
-// A script holds up all other clients of the server: this many takes do for less than half a millisecond.
+// A script holds up all other clients of the server: this many takes do for a quarter of a millisecond.
 // While the server runs one, this process can make the next.
 const mostInScript = 32
 

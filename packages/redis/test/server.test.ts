@@ -41,6 +41,18 @@ const times = <A>(count: number, work: () => Promise<A>): Promise<ReadonlyArray<
 const admitted = (takes: ReadonlyArray<Take>): number =>
   takes.filter((take) => take.admitted).length
 
+describe("a client", () => {
+  it.each([null, "OK", [], [0], [0, 1, 0, 0, 0, 1, 0, 0, 0]])(
+    "that replies %j for one take makes the store unavailable",
+    async (reply) => {
+      const answer = async () => reply
+      const client = { isCluster: false, evalsha: answer, eval: answer }
+      const error = await withStore(client, (take) => take().catch((reason: unknown) => reason))
+      assert.instanceOf(error, StoreUnavailable)
+    },
+  )
+})
+
 describe.skipIf(missing !== undefined)(titled("a server"), () => {
   let server: RedisServer
   let redis: Redis
