@@ -198,9 +198,9 @@ const onClient = (settings: Setting.Output<typeof options>, name?: string) =>
     Effect.gen(function* () {
       const client = yield* PgClient.PgClient
       const schema = quoted(settings.schema)
-      yield* settings.migrate
-        ? Migrations.migrate(client, schema)
-        : Migrations.check(client, schema)
+      const prepare = settings.migrate ? Migrations.migrate : Migrations.check
+      // Traces are of requests: the client has a span for each statement.
+      yield* Effect.withTracerEnabled(prepare(client, schema), false)
       const executor = yield* Executor.make(client, schema, settings.maxConnections, name)
       yield* Retention.start(client, executor, settings)
       const apart =

@@ -45,6 +45,8 @@ const createNext = (client: PgClient, schema: string) =>
       Effect.catchCause((cause) =>
         Effect.logWarning("Partitions cannot be created and will be later", cause),
       ),
+      // The client has a span for each statement, but this one is of no request.
+      Effect.withTracerEnabled(false),
     )
 
 /**
