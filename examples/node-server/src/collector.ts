@@ -1,19 +1,24 @@
 /** The collector of OpenTelemetry, as the exporters see it: one that fails holds up nothing. */
 
-// As the exporters of OpenTelemetry have it. What cannot be sent in time is dropped.
-const timeoutMillis = 10_000
-
 // While so many requests wait for an answer, what else is to be sent is dropped.
 const mostWaiting = 8
 
 /** An answer after which the exporter drops what it has, and pauses. */
 const refused = (): Response => new Response(null, { status: 400 })
 
-const inTime: typeof fetch = (input, init) => {
-  const timeout = AbortSignal.timeout(timeoutMillis)
-  const { signal } = init ?? {}
-  return fetch(input, { ...init, signal: signal ? AbortSignal.any([signal, timeout]) : timeout })
-}
+/** A `fetch` of the whole answer, in some milliseconds. The exporter needs no more than its head. */
+const inTime =
+  (millis: number): typeof fetch =>
+  async (input, init) => {
+    const timeout = AbortSignal.timeout(millis)
+    const { signal } = init ?? {}
+    const response = await fetch(input, {
+      ...init,
+      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+    })
+    await response.arrayBuffer()
+    return new Response(null, response)
+  }
 
 const reasonOf = (fault: unknown): string => {
   const reason = fault instanceof Error ? (fault.cause ?? fault) : fault
@@ -24,12 +29,15 @@ const reasonOf = (fault: unknown): string => {
  * Makes a `fetch` for an exporter. Logs when what it sends is no longer taken, and when it is again.
  *
  * @param what - what it sends, for the log
+ * @param timeoutMillis - what cannot be sent in this time is dropped
  * @param warn - writes to the log
  */
 export const make = (
   what: string,
+  timeoutMillis: number,
   warn: (message: string, cause?: string) => void,
 ): typeof fetch => {
+  const ask = inTime(timeoutMillis)
   let waiting = 0
   let isFailing = false
 
@@ -45,7 +53,7 @@ export const make = (
     if (waiting >= mostWaiting) return refused()
     waiting++
     try {
-      const response = await inTime(input, init)
+      const response = await ask(input, init)
       answered(response.ok ? undefined : `status ${response.status}`)
       return response
     } catch (fault) {

@@ -37,9 +37,23 @@ const defaults = {
   OTEL_TRACES_EXPORTER: "otlp",
 }
 
-const environment = ConfigProvider.layer(
-  ConfigProvider.fromEnv({ env: { ...defaults, ...process.env } }),
-)
+// How long the last export may hold up the end of the server, whatever the collector does.
+const mostFlushMillis = 3000
+
+/** The variables as the exporters see them, whose timeouts are those of the last export. */
+const environmentOf = ({ otlpTimeout, shutdownTimeout }: Settings) => {
+  const flush = String(Math.floor(Math.min(otlpTimeout, mostFlushMillis, shutdownTimeout / 4)))
+  return ConfigProvider.layer(
+    ConfigProvider.fromEnv({
+      env: {
+        ...defaults,
+        ...process.env,
+        OTEL_EXPORTER_OTLP_METRICS_TIMEOUT: flush,
+        OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: flush,
+      },
+    }),
+  )
+}
 
 const hasInstance = /(^|,)\s*service\.instance\.id=/.test(
   process.env["OTEL_RESOURCE_ATTRIBUTES"] ?? "",
@@ -50,9 +64,12 @@ const resource = {
   attributes: hasInstance ? {} : { "service.instance.id": randomUUID() },
 }
 
-const clientOf = (what: string) =>
-  FetchHttpClient.layer.pipe(
-    Layer.provide(Layer.succeed(FetchHttpClient.Fetch, Collector.make(what, Log.warn))),
+const clientOf = (what: string, { otlpTimeout }: Settings) =>
+  // Otherwise metrics and traces would have one client, that of whichever is first.
+  Layer.fresh(FetchHttpClient.layer).pipe(
+    Layer.provide(
+      Layer.succeed(FetchHttpClient.Fetch, Collector.make(what, otlpTimeout, Log.warn)),
+    ),
   )
 
 /** Whether metrics are sent to a collector. */
@@ -63,20 +80,22 @@ export const sendsMetrics = ({ otlpEndpoint, otlpMetricsEndpoint }: Settings): b
 export const layer = (settings: Settings): Layer.Layer<never> => {
   const { otlpEndpoint, otlpProtocol, otlpTracesEndpoint, sampler, samplerRatio } = settings
   const metrics = sendsMetrics(settings)
-    ? OtlpMetrics.layerFromConfig({ resource }).pipe(Layer.provide(clientOf("metrics")))
+    ? OtlpMetrics.layerFromConfig({ resource }).pipe(Layer.provide(clientOf("metrics", settings)))
     : Layer.empty
   const traces =
     (otlpTracesEndpoint ?? otlpEndpoint) === undefined
       ? Layer.empty
       : Sampling.layer(sampler, samplerRatio).pipe(
           Layer.provide(
-            OtlpTracer.layerFromConfig({ resource }).pipe(Layer.provide(clientOf("traces"))),
+            OtlpTracer.layerFromConfig({ resource }).pipe(
+              Layer.provide(clientOf("traces", settings)),
+            ),
           ),
         )
   return Layer.merge(metrics, traces).pipe(
     Layer.provide(
       otlpProtocol === "http/json" ? OtlpSerialization.layerJson : OtlpSerialization.layerProtobuf,
     ),
-    Layer.provide(environment),
+    Layer.provide(environmentOf(settings)),
   )
 }

@@ -80,6 +80,11 @@ export const options = Setting.struct({
   otlpTracesEndpoint: Setting.optional(collector),
   /** How they are encoded: `"http/protobuf"` or `"http/json"`. Default: `"http/protobuf"`. */
   otlpProtocol: Setting.withDefault(Setting.oneOf(["http/protobuf", "http/json"]), "http/protobuf"),
+  /**
+   * How long the collector has for an answer, in milliseconds. What it does not take is dropped. Default:
+   * `10000`.
+   */
+  otlpTimeout: Setting.withDefault(Setting.count(), 10_000),
   /** Which traces are recorded, by the names of OpenTelemetry. Default: `"parentbased_always_on"`. */
   sampler: Setting.withDefault(Setting.oneOf(Sampling.samplers), "parentbased_always_on"),
   /** The part of the traces that a sampler by ratio records, from 0 to 1. Default: `1`. */
@@ -142,6 +147,7 @@ export const variables = {
     own.otlpMetricsEndpoint,
   ),
   otlpTracesEndpoint: Variable.text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", own.otlpTracesEndpoint),
+  otlpTimeout: Variable.number("OTEL_EXPORTER_OTLP_TIMEOUT", own.otlpTimeout),
   sampler: Variable.text("OTEL_TRACES_SAMPLER", own.sampler),
   samplerRatio: Variable.number("OTEL_TRACES_SAMPLER_ARG", own.samplerRatio),
   bulk: Variable.text("BULK_MODE", Memberships.options.fields.bulk),

@@ -18,10 +18,22 @@ const start = async (listener: RequestListener): Promise<string> => {
   return `http://127.0.0.1:${port}`
 }
 
-it("drops what is to be sent while eight requests wait for an answer", async () => {
+const hour = 3_600_000
+
+const hangs: RequestListener = () => {}
+
+const neverEnds: RequestListener = (_request, response) => void response.writeHead(200).write("…")
+
+it.each([
+  ["an answer", hangs],
+  ["the end of an answer", neverEnds],
+])("drops what is to be sent while eight requests wait for %s", async (_what, listener) => {
   let requests = 0
-  const url = await start(() => void requests++)
-  const send = Collector.make("metrics", () => {})
+  const url = await start((request, response) => {
+    requests++
+    listener(request, response)
+  })
+  const send = Collector.make("metrics", hour, () => {})
   const first = new AbortController()
   const waiting = Array.from({ length: 8 }, () => send(url, { signal: first.signal }))
   expect(await send(url)).toMatchObject({ status: 400 })
@@ -37,11 +49,25 @@ it("drops what is to be sent while eight requests wait for an answer", async () 
   await expect(again).rejects.toThrow("aborted")
 })
 
+it.each([hangs, neverEnds])("waits no longer than the timeout", async (listener) => {
+  const url = await start(listener)
+  const logged: Array<unknown> = []
+  const send = Collector.make("traces", 50, (...line) => logged.push(line))
+  await expect(send(url)).rejects.toThrow("timeout")
+  await expect(send(url)).rejects.toThrow("timeout")
+  expect(logged).toEqual([
+    [
+      "The collector does not take traces, which are dropped meanwhile",
+      "The operation was aborted due to timeout",
+    ],
+  ])
+})
+
 it("logs once that the collector fails, and once that it is back", async () => {
   const statuses = [200, 503, 503, 200, 200]
   const url = await start((_request, response) => response.writeHead(statuses.shift() ?? 500).end())
   const logged: Array<unknown> = []
-  const send = Collector.make("traces", (...line) => logged.push(line))
+  const send = Collector.make("traces", hour, (...line) => logged.push(line))
   while (statuses.length > 0) await send(url)
   expect(logged).toEqual([
     ["The collector does not take traces, which are dropped meanwhile", "status 503"],

@@ -1,5 +1,5 @@
 import { once } from "node:events"
-import { createServer, type Server } from "node:http"
+import { createServer, type Server, type ServerResponse } from "node:http"
 import { buffer } from "node:stream/consumers"
 import { instruments } from "@tenure/core/Instruments"
 import { nameOf } from "@tenure/core/Prometheus"
@@ -74,14 +74,16 @@ interface Export {
 }
 
 /** Starts a collector of OpenTelemetry that keeps what it gets, and answers as it is told. */
-const startCollector = async (statusOf: () => number = () => 200) => {
+const startCollector = async (
+  answer: (response: ServerResponse) => void = (response) => response.writeHead(200).end(),
+) => {
   const got: Array<Export> = []
   const waiting = new Set<() => void>()
   const server = createServer((request, response) => {
     void buffer(request).then((body) => {
       got.push({ path: request.url, type: request.headers["content-type"], body })
       for (const check of waiting) check()
-      response.writeHead(statusOf()).end()
+      answer(response)
     })
   })
   const port = await freePort()
@@ -106,7 +108,10 @@ const startCollector = async (statusOf: () => number = () => 200) => {
 const collectors: Array<Server> = []
 
 afterEach(() => {
-  for (const collector of collectors.splice(0)) collector.close()
+  for (const collector of collectors.splice(0)) {
+    collector.closeAllConnections()
+    collector.close()
+  }
 })
 
 const quickly = { OTEL_METRIC_EXPORT_INTERVAL: "50" }
@@ -222,7 +227,7 @@ describe("a collector of OpenTelemetry", () => {
   })
 
   it("is in the log when it fails, once", async () => {
-    const collector = await startCollector(() => 400)
+    const collector = await startCollector((response) => response.writeHead(400).end())
     const server = await startServer({
       ...quickly,
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
@@ -233,6 +238,27 @@ describe("a collector of OpenTelemetry", () => {
     server.kill("SIGTERM")
     const { stdout } = await server.ended
     expect(stdout.match(/does not take metrics/g)).toHaveLength(1)
+  })
+
+  it("may hang: requests are answered, and the server stops", async () => {
+    const collector = await startCollector(() => {})
+    const server = await startServer({
+      ...quickly,
+      OTEL_BSP_SCHEDULE_DELAY: "50",
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_EXPORTER_OTLP_TIMEOUT: "100",
+      DRAIN_DELAY: "0",
+    })
+    for (let n = 0; n < 20; n++) {
+      expect(await send(server.url, listing)).toMatchObject({ status: 401 })
+    }
+    const logged = ["metrics", "traces"].map((what) => `The collector does not take ${what}`)
+    for (const line of logged) await server.line(RegExp(`${line}.*timeout`))
+    await send(server.url, listing)
+    server.kill("SIGTERM")
+    const { code, stdout } = await server.ended
+    expect(code).toBe(0)
+    for (const line of logged) expect(stdout.split(line)).toHaveLength(2)
   })
 
   it("has a valid interval", async () => {
