@@ -18,7 +18,7 @@ import { Micros } from "@tenure/core/Units"
  * now, for those that are not in the part.
  *
  * Each key is read once and written once in a script. What would be shorter with loops over the buckets
- * is written out, because their tables would take Redis half as long again.
+ * is written out, because their tables would take Redis up to half as long again.
  */
 export const take = `
 local time = redis.call('TIME')

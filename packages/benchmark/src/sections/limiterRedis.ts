@@ -102,7 +102,7 @@ const union = ({ close, flexible }: Opened): Limiter => {
 }
 
 const profile =
-  "For a take among others, Redis works for 7 µs: 3 to find two of 200,000 keys, nearly all of it waiting for memory, 1 to change them, 2 for the arithmetic and the reply, and 1 to receive it. The three scripts of rate-limiter-flexible take 22. A take that is alone costs client and server 47 µs on processors that are awake, three scripts in sequence 80, and the three of the union, sent together, 64. A script that does nothing would cost 18: so three times the rate of a sequence is out of reach there."
+  "For a take among others, Redis works for 7 µs: 3 to find two of 200,000 keys, most of it waiting for memory, 1 to change them, 2 for the arithmetic and the reply, and 1 to receive it. The three scripts of rate-limiter-flexible take 22. A take that is alone costs client and server 47 µs on processors that are awake, three scripts in sequence 80, and the three of the union, sent together, 64. A script that does nothing would cost 18: so three times the rate of a sequence is out of reach there."
 
 const targets: Record<string, Target> = {
   "rate-limiter-flexible": { of: "ratio", atLeast: 3, profile },
