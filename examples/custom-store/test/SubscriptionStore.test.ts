@@ -15,6 +15,7 @@ import { Fixture, storeSuite } from "@tenure/testing"
 import { startPostgres } from "@tenure/testing/PostgresServer"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
 import { afterAll, describe } from "vitest"
 import * as Schema from "../src/schema.ts"
@@ -53,8 +54,12 @@ const advance = (millis: number): Effect.Effect<void> =>
       sql`UPDATE subscriptions SET paid_until = paid_until - ${millis} * interval '1 millisecond'`,
   ).pipe(Effect.provide(client), Effect.orDie, Effect.asVoid)
 
+// To open the stores takes longer than most tests, and they remember nothing.
+const opened = ManagedRuntime.make(stores)
+afterAll(() => opened.dispose())
+
 storeSuite("subscriptions", {
-  layer: stores,
+  layer: Layer.provideMerge(empty, Layer.effectContext(opened.contextEffect)),
   advance,
   transaction: (work) => PgClient.PgClient.use((sql) => sql.withTransaction(work)),
   ports: ["MembershipStore"],
