@@ -10,7 +10,7 @@ import { Tenure } from "tenure"
 import { postgres } from "tenure/postgres"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest"
 import { findExamples, root } from "./examples.ts"
-import { freshDatabase } from "./programs.ts"
+import { environment, freshDatabase } from "./programs.ts"
 
 const folder = `${root}/docs/.feed`
 const projectId = "p1"
@@ -164,7 +164,7 @@ describe("a consumer", () => {
     )
     const start = (): ChildProcess =>
       spawn(process.execPath, ["-C", "@tenure/source", program], {
-        env: { PATH: process.env["PATH"], DATABASE_URL: url },
+        env: environment({ DATABASE_URL: url }),
         stdio: ["ignore", "inherit", "inherit"],
       })
     let running = [start(), start()]

@@ -12,8 +12,10 @@ import * as Redacted from "effect/Redacted"
 
 const argumentsOf = (file: string) => ["-C", "@tenure/source", file]
 
-const environment = (variables: Readonly<Record<string, string>>) => ({
+/** The variables of a program, and those that every program gets. */
+export const environment = (variables: Readonly<Record<string, string>>) => ({
   PATH: process.env["PATH"],
+  NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
   ...variables,
 })
 

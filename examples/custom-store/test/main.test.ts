@@ -11,6 +11,7 @@ import { afterAll } from "vitest"
 const database = await startPostgres()
 afterAll(() => database.stop())
 
+const { NODE_COMPILE_CACHE } = process.env
 const main = fileURLToPath(new URL("../src/main.ts", import.meta.url))
 
 /** Runs a statement on the host's tables, and returns its rows. */
@@ -22,7 +23,7 @@ const execute = (statement: string): Promise<ReadonlyArray<object>> =>
 
 it("the server extends a subscription, and exits on SIGTERM", async () => {
   const program = spawn(process.execPath, ["-C", "@tenure/source", main], {
-    env: { PATH: process.env["PATH"], DATABASE_URL: database.url, PORT: "0" },
+    env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE, DATABASE_URL: database.url, PORT: "0" },
     stdio: ["ignore", "pipe", "inherit"],
   })
   try {

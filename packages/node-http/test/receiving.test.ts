@@ -27,12 +27,14 @@ const programs: ReadonlyArray<readonly [string, (port: number) => Promise<Readon
     ],
   ]
 
+const { NODE_COMPILE_CACHE } = process.env
+
 /** Starts a receiver. */
 const start = (args: ReadonlyArray<string>, environment: Readonly<Record<string, string>>) =>
   spawn(process.execPath, ["-C", "@tenure/source", ...args], {
     // Where the packages are that the documentation imports.
     cwd: `${root}/docs`,
-    env: { PATH: process.env["PATH"], ...environment },
+    env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE, ...environment },
     stdio: ["ignore", "ignore", "pipe"],
   })
 

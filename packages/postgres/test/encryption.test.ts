@@ -238,9 +238,10 @@ describe("rewriteSecrets", () => {
 describe("tenure-migrate --encrypt-secrets and --decrypt-secrets", () => {
   const path = fileURLToPath(new URL("../src/bin/migrate.ts", import.meta.url))
   const run = promisify(execFile)
+  const { NODE_COMPILE_CACHE } = process.env
   const command = (keys: Readonly<Record<string, string>>, flag = "--encrypt-secrets") =>
     run(process.execPath, ["-C", "@tenure/source", path, flag, schema], {
-      env: { DATABASE_URL: inject("databaseUrl"), ...keys },
+      env: { NODE_COMPILE_CACHE, DATABASE_URL: inject("databaseUrl"), ...keys },
     })
 
   it("encrypts with the first key of TENURE_ENCRYPTION_KEY", async () => {
