@@ -1,7 +1,7 @@
 /** What is not even loaded until somebody asks for it: the audit trail says who has. */
 
 import type { ComponentChildren } from "preact"
-import { useState } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import { Loaded, useLoad } from "./load.tsx"
 
 interface Props<A> {
@@ -10,7 +10,16 @@ interface Props<A> {
   readonly children: (value: A) => ComponentChildren
 }
 
-const Shown = <A,>({ children, load }: Props<A>) => <Loaded from={useLoad(load)}>{children}</Loaded>
+/** What takes the place of the button, and its focus. */
+const Shown = <A,>({ children, load }: Props<A>) => {
+  const place = useRef<HTMLDivElement>(null)
+  useEffect(() => place.current?.focus(), [])
+  return (
+    <div ref={place} tabIndex={-1}>
+      <Loaded from={useLoad(load)}>{children}</Loaded>
+    </div>
+  )
+}
 
 /** A button that loads something and shows it. */
 export const Hidden = <A,>(props: Props<A>) => {
