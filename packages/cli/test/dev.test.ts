@@ -9,6 +9,7 @@ import * as Tenure from "@tenure/core/Tenure"
 import { embedded } from "@tenure/embedded"
 import { afterAll, expect, it, onTestFinished } from "vitest"
 import { folderWithDatabase } from "../../embedded/test/folders.ts"
+import { startWith, tenureWith } from "./inProcess.ts"
 import { bareEnvironment, binary, command } from "./programs.ts"
 
 const home = mkdtempSync(join(tmpdir(), "tenure-dev-"))
@@ -56,21 +57,29 @@ it("prints lines each of which can be pasted, and the verified events of what th
     .toHaveLength(2)
   expect((await fetch(/http:\S+\/console\//.exec(shown)?.[0] ?? "")).status).toBe(200)
   expect(await stop()).toBe(130)
-  await expect(paste(list)).rejects.toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining("profile"),
-  })
 })
 
 it("leaves the profile to whoever started after it, and runs without one", async () => {
-  const first = await start()
-  const second = await start()
-  await first.stop()
-  const list = "npx tenure members list --project demo --profile tenure-dev"
-  expect((await paste(list)).stdout).toContain("1001")
-  await second.stop()
-  writeFileSync(join(home, "tenure", "profiles.json"), "{", { mode: 0o600 })
-  expect((await start()).printed()).toContain("mend it, or remove it")
+  const environment = { XDG_CONFIG_HOME: join(home, "other") }
+  const startHere = async () => {
+    const running = startWith(environment)("dev", "--port", "0")
+    onTestFinished(() => void running.interrupt())
+    await expect.poll(() => running.printed.stdout).toContain("Webhooks that have arrived")
+    return running
+  }
+  const first = await startHere()
+  const second = await startHere()
+  await first.interrupt()
+  const list = ["members", "list", "--project", "demo", "--profile", "tenure-dev"]
+  expect(await tenureWith(environment)(...list)).toMatchObject({ code: 0 })
+  await second.interrupt()
+  expect(await tenureWith(environment)(...list)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("There is no profile tenure-dev"),
+  })
+  const profiles = join(home, "other", "tenure", "profiles.json")
+  writeFileSync(profiles, "{", { mode: 0o600 })
+  expect((await startHere()).printed.stderr).toContain("mend it, or remove it")
 })
 
 it("keeps what is in a folder, and leaves no valid key", async () => {
