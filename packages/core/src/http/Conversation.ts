@@ -176,21 +176,24 @@ export class Conversation implements Receiver {
       types,
       isAllowed: Access.isGiven(access, faults),
     }
-    return Effect.matchEffect(Effect.andThen(Access.check(access), listeners.open(opening)), {
-      onSuccess: (listener) => this.begin({ listener, access }),
-      onFailure: (failure): Turn => {
-        if (failure._tag === "CursorExpired") return this.reset
-        const error = failure._tag === "NoSlot" ? Access.noSlot : failure
-        return Effect.fail(Frames.closingOf(error))
-      },
-    })
+    // A listener that is open when the conversation ends is closed then, or as soon as it begins.
+    return Effect.uninterruptibleMask((restore) =>
+      Effect.matchEffect(Effect.andThen(restore(Access.check(access)), listeners.open(opening)), {
+        onSuccess: (listener) => this.begin({ listener, access }),
+        onFailure: (failure): Turn => {
+          if (failure._tag === "CursorExpired") return restore(this.reset)
+          const error = failure._tag === "NoSlot" ? Access.noSlot : failure
+          return Effect.fail(Frames.closingOf(error))
+        },
+      }),
+    )
   }
 
   private begin(following: Following): Turn {
-    return Effect.map(Moment.now, ({ tick }) => {
+    return Effect.flatMap(Moment.now, ({ tick }) => {
       this.following = following
       this.pingedAt = tick
-      return following
+      return Effect.as(this.isOver ? following.listener.close : Effect.void, following)
     })
   }
 

@@ -7,6 +7,7 @@ import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Random from "effect/Random"
 import { TestClock } from "effect/testing"
 
 const services = Layer.provide(Tenure.layer(), memory())
@@ -14,10 +15,11 @@ const services = Layer.provide(Tenure.layer(), memory())
 const onTenure = <A, E>(name: string, test: Effect.Effect<A, E, Tenure.Services>) =>
   it.effect(name, () => Effect.provide(test, services))
 
-/** Opens a connection of a new key. Its socket records what it sends, or is stuck. */
-const opened = Effect.fnUntraced(function* (send: (text: string) => Promise<void>) {
-  yield* (yield* Memberships).createProject("p1")
-  const { id, token } = yield* (yield* ApiKeys).issue({ projects: ["p1"] })
+/** Opens a connection of a key. Its socket records what it sends, or is stuck. */
+const connected = Effect.fnUntraced(function* (
+  token: string,
+  send: (text: string) => Promise<void>,
+) {
   const departure = new AbortController()
   const { connect } = yield* Handler
   const { session } = yield* connect({
@@ -40,7 +42,14 @@ const opened = Effect.fnUntraced(function* (send: (text: string) => Promise<void
     send,
     close: (code) => void codes.push(code),
   })
-  return { codes, departure, id, receive: (text: string) => receiver.receive(text) }
+  return { codes, departure, receive: (text: string) => receiver.receive(text) }
+})
+
+/** The same with a new key. */
+const opened = Effect.fnUntraced(function* (send: (text: string) => Promise<void>) {
+  yield* (yield* Memberships).createProject("p1")
+  const { id, token } = yield* (yield* ApiKeys).issue({ projects: ["p1"] })
+  return { id, ...(yield* connected(token, send)) }
 })
 
 const recording = () => {
@@ -49,6 +58,13 @@ const recording = () => {
 }
 
 const subscribe = JSON.stringify({ type: "subscribe", project: "p1" })
+
+/** Services whose random numbers are made by a function. */
+const withRandom = (next: () => number) =>
+  Layer.provide(
+    services,
+    Layer.succeed(Random.Random, { nextDoubleUnsafe: next, nextIntUnsafe: next }),
+  )
 
 /** Lets time pass in small steps, so that whoever waits in between goes on. */
 const pass = (seconds: number) =>
@@ -153,4 +169,34 @@ onTenure(
     }
     expect(codes).toEqual([1001])
   }),
+)
+
+// The life of a listener is random, so a random number is drawn after it has taken its slot.
+let beforeRandom = (): void => {}
+it.effect("a connection that ends while its listener is opened leaves no slot taken", () =>
+  Effect.gen(function* () {
+    yield* (yield* Memberships).createProject("p1")
+    const { token } = yield* (yield* ApiKeys).issue({ projects: ["p1"] })
+    for (let count = 0; count < 20; count++) {
+      const { send } = recording()
+      const { departure, receive } = yield* connected(token, send)
+      beforeRandom = () => departure.abort()
+      receive(subscribe)
+      yield* pass(1)
+    }
+    beforeRandom = () => {}
+    const { frames, send } = recording()
+    const { codes, receive } = yield* connected(token, send)
+    receive(subscribe)
+    yield* pass(1)
+    expect(codes).toEqual([])
+    expect(frames).toMatchObject([{ type: "cursor" }])
+  }).pipe(
+    Effect.provide(
+      withRandom(() => {
+        beforeRandom()
+        return 0.5
+      }),
+    ),
+  ),
 )
