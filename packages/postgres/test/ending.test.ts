@@ -8,6 +8,9 @@ import { UserId } from "@tenure/core/Membership"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
+import { goOn, goOnParams } from "../src/ending/keep.sql.ts"
+import { walkEnds, walkEndsParams, walkOlder, walkOlderParams } from "../src/ending/walk.sql.ts"
+import { blocksReadBy } from "./blocks.ts"
 import { sql } from "./harness.ts"
 import { holding, testsOn } from "./locking.ts"
 
@@ -125,6 +128,50 @@ describe("a list by ends", () => {
       const before = yield* placeOf
       yield* store.extend({ ...change(p1), userId: UserId("7"), endDate: daysFromNow(99) })
       expect(yield* placeOf).toEqual(before)
+    }),
+  )
+
+  onStores(
+    "reads as much as it walks, and gives places without reading the whole table",
+    Effect.gen(function* () {
+      const store = yield* filled
+      // Another project, whose members are nearly the whole table.
+      yield* sql(
+        `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq)
+         SELECT number, n::text, now(), 1
+         FROM ${schema}.projects, generate_series(1, 100000) n WHERE id = 'p2'`,
+      )
+      yield* sql(`ANALYZE ${schema}.memberships`)
+      yield* sql(`UPDATE ${schema}.projects SET ends_to = ''`)
+      const [plan] = yield* sql<{ readonly "QUERY PLAN": unknown }>(
+        `EXPLAIN (FORMAT JSON) ${goOn(`"${schema}"`)}`,
+        goOnParams(p1, 10_000),
+      )
+      expect(JSON.stringify(plan)).not.toMatch(/"Seq Scan"[^}]*"memberships"/)
+
+      yield* usersBefore(daysFromNow(1))
+      const most = 100
+      const asked = { projectId: p1, before: daysFromNow(400), most, limit: most }
+      const ends = (from: number) =>
+        blocksReadBy(
+          walkEnds(`"${schema}"`),
+          walkEndsParams({ _tag: "Own", from, userId: "", passed: 0 }, asked),
+        )
+      // A block for each membership, and the levels of the index.
+      expect(yield* ends(0)).toBeLessThan(2 * most)
+      expect(yield* ends(daysFromNow(4))).toBeLessThan(2 * most)
+      const date = daysFromNow(200)
+      yield* store.extendAll({ ...change(p1), endDate: date, mode: "set" })
+      const [bulk] = yield* sql<{ readonly seq: string }>(
+        `SELECT bulk_seq AS seq FROM ${schema}.projects WHERE id = 'p1'`,
+      )
+      const older = { seq: 0, upTo: Number(bulk?.seq), from: 0, userId: "", date }
+      const blocks = yield* blocksReadBy(
+        walkOlder(`"${schema}"`),
+        walkOlderParams({ _tag: "Bulk", ...older }, asked),
+      )
+      // And the floors that each may have.
+      expect(blocks).toBeLessThan(5 * most)
     }),
   )
 })

@@ -1,6 +1,5 @@
 /** What statements read: as much as they return, however large the tables are. */
 
-import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
 import { AuditCursor } from "@tenure/core/Membership"
 import { deliveryStates, type Replay } from "@tenure/core/Outbox"
@@ -26,6 +25,7 @@ import { forgetEvents } from "../src/outbox/forgetEvents.sql.ts"
 import { forgetFailed } from "../src/outbox/forgetFailed.sql.ts"
 import { listDeliveries } from "../src/outbox/listDeliveries.sql.ts"
 import { replay } from "../src/outbox/replay.sql.ts"
+import { blocksReadBy } from "./blocks.ts"
 import { clientLayer, execute, sql as query } from "./harness.ts"
 
 const schema = "plans"
@@ -91,32 +91,6 @@ const filled = Layer.effectDiscard(
     )
   }),
 )
-
-/** A plan as PostgreSQL reports it. */
-interface Explained {
-  readonly "QUERY PLAN": ReadonlyArray<{
-    readonly Plan: Readonly<Record<"Shared Hit Blocks" | "Shared Read Blocks", number>>
-  }>
-}
-
-/** Runs a statement, undoes it, and returns how many blocks it has read. */
-const blocksReadBy = Effect.fnUntraced(function* (sql: string, params: ReadonlyArray<unknown>) {
-  const client = yield* PgClient.PgClient
-  const explained = yield* client
-    .withTransaction(
-      Effect.gen(function* () {
-        const rows = yield* client.unsafe<Explained>(
-          `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${sql}`,
-          params,
-        )
-        return yield* Effect.fail(rows)
-      }),
-    )
-    .pipe(Effect.flip)
-  if (!Array.isArray(explained)) return yield* Effect.fail(explained)
-  const plan = explained[0]?.["QUERY PLAN"][0]?.Plan
-  return (plan?.["Shared Hit Blocks"] ?? NaN) + (plan?.["Shared Read Blocks"] ?? NaN)
-})
 
 // Thirty parts, and the levels of two indexes of each: of the rows of a user, and of all users.
 const fewInEachPart = 8 * 30

@@ -35,13 +35,16 @@ export const goOn = (schema: string): string => `
       ORDER BY m.user_id LIMIT $2::integer
     ) m
   ),
+  listed AS MATERIALIZED (SELECT array_agg(user_id) AS users, array_agg(seq) AS seqs FROM page),
   free AS MATERIALIZED (
     SELECT m.project_number, m.user_id, p.bulk_seq, ${effectiveDate(schema)} AS end_date
-    FROM page
-    JOIN ${schema}.memberships m ON m.project_number = page.project_number AND m.user_id = page.user_id
-    JOIN project p ON p.number = m.project_number
+    FROM project p
+    CROSS JOIN listed l
+    -- From arrays, few rows are expected, which are looked up in the index. For many, the whole table would be read.
+    CROSS JOIN LATERAL unnest(l.users, l.seqs) AS a (user_id, seq)
+    JOIN ${schema}.memberships m ON m.project_number = p.number AND m.user_id = a.user_id
     -- Who has changed it meanwhile may know of a bulk extension that the project does not have here.
-    WHERE m.seq = page.seq
+    WHERE m.seq = a.seq
     FOR NO KEY UPDATE OF m SKIP LOCKED
   ),
   placed AS (
