@@ -1,7 +1,8 @@
 /** The collector of OpenTelemetry, as the exporters see it: one that fails holds up nothing. */
 
-// While so many requests wait for an answer, what else is to be sent is dropped.
-const mostWaiting = 8
+// While so many requests wait for an answer, what else is to be sent is dropped. One at a time finds out
+// whether a collector that fails is back: what is to be repeated stays in memory until then.
+const mostWaiting = { usual: 8, failing: 1 } as const
 
 /** An answer after which the exporter drops what it has, and pauses. */
 const refused = (): Response => new Response(null, { status: 400 })
@@ -50,7 +51,7 @@ export const make = (
   }
 
   return async (input, init) => {
-    if (waiting >= mostWaiting) return refused()
+    if (waiting >= mostWaiting[isFailing ? "failing" : "usual"]) return refused()
     waiting++
     try {
       const response = await ask(input, init)
