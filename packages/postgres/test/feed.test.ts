@@ -18,6 +18,7 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
 import fc from "fast-check"
+import * as Place from "../src/feed/Place.ts"
 import { clientLayer, execute, sql } from "./harness.ts"
 
 const { event, occasion, p1 } = Fixture
@@ -420,6 +421,26 @@ describe("the feed", () => {
           onFailure: ({ _tag }) => _tag,
         })
         expect(failure, cursor).toBe("CursorExpired")
+      }
+    }),
+  )
+
+  onStores(
+    "goes on from no cursor that is ahead of the database, as after a disk was restored",
+    Effect.gen(function* () {
+      const feed = yield* FeedStore
+      const size = { events: 2, bytes: 1_000_000 }
+      const { cursor } = yield* feed.read([p1], "now", size)
+      const { base, epoch } = Place.parse(cursor) ?? expect.fail("it is a cursor")
+      const xmax = base.snapshot.xmax + 1_000_000n
+      const ahead = { ...base, snapshot: { xmin: xmax, xmax, running: [] } }
+      const within = Place.prefixOf(epoch, base, ahead)
+      for (const lost of [
+        Place.cursorAfter(epoch, ahead),
+        Place.cursorWithin(within, base.snapshot.xmax, event(p1).id),
+      ]) {
+        const failure = yield* Effect.flip(feed.read([p1], lost, size))
+        expect(failure._tag).toBe("CursorExpired")
       }
     }),
   )

@@ -75,6 +75,13 @@ const pageOf = (
 }
 
 /**
+ * Whether a place is ahead of a database: it was made before the disk was set back to an earlier time, which leaves
+ * the epoch as it was. What is stored now could have the numbers that the place has passed.
+ */
+const isAhead = ({ base, within }: Place.Place, { xmax }: Snapshot.Snapshot): boolean =>
+  largest(base.snapshot.xmax, within?.until.snapshot.xmax ?? 0n) > xmax
+
+/**
  * Makes the store.
  *
  * @param retention - how long events are kept, in milliseconds
@@ -110,7 +117,8 @@ export const make = (executor: Executor, retention: number): FeedStore["Service"
       const { epoch } = row
       const now = { snapshot: Snapshot.parse(row.snapshot), at: Number(row.read_at) }
       const isBeginning = from === "now" || from === "start"
-      if (!isBeginning && (place.epoch !== epoch || now.at - place.base.at > retention)) {
+      const isKnown = place.epoch === epoch && !isAhead(place, now.snapshot)
+      if (!isBeginning && (!isKnown || now.at - place.base.at > retention)) {
         return yield* new CursorExpired()
       }
       return pageOf(isBeginning ? Place.start(epoch, now.at) : place, {
