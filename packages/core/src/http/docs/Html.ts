@@ -52,6 +52,8 @@ const term = (name: string, isRequired: boolean, target = ""): string =>
 const pre = (value: unknown): string =>
   `<pre>${escape(typeof value === "string" ? value : JSON.stringify(value, null, 1))}</pre>`
 
+const json = "application/json"
+
 const nameOf = ({ $ref }: { readonly $ref: string }): string =>
   $ref.slice($ref.lastIndexOf("/") + 1)
 
@@ -71,11 +73,11 @@ const hasFields = (schema: Schema | undefined): boolean => isSchema(schema?.["pr
 const operationsOf = (paths: Document["paths"]): ReadonlyArray<Operation> =>
   Object.values(paths).flatMap((methods) => Object.values(methods))
 
-const heading = ({ operationId, summary }: Operation, method: string, path: string): string =>
-  `<h3><a href=#${operationId}>${escape(summary)}</a></h3><p><b class=${method}>${method.toUpperCase()}</b> ${code(path)}`
+const heading = ({ summary }: Operation, method: string, path: string): string =>
+  `<h3>${escape(summary)}</h3><p><b class=${method}>${method.toUpperCase()}</b> ${code(path)}`
 
 const event = (type: string, given: Operation): string =>
-  `<section id=${given.operationId}><h3><a href=#${given.operationId}>${escape(type)}</a></h3><p>${prose(given.summary)}${Object.values(
+  `<section id=${given.operationId}><h3>${escape(type)}</h3><p>${prose(given.summary)}${Object.values(
     given.requestBody?.content ?? {},
   )
     .map(({ example }) => pre(example))
@@ -103,6 +105,9 @@ const failuresOf = ({ content = {} }: Response): ReadonlyArray<Failure> =>
 
 /** The statuses whose errors depend on the operation. */
 const ofItsOwn = new Set(["404", "409", "410", "422"])
+
+/** The errors of most operations, which do not name them. */
+const ofMost = ["ProjectNotFound", "InvalidInput"]
 
 /** Whether an error is one of all operations that take an idempotency key. */
 const isOfKeys = ({ name }: Failure): boolean => name.startsWith("Idempotency")
@@ -188,11 +193,16 @@ const printer = (document: Document) => {
 
   const shared = sharedParameters(operationsOf(paths))
 
-  /** Describes the parameters that other operations do not have, and links to the others. */
+  /**
+   * Describes the parameters that other operations do not have, and links to the others, but for those
+   * that the path shows.
+   */
   const parameters = (all: ReadonlyArray<Parameter>): string => {
     const own = all.filter((one) => !shared.has(JSON.stringify(one)))
-    const links = all.filter((one) => !own.includes(one)).map(({ name }) => link(name))
-    return all.length === 0
+    const links = all
+      .filter((one) => !own.includes(one) && one.in !== "path")
+      .map(({ name }) => link(name))
+    return own.length + links.length === 0
       ? ""
       : `<h4>Parameters</h4>${links.length === 0 ? "" : `<p>${links.join(", ")}`}${parameterList(own)}`
   }
@@ -201,7 +211,7 @@ const printer = (document: Document) => {
     Object.entries(content)
       .map(([type, { example, schema }]) => {
         const resolved = isReference(schema) ? (schemas[nameOf(schema)] ?? {}) : schema
-        return `<h4>${title} <small>${escape(type)}</small></h4>${fieldsOf(resolved)}${example === undefined ? "" : pre(example)}`
+        return `<h4>${title}${type === json ? "" : ` <small>${escape(type)}</small>`}</h4>${fieldsOf(resolved)}${example === undefined ? "" : pre(example)}`
       })
       .join("")
 
@@ -223,7 +233,7 @@ const printer = (document: Document) => {
     const own = Object.entries(operation.responses).flatMap(([status, response]) =>
       isReference(response) && ofItsOwn.has(status)
         ? failuresOf(responses[nameOf(response)] ?? { description: "" }).filter(
-            (failure) => !isOfKeys(failure),
+            (failure) => !isOfKeys(failure) && !ofMost.includes(failure.name),
           )
         : [],
     )
@@ -309,8 +319,8 @@ export const print = (document: Document): string => {
 <nav>${index(document)}<div><a href=#parameters>Parameters</a></div><div><a href=#errors>Errors</a></div><div><a href=#objects>Objects</a></div></nav>
 <main><h1>${escape(info.title)}</h1><p>${prose(info.description)}<p>Version ${escape(info.version)}, at ${code(base)}. <a href=openapi.json>OpenAPI</a> and <a href=asyncapi.json>AsyncAPI</a> documents
 ${sections.join("\n")}
-<section id=parameters><h2>Parameters</h2>${printed.parameters()}</section>
-<section id=errors><h2>Errors</h2><p>Operations name those with the statuses ${[...ofItsOwn].join(", ")}. Any operation can fail with the others, and any that takes ${link("Idempotency-Key")} with those that are named after it.<dl>${printed.errors()}</dl></section>
+<section id=parameters><h2>Parameters</h2><p>Those that several operations have, in their paths or by a link.${printed.parameters()}</section>
+<section id=errors><h2>Errors</h2><p>Operations name those with the statuses ${[...ofItsOwn].join(", ")}, but for ${ofMost.map(link).join(" and ")}, which most of them have. Any operation can fail with the others, and any that takes ${link("Idempotency-Key")} with those that are named after it.<dl>${printed.errors()}</dl></section>
 <section id=objects><h2>Objects</h2>${printed.objects()}</section></main></html>
 `
 }
