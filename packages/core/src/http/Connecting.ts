@@ -2,15 +2,21 @@
 
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import type * as Scope from "effect/Scope"
 import type { ApiKeyId } from "../base/ApiKeyId.ts"
 import { Faults } from "../base/Faults.ts"
+import type { Listeners } from "../events/Listeners.ts"
 import { RateLimiter } from "../limits/RateLimiter.ts"
 import type { Answer, Decide } from "./Answer.ts"
 import type { ApiRequest } from "./ApiRequest.ts"
 import type { Authentication } from "./Authentication.ts"
+import type { Verbatim } from "./Envelope.ts"
 import { settle } from "./Outcome.ts"
-import * as Realtime from "./Realtime.ts"
+import type { Session } from "./Realtime.ts"
 import type { RefusalOf } from "./Refusal.ts"
+
+/** How the log of requests shows a connection that was admitted. */
+const switching: Verbatim = { _tag: "Verbatim", status: 101, headers: {}, body: "" }
 
 /** What the decisions share with those on other requests. */
 interface Shared {
@@ -27,9 +33,18 @@ interface Shared {
 export const make = Effect.fnUntraced(function* ({ addressOf, authentication, refusalOf }: Shared) {
   const faults = yield* Faults
   const limiter = yield* RateLimiter
-  const realtime = yield* Realtime.make(authentication.renewal)
+  const context = yield* Effect.context<Listeners | Scope.Scope>()
+  // Loaded with the first connection: many programs have none.
+  const loaded = yield* Effect.cached(
+    Effect.gen(function* () {
+      const { checkHandshake, make: makeRealtime } = yield* Effect.promise(
+        () => import("./Realtime.ts"),
+      )
+      return { checkHandshake, ...(yield* makeRealtime(authentication.renewal)) }
+    }).pipe(Effect.provideContext(context)),
+  )
 
-  return (opened: (session: Realtime.Session) => void): Decide =>
+  return (opened: (session: Session) => void): Decide =>
     Effect.fnUntraced(function* (request, requestId): Effect.fn.Return<Answer> {
       const address = addressOf(request)
       const decision = yield* limiter.take({ address, keyId: undefined })
@@ -39,14 +54,13 @@ export const make = Effect.fnUntraced(function* ({ addressOf, authentication, re
         return { address, keyId: undefined, report, outcome: Result.fail(refusal) }
       }
       let keyId: ApiKeyId | undefined
-      // A handshake that fails uses up no ticket.
-      const identified = Effect.andThen(
-        Realtime.checkHandshake(request),
-        authentication.identify(request),
-      )
-      const admitted = Effect.flatMap(identified, (principal) => {
-        ;({ keyId } = principal)
-        return realtime.admit({ request, requestId, principal })
+      const admitted = Effect.flatMap(loaded, ({ admit, checkHandshake }) => {
+        // A handshake that fails uses up no ticket.
+        const identified = Effect.andThen(checkHandshake(request), authentication.identify(request))
+        return Effect.flatMap(identified, (principal) => {
+          ;({ keyId } = principal)
+          return admit({ request, requestId, principal })
+        })
       })
       const outcome = yield* settle(faults, requestId, admitted)
       return {
@@ -55,7 +69,7 @@ export const make = Effect.fnUntraced(function* ({ addressOf, authentication, re
         report,
         outcome: Result.map(outcome, (session) => {
           opened(session)
-          return Realtime.switching
+          return switching
         }),
       }
     })

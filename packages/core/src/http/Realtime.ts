@@ -18,7 +18,7 @@ import {
   type Shared,
   type Socket,
 } from "./Conversation.ts"
-import type { ApiResponse, Verbatim } from "./Envelope.ts"
+import type { ApiResponse } from "./Envelope.ts"
 import * as Frames from "./Frames.ts"
 
 /** A connection that was admitted. It ends when the signal of its request aborts. */
@@ -37,9 +37,6 @@ export interface Handshake {
   readonly response: ApiResponse
   readonly session: Session | undefined
 }
-
-/** How the log of requests shows a connection that was admitted. */
-export const switching: Verbatim = { _tag: "Verbatim", status: 101, headers: {}, body: "" }
 
 /** A request for a connection, and who sent it. */
 interface Asking {
