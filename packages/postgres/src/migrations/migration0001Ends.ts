@@ -5,7 +5,7 @@
  * membership. So the index has a lower bound of the date, which an extension leaves where it is. Whoever lists
  * the ends and finds that a membership ends later sets the bound.
  *
- * The index is written to only for projects whose ends have been listed: it makes imports dearer by half.
+ * The index is written to only for projects whose ends have been listed: it makes imports dearer by a quarter.
  */
 
 /** The column of a project. */
