@@ -4,11 +4,10 @@ import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
 import { existsSync } from "node:fs"
 import { chmod, mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises"
-import { connect } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { freePort } from "@tenure/testing"
+import { accepts, freePort } from "@tenure/testing"
 import { serverAccount } from "../../testing/src/support/postgres/account.ts"
 
 const run = promisify(execFile)
@@ -72,15 +71,6 @@ export interface Pooler {
   readonly url: string
   readonly stop: () => Promise<void>
 }
-
-const accepts = (port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1")
-      .once("connect", () => resolve(true))
-      .once("error", () => resolve(false))
-      .once("close", () => resolve(false))
-    socket.once("connect", () => socket.destroy())
-  })
 
 /** Starts a PgBouncer with its default settings in front of a database. */
 export const startPooler = async (

@@ -4,11 +4,10 @@ import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
 import { existsSync } from "node:fs"
 import { mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises"
-import { connect } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { freePort } from "@tenure/testing"
+import { accepts, freePort } from "@tenure/testing"
 
 const run = promisify(execFile)
 
@@ -86,14 +85,6 @@ export interface RedisServer {
   /** Kills the server. Its data is lost. */
   readonly stop: () => Promise<void>
 }
-
-const accepts = (port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1")
-      .once("connect", () => resolve(true))
-      .once("error", () => resolve(false))
-    socket.once("connect", () => socket.destroy())
-  })
 
 // Outlives neither `stop` nor this process, however that ends: both close the input of the shell.
 const supervise = `"$@" >/dev/null & read -r _; kill -9 $!; rm -r "$PWD"`

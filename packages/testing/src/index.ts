@@ -9,6 +9,7 @@ export { adapterSuite } from "./adapters/adapterSuite.ts"
 export type { DeliveryHarness } from "./adapters/deliveries/DeliveryHarness.ts"
 export { deliverySuite } from "./adapters/deliveries/deliverySuite.ts"
 export { listening } from "./adapters/listening.ts"
+export { accepts } from "./support/accepts.ts"
 export { freePort } from "./support/freePort.ts"
 export * as Fixture from "./support/fixtures.ts"
 export {
