@@ -60,6 +60,11 @@ export const connect = async (url: string): Promise<Database> => {
   }
 }
 
+const delivering = {
+  transport: nodeTransport,
+  webhooks: { allowedNetworks: ["127.0.0.0/8"] },
+}
+
 /** Starts a Tenure, which delivers to this machine too. */
 export const startTenure = (
   url: string,
@@ -67,10 +72,28 @@ export const startTenure = (
   encryption?: Keyring.Given,
 ): Promise<Tenure.Tenure> =>
   Tenure.make({
+    ...delivering,
     stores: postgres({ url, schema: into }),
-    transport: nodeTransport,
-    webhooks: { allowedNetworks: ["127.0.0.0/8"], encryption },
+    webhooks: { ...delivering.webhooks, encryption },
   })
+
+/** Whether the second of two databases has a project. */
+export const isOther = (projectId: string): boolean => projectId.endsWith("-other")
+
+/** Starts a Tenure on one database, or on two. */
+export const startOn = (
+  [url = "", other]: ReadonlyArray<string>,
+  into: string,
+): Promise<Tenure.Tenure> =>
+  other === undefined
+    ? startTenure(url, into)
+    : Tenure.make({
+        ...delivering,
+        stores: postgres([
+          { name: "main", url, schema: into, projects: "others" },
+          { name: "other", url: other, schema: into, projects: isOther },
+        ]),
+      })
 
 /** Lends a database and a Tenure on it to a function that measures. */
 export const onDatabase =

@@ -2,10 +2,10 @@
 
 import { readFile } from "node:fs/promises"
 import { fillBacklog } from "./backlog.ts"
-import { type Database, startTenure } from "./database.ts"
+import { type Database, isOther, startOn } from "./database.ts"
 import { start } from "./processes.ts"
 import { startReceiver } from "./receiving.ts"
-import type { Toggled } from "./servers/sender.ts"
+import type { Toggle, Toggled } from "./servers/sender.ts"
 
 const schema = "benchmark_rates"
 
@@ -16,6 +16,8 @@ export interface Case {
   /** How long the receiver takes to answer. */
   readonly delayMillis: number
   readonly processes: number
+  /** How many databases the projects are spread over. */
+  readonly databases: 1 | 2
   /** About as many as are delivered in a second. */
   readonly rate: number
 }
@@ -32,6 +34,8 @@ export interface Delivered {
   readonly database: number
   /** How many were claimed at a time. */
   readonly atATime: number
+  /** How many were settled at a time. */
+  readonly settledAtATime: number
   /** How long a claim took, in microseconds. */
   readonly claim: number
   /** Bytes of the write-ahead log. */
@@ -54,19 +58,41 @@ const cpuSoFar = ({ system, user }: Toggled): number => system + user
 const sum = (numbers: ReadonlyArray<number>): number =>
   numbers.reduce((total, one) => total + one, 0)
 
-/** What PostgreSQL has used so far. */
-const usedBy = async ({ sql }: Database) => {
+/** What PostgreSQL has used so far, and done. */
+interface Used {
+  readonly bytes: number
+  readonly calls: number
+  readonly commits: number
+  readonly cpu: number
+  readonly micros: number
+}
+
+const nothingUsed: Used = { bytes: 0, calls: 0, commits: 0, cpu: 0, micros: 0 }
+
+const usedBy = async ({ sql }: Database): Promise<Used> => {
   const pids = await sql<{ pid: number }>("SELECT pid FROM pg_stat_activity")
-  const [counted] = await sql<{ calls: number; micros: number; bytes: number }>(
+  const [counted = nothingUsed] = await sql<Omit<Used, "cpu">>(
     `SELECT coalesce(sum(calls), 0)::float8 AS calls,
             coalesce(sum(total_time), 0)::float8 * 1000 AS micros,
-            pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8 AS bytes
+            pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8 AS bytes,
+            (SELECT xact_commit FROM pg_stat_database
+             WHERE datname = current_database())::float8 AS commits
      FROM pg_stat_user_functions WHERE schemaname = $1 AND funcname = 'claim'`,
     [schema],
   )
-  const { bytes = NaN, calls = NaN, micros = NaN } = counted ?? {}
-  return { bytes, calls, micros, cpu: sum(await Promise.all(pids.map(({ pid }) => cpuOf(pid)))) }
+  return { ...counted, cpu: sum(await Promise.all(pids.map(({ pid }) => cpuOf(pid)))) }
 }
+
+const plus = (one: Used, other: Used): Used => ({
+  bytes: one.bytes + other.bytes,
+  calls: one.calls + other.calls,
+  commits: one.commits + other.commits,
+  cpu: one.cpu + other.cpu,
+  micros: one.micros + other.micros,
+})
+
+const usedByAll = async (databases: ReadonlyArray<Database>): Promise<Used> =>
+  (await Promise.all(databases.map(usedBy))).reduce(plus, nothingUsed)
 
 // It counts calls of functions and their time.
 const counting = (url: string): string => {
@@ -83,19 +109,22 @@ export interface Deliveries<Name> {
 }
 
 // Their ids are in URLs.
-const projectsOf = (name: string, { webhooks }: Case): ReadonlyArray<string> =>
-  Array.from({ length: webhooks }, (_, index) => `${name.replaceAll(/\W+/g, "-")}-${index}`)
+const projectsOf = (name: string, { databases, webhooks }: Case): ReadonlyArray<string> =>
+  Array.from({ length: webhooks }, (_, index) => {
+    const place = index % databases === 0 ? "" : "-other"
+    return `${name.replaceAll(/\W+/g, "-")}-${index}${place}`
+  })
 
 /** Registers the webhooks of all cases, and starts the processes. */
 export const prepare = async <Name extends string>(
-  database: Database,
+  databases: readonly [Database, Database],
   cases: Readonly<Record<Name, Case>>,
 ): Promise<Deliveries<Name>> => {
-  const { sql, url } = database
+  const urls = databases.map(({ url }) => url)
   const all: ReadonlyArray<readonly [string, Case]> = Object.entries(cases)
-  await sql(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+  for (const { sql } of databases) await sql(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
   const receiver = await startReceiver()
-  const tenure = await startTenure(url, schema)
+  const tenure = await startOn(urls, schema)
   for (const [name, one] of all) {
     await receiver.register(tenure, projectsOf(name, one), one.delayMillis)
   }
@@ -103,23 +132,33 @@ export const prepare = async <Name extends string>(
   const most = Math.max(...all.map(([, { processes }]) => processes))
   const senders = await Promise.all(
     Array.from({ length: most }, () =>
-      start("./servers/sender.ts", { args: [counting(url), schema] }),
+      start("./servers/sender.ts", { args: [schema, ...urls.map(counting)] }),
     ),
   )
   return {
     deliver: async (name, seconds) => {
-      const { processes, rate } = cases[name]
-      const count = Math.ceil(2 * rate * seconds)
-      await fillBacklog({ url, schema }, projectsOf(name, cases[name]), count)
+      const { databases: spread, processes, rate } = cases[name]
+      const used = databases.slice(0, spread)
+      const each = Math.ceil((2 * rate * seconds) / spread)
+      const count = spread * each
+      const projectIds = projectsOf(name, cases[name])
+      for (const [index, { url }] of used.entries()) {
+        const own = projectIds.filter((id) => isOther(id) === index > 0)
+        await fillBacklog({ url, schema }, own, each)
+      }
       const toggle = () =>
-        Promise.all(senders.slice(0, processes).map(({ ask }) => ask<Toggled>({})))
-      const before = { used: await usedBy(database), report: await receiver.report() }
+        Promise.all(
+          senders
+            .slice(0, processes)
+            .map(({ ask }) => ask<Toggled>({ databases: spread } satisfies Toggle)),
+        )
+      const before = { used: await usedByAll(used), report: await receiver.report() }
       const began = await toggle()
       const received = await receiver.until(before.report.distinct + count)
       // The processes that serve connections end with these.
-      const { cpu } = await usedBy(database)
+      const { cpu } = await usedByAll(used)
       const ended = await toggle()
-      const { bytes, calls, micros } = await usedBy(database)
+      const { bytes, calls, commits, micros } = await usedByAll(used)
       const claims = calls - before.used.calls
       return {
         rate: received.rate,
@@ -127,13 +166,15 @@ export const prepare = async <Name extends string>(
         receiving: (received.cpu - before.report.cpu) / count,
         database: (cpu - before.used.cpu) / count,
         atATime: count / claims,
+        // Hardly anything else is committed meanwhile.
+        settledAtATime: count / (commits - before.used.commits - claims),
         claim: (micros - before.used.micros) / claims,
         logBytes: (bytes - before.used.bytes) / count,
       }
     },
     stop: async () => {
       for (const { stop } of [receiver, ...senders]) stop()
-      await sql(`DROP SCHEMA ${schema} CASCADE`)
+      for (const { sql } of databases) await sql(`DROP SCHEMA ${schema} CASCADE`)
     },
   }
 }

@@ -5,6 +5,7 @@ import { TransactionsUnsupported } from "@tenure/core/Transactions"
 import { serve } from "@tenure/node-http"
 import { postgres, type ShardOptions } from "@tenure/postgres"
 import { type PostgresServer, startPostgres } from "@tenure/testing/PostgresServer"
+import pg from "pg"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 
 const endDate = "2099-01-01T00:00:00.000Z"
@@ -128,6 +129,33 @@ describe("while a database other than the first is down", () => {
     }
     await servers[1].resume()
     await expect.poll(waiting).toEqual({ home: "1", other: "2" })
+  })
+
+  it("another Tenure on one of them works in transactions of the host, which both then see", async () => {
+    await open()
+    const { url } = servers[1]
+    const inOther = await Tenure.make({
+      stores: postgres({ url, maxConnections: 2 }),
+      webhooks: { dispatch: false },
+    })
+    const client = new pg.Client({ connectionString: url })
+    await client.connect()
+    try {
+      const change = { projectId: "there", userId: "1001", endDate: "2098-01-01T00:00:00.000Z" }
+      const found = () => tenure.memberships.find({ projectId: "there", userId: "1001" })
+      const before = await found()
+      await client.query("BEGIN")
+      const { memberships } = inOther.within(client)
+      await memberships.extend(change)
+      const elsewhere = memberships.extend({ ...change, projectId: "here" })
+      await expect(elsewhere).rejects.toMatchObject({ _tag: "MembershipNotFound" })
+      expect(await found()).toEqual(before)
+      await client.query("COMMIT")
+      expect(await found()).toMatchObject({ endDate: Date.parse(change.endDate) })
+    } finally {
+      await client.end()
+      await inOther.close()
+    }
   })
 
   it("a process starts, and has its projects as soon as it answers", async () => {

@@ -3,6 +3,7 @@
 import type { Section } from "../measurement.ts"
 import { decode } from "./decode.ts"
 import { deliveries } from "./deliveries.ts"
+import { deliveryCosts } from "./deliveryCosts.ts"
 import { deliveryRates } from "./deliveryRates.ts"
 import { expiry } from "./expiry.ts"
 import { bulk, extensions } from "./extensions.ts"
@@ -39,6 +40,7 @@ export const sections: ReadonlyArray<Section> = [
   bulk,
   deliveries,
   deliveryRates,
+  deliveryCosts,
   feed,
   expiry,
   growth,

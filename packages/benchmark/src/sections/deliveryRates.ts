@@ -1,5 +1,7 @@
 /** Deliveries a second, by how many webhooks, receivers and processes there are. */
 
+import { startPostgres } from "@tenure/testing/PostgresServer"
+import { connect } from "../database.ts"
 import { type Case, type Delivered, prepare } from "../delivering.ts"
 import type { Row, Section } from "../measurement.ts"
 import { median } from "../rounds.ts"
@@ -8,32 +10,64 @@ import type { Target } from "../target.ts"
 // They are longer than those of other sections.
 const mostRounds = 3
 
+const alone = { processes: 1, databases: 1 } as const
+
+const slow = { ...alone, delayMillis: 500 }
+
 /** The cases, by their names. */
 export const cases = {
-  "one webhook": { webhooks: 1, delayMillis: 0, processes: 1, rate: 1800 },
-  "one webhook that takes 25 ms": { webhooks: 1, delayMillis: 25, processes: 1, rate: 500 },
-  "20 webhooks": { webhooks: 20, delayMillis: 0, processes: 1, rate: 4000 },
-  "20 webhooks, by three processes": { webhooks: 20, delayMillis: 0, processes: 3, rate: 4000 },
-  "20 webhooks that take 25 ms": { webhooks: 20, delayMillis: 25, processes: 1, rate: 4000 },
+  "one webhook": { ...alone, webhooks: 1, delayMillis: 0, rate: 3500 },
+  "one webhook that takes 25 ms": { ...alone, webhooks: 1, delayMillis: 25, rate: 550 },
+  "20 webhooks": { ...alone, webhooks: 20, delayMillis: 0, rate: 4500 },
+  "20 webhooks, by three processes": {
+    ...alone,
+    webhooks: 20,
+    delayMillis: 0,
+    processes: 3,
+    rate: 4000,
+  },
+  "20 webhooks that take 25 ms": { ...alone, webhooks: 20, delayMillis: 25, rate: 4500 },
   "20 webhooks that take 25 ms, by three processes": {
+    ...alone,
     webhooks: 20,
     delayMillis: 25,
     processes: 3,
     rate: 4000,
   },
   // Attempts take so long that the processors of one machine can serve several processes.
-  "100 webhooks that take 500 ms": { webhooks: 100, delayMillis: 500, processes: 1, rate: 2000 },
+  "100 webhooks that take 500 ms": { ...slow, webhooks: 100, rate: 1100 },
   "100 webhooks that take 500 ms, by two processes": {
+    ...slow,
     webhooks: 100,
-    delayMillis: 500,
     processes: 2,
-    rate: 4000,
+    rate: 2000,
   },
   "100 webhooks that take 500 ms, by four processes": {
+    ...slow,
     webhooks: 100,
-    delayMillis: 500,
     processes: 4,
-    rate: 5000,
+    rate: 2500,
+  },
+  "100 webhooks that take 500 ms, on two databases": {
+    ...slow,
+    webhooks: 100,
+    databases: 2,
+    rate: 1100,
+  },
+  "100 webhooks that take 500 ms, on two databases, by two processes": {
+    ...slow,
+    webhooks: 100,
+    databases: 2,
+    processes: 2,
+    rate: 2000,
+  },
+  // Claims are dearer the more webhooks have something to deliver.
+  "1,000 webhooks that take 500 ms": { ...slow, webhooks: 1000, rate: 1800 },
+  "1,000 webhooks that take 500 ms, on two databases": {
+    ...slow,
+    webhooks: 1000,
+    databases: 2,
+    rate: 1800,
   },
 } satisfies Record<string, Case>
 
@@ -61,14 +95,14 @@ export const measuredOf = (name: string): string => `deliveries to ${name}`
 
 const rateRow = (name: Name, rateOf: (name: Name) => number): Row => {
   const atLeast = least[name]
-  const [, alone = ""] = byMany.exec(name) ?? []
+  const [, single = ""] = byMany.exec(name) ?? []
   return {
     measured: measuredOf(name),
     unit: "/s",
     figure: rateOf(name),
     ...(atLeast !== undefined && { target: { of: "figure", atLeast } }),
-    ...(isName(alone) && {
-      yardstick: { name: "by one process", figure: rateOf(alone) },
+    ...(isName(single) && {
+      yardstick: { name: "by one process", figure: rateOf(single) },
       target: notSlower,
     }),
   }
@@ -80,6 +114,7 @@ export const costs = {
   receiving: ["processor time in the receiver", "µs CPU"],
   database: ["processor time in PostgreSQL", "µs CPU"],
   atATime: ["deliveries in a claim", ""],
+  settledAtATime: ["deliveries in a settlement", ""],
   claim: ["time of a claim", "µs"],
   logBytes: ["write-ahead log", "bytes"],
 } as const satisfies Partial<Record<keyof Delivered, readonly [string, string]>>
@@ -97,12 +132,18 @@ const plain = ["one webhook", "20 webhooks"] as const
 export const deliveryRates: Section = {
   name: "delivery-rates",
   measure: async ({ database, rounds, seconds }) => {
-    const { deliver, stop } = await prepare(await database(), cases)
+    const other = await startPostgres()
+    const second = await connect(other.url)
+    const { deliver, stop } = await prepare([await database(), second], cases)
+    // Compilation is not measured.
+    for (const name of names) await deliver(name, seconds / 4)
     const all = new Map<Name, Array<Delivered>>(names.map((name) => [name, []]))
     for (let round = 0; round < Math.min(rounds, mostRounds); round++) {
       for (const [name, samples] of all) samples.push(await deliver(name, seconds))
     }
     await stop()
+    await second.close()
+    await other.stop()
     const figureOf = (name: Name, figure: keyof Delivered): number =>
       median((all.get(name) ?? []).map((one) => one[figure]))
     const costRows = plain.flatMap((name) =>

@@ -5,7 +5,7 @@
 
 import { shown } from "../docs/publish.ts"
 import { foundIn, readResults } from "../results.ts"
-import { type Setup, rateOf } from "./deliveries.ts"
+import { rateOf } from "./deliveries.ts"
 import { type Load, takenBy } from "./growth.ts"
 import { costsOf, deliveryLogOf, pointsOf } from "./measured.ts"
 
@@ -38,27 +38,6 @@ const ratesHere = pointsOf(rows, processorsHere).map(({ name, rate, setup }) => 
 
 print("On one machine with two processors, which also receives", ratesHere)
 
-// As many as a large installation has, all with something to deliver.
-const webhooks = 1000
-const databaseProcessors = 8
-const most = 25_000
-
-const elsewhere = (processes: number, delayMillis: number): Setup => ({
-  processes,
-  webhooks,
-  delayMillis,
-  processors: { of: "database", count: databaseProcessors },
-})
-
-print(
-  `${figure(webhooks)} webhooks, a processor for each process, and ${databaseProcessors} for the database`,
-  [1, 2, 4, 8, 16].map((processes) => ({
-    processes: figure(processes),
-    "receivers take 100 ms": `${figure(rateOf(elsewhere(processes, 100), costs, most))} /s`,
-    "receivers take 500 ms": `${figure(rateOf(elsewhere(processes, 500), costs, most))} /s`,
-  })),
-)
-
 const loads: Readonly<Record<string, Load>> = {
   "10⁶ members, 10 extensions a second": {
     members: 1e6,
@@ -81,7 +60,7 @@ const loads: Readonly<Record<string, Load>> = {
     eventDays: 3,
     auditDays: 30,
   },
-  "10⁸ members, 100,000 a second, ten databases": {
+  "10⁸ members, 100,000 a second, all databases": {
     members: 1e8,
     extensionsPerSecond: 100_000,
     deliveriesPerSecond: 100_000,

@@ -44,10 +44,14 @@ export const costsOf = (rows: ReadonlyArray<Row>): Costs => {
 export const deliveryLogOf = (rows: ReadonlyArray<Row>): number =>
   figureOf(rows, costOf("20 webhooks", "logBytes"))
 
-/** What was measured, on one machine with so many processors. */
+/**
+ * What was measured of one database, on one machine with so many processors. What is not on the page yet
+ * is left out.
+ */
 export const pointsOf = (rows: ReadonlyArray<Row>, count: number): ReadonlyArray<Point> =>
-  Object.entries(cases).map(([name, { delayMillis, processes, webhooks }]) => ({
-    name,
-    setup: { processes, webhooks, delayMillis, processors: { of: "everything", count } },
-    rate: figureOf(rows, measuredOf(name)),
-  }))
+  Object.entries(cases).flatMap(([name, { databases, delayMillis, processes, webhooks }]) => {
+    const row = rows.find(({ measured }) => measured === measuredOf(name))
+    if (row === undefined || databases > 1) return []
+    const processors = { of: "everything", count } as const
+    return [{ name, setup: { processes, webhooks, delayMillis, processors }, rate: row.figure }]
+  })

@@ -1,0 +1,179 @@
+/**
+ * The processor time of claims and settlements, one after the other, while nobody else uses the database.
+ * A machine that does something else as well changes it little.
+ */
+
+import { readFile } from "node:fs/promises"
+import { type Claim, Outbox } from "@tenure/core/Outbox"
+import { postgres } from "@tenure/postgres"
+import * as Effect from "effect/Effect"
+import { fillBacklog } from "../backlog.ts"
+import { type Database, startTenure } from "../database.ts"
+import type { Row, Section } from "../measurement.ts"
+import { median } from "../rounds.ts"
+
+const schema = "benchmark_costs"
+
+/** How many webhooks have something to deliver. */
+const webhookCounts = [20, 1000] as const
+
+/** How many deliveries a claim takes, and a settlement. */
+const sizes = [16, 128] as const
+
+/** What has a cost: what the row is called. */
+const costs = {
+  claim: "processor time in PostgreSQL of a claim",
+  settlement: "processor time in PostgreSQL of a settlement",
+} as const
+
+type Cost = keyof typeof costs
+
+/** What the row of a cost is called. */
+const costOf = (cost: Cost, size: (typeof sizes)[number], webhooks: number): string =>
+  `${costs[cost]}, ${size} deliveries for ${webhooks.toLocaleString("en")} webhooks`
+
+/** Which costs are shown: others add nothing. */
+const shown = [
+  ["claim", 16, 20],
+  ["claim", 128, 20],
+  ["claim", 16, 1000],
+  ["settlement", 16, 20],
+  ["settlement", 128, 20],
+] as const satisfies ReadonlyArray<readonly [Cost, number, number]>
+
+/** The microseconds of processor time that a process has used, or 0 where the system does not tell. */
+const usedBy = async (pid: number): Promise<number> => {
+  const [nanos] = (await readFile(`/proc/${pid}/schedstat`, "utf8").catch(() => "0")).split(" ")
+  return Number(nanos) / 1000
+}
+
+const sum = (numbers: ReadonlyArray<number>): number =>
+  numbers.reduce((total, one) => total + one, 0)
+
+/** Projects with a webhook each. */
+const register = async (url: string, webhooks: number): Promise<ReadonlyArray<string>> => {
+  const tenure = await startTenure(url, schema)
+  const projectIds = Array.from({ length: webhooks }, (_, index) => `costs-${webhooks}-${index}`)
+  for (const projectId of projectIds) {
+    await tenure.memberships.createProject(projectId)
+    await tenure.webhooks.create({ projectId, url: "https://receiver.invalid/" })
+  }
+  await tenure.close()
+  return projectIds
+}
+
+// As a dispatcher has them while it is busy: most webhooks have all that they may have.
+const mostInFlight = 768
+const perWebhook = (webhooks: number): number =>
+  Math.min(16, Math.ceil((mostInFlight + 1) / webhooks))
+
+const claimWith =
+  (outbox: Outbox["Service"], webhooks: number) =>
+  (limit: number): Effect.Effect<ReadonlyArray<Claim>> => {
+    const most = perWebhook(webhooks)
+    return outbox
+      .claim({
+        limit,
+        failing: 512,
+        perWebhook: { least: most, most },
+        perProject: 128,
+        ahead: new Map(),
+        leaseMillis: 60_000,
+      })
+      .pipe(
+        Effect.map(({ claims }) => claims),
+        Effect.orDie,
+      )
+  }
+
+const settle = (outbox: Outbox["Service"], claims: ReadonlyArray<Claim>) =>
+  Effect.forEach(
+    claims,
+    (claim) =>
+      outbox.settle(claim, {
+        _tag: "Delivered",
+        attempt: {
+          at: Date.now(),
+          durationMillis: 5,
+          result: { _tag: "Answered", status: 204, body: "" },
+        },
+      }),
+    { concurrency: "unbounded", discard: true },
+  ).pipe(Effect.orDie)
+
+/** Takes some out of an array, wherever they are. */
+const takeSome = <A>(items: Array<A>, count: number): ReadonlyArray<A> =>
+  Array.from({ length: count }, () =>
+    items.splice(Math.floor(Math.random() * items.length), 1),
+  ).flat()
+
+type Samples = Readonly<Record<Cost, Array<number>>>
+
+/** Claims and settles in turns, so that as many stay claimed. */
+const measure = Effect.fnUntraced(function* (
+  { sql }: Database,
+  webhooks: number,
+  { rounds, warmUp }: { readonly rounds: number; readonly warmUp: number },
+) {
+  const outbox = yield* Outbox
+  const claim = claimWith(outbox, webhooks)
+  const held: Array<Claim> = []
+  const target = Math.min(mostInFlight, perWebhook(webhooks) * webhooks)
+  while (held.length < target) {
+    const claimed = yield* claim(Math.min(256, target - held.length))
+    if (claimed.length === 0) break
+    held.push(...claimed)
+  }
+  const bySize = new Map<number, Samples>(
+    sizes.map((size) => [size, { claim: [], settlement: [] }]),
+  )
+  for (let round = -warmUp; round < rounds; round++) {
+    const pids = yield* Effect.promise(() =>
+      sql<{ pid: number }>("SELECT pid FROM pg_stat_activity"),
+    )
+    const inDatabase = Effect.promise(async () =>
+      sum(await Promise.all(pids.map(({ pid }) => usedBy(pid)))),
+    )
+    for (const [size, samples] of bySize) {
+      const before = yield* inDatabase
+      yield* settle(outbox, takeSome(held, size))
+      const between = yield* inDatabase
+      held.push(...(yield* claim(size)))
+      const after = yield* inDatabase
+      if (round < 0) continue
+      samples.settlement.push(between - before)
+      samples.claim.push(after - between)
+    }
+  }
+  return bySize
+})
+
+/** What claims and settlements cost. */
+export const deliveryCosts: Section = {
+  name: "delivery-costs",
+  measure: async (settings) => {
+    const database = await settings.database()
+    const { sql, url } = database
+    const [rounds, warmUp] = settings.pick([40, 10], [1, 1])
+    const found = new Map<number, ReadonlyMap<number, Samples>>()
+    for (const webhooks of webhookCounts) {
+      await sql(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+      const projectIds = await register(url, webhooks)
+      const needed = 2 * mostInFlight + (rounds + warmUp) * sum(sizes)
+      await fillBacklog({ url, schema }, projectIds, needed)
+      const bySize = await measure(database, webhooks, { rounds, warmUp }).pipe(
+        Effect.provide(postgres({ url, schema })),
+        Effect.runPromise,
+      )
+      found.set(webhooks, bySize)
+    }
+    await sql(`DROP SCHEMA ${schema} CASCADE`)
+    return {
+      rows: shown.map(([cost, size, webhooks]): Row => ({
+        measured: costOf(cost, size, webhooks),
+        unit: "µs CPU",
+        figure: median(found.get(webhooks)?.get(size)?.[cost] ?? []),
+      })),
+    }
+  },
+}
