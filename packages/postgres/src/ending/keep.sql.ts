@@ -19,7 +19,7 @@ export const begin = (schema: string): string => `
 `
 
 /**
- * Gives places to the next `$2` members, and stops at the first one that is locked or has changed. Returns one row: up to which
+ * Assigns places to the next `$2` members, and stops at the first one that is locked or has changed. Returns one row: up to which
  * user id all members have places then.
  */
 export const goOn = (schema: string): string => `

@@ -26,7 +26,7 @@ export const make = ({ execute, schema }: Executor): MembershipStore["Service"][
     note: keep.note(schema),
   }
 
-  /** Gives places to members of a project that have none. Returns whether all have one then. */
+  /** Assigns places to members of a project that lack one. Returns whether all have one now. */
   const place = Effect.fnUntraced(function* (projectId: ProjectId) {
     const manner = { owner: readsOf(projectId), isLong: true }
     yield* execute(keeping.begin, [text(projectId)], manner)

@@ -126,7 +126,7 @@ const placeWithin = (
   return { epoch, base, within: { until, xid, id } }
 }
 
-/** Reads a cursor. Returns `undefined` if it is none that this store writes. */
+/** Reads a cursor. Returns `undefined` for text that this store does not write. */
 export const parse = (cursor: Cursor): Place | undefined => {
   const [epoch = "", ofBase, ofUntil, ofXid = "", id = "", ...others] = cursor.split(".")
   const base = parseSeen(ofBase)
