@@ -23,13 +23,15 @@ export type Port =
 export interface StoreHarness<Host = never> {
   /** Builds all stores, empty. Stores that remember nothing in the process can be built once, and emptied. */
   readonly layer: Layer.Layer<Stores | Host, unknown>
-  /** Moves the stores' clock forward. */
+  /** Moves the stores' clock forward, or back by a negative number: a clock can be set. */
   readonly advance: (millis: number) => Effect.Effect<void>
   /**
    * How far the instants of a take may be off, in milliseconds, because several clocks take part in it.
    * Default: 0.
    */
   readonly clockErrorMillis?: number | undefined
+  /** Whether projects are in several databases, each with idempotency keys of its own. Default: `false`. */
+  readonly hasSeveralDatabases?: boolean | undefined
   /** With how many inputs each property is tried. Fewer for stores that consist of others. Default: 50. */
   readonly runs?: number | undefined
   /** The ports to certify. By default all but `ProjectDirectory`, which only the first of several stores needs. */

@@ -121,6 +121,37 @@ const readingTests = ({ describe, test }: StoreTests): void => {
         expect(idsOf([...page.events, ...rest.events])).toEqual(idsOf([...early, ...late]))
       }))
 
+    test("fills a page with what is published after the one before", () =>
+      Effect.gen(function* () {
+        const { feed } = yield* prepared
+        const early = yield* publish(4)
+        const { cursor } = yield* feed.read([p1], "start", { ...large, events: 2 })
+        const late = yield* publish(4)
+        const page = yield* feed.read([p1], cursor, { ...large, events: 5 })
+        expect(idsOf(page.events)).toEqual(idsOf([...early.slice(2), ...late.slice(0, 3)]))
+        expect(page.isLast).toBe(false)
+        expect(yield* feed.read([p1], cursor, large)).toMatchObject({ isLast: true })
+        for (const one of page.events) {
+          const { events } = yield* readAll(one.cursor)
+          expect(idsOf(events)).toEqual(idsOf([...early, ...late]).slice(-events.length))
+        }
+      }))
+
+    test("fills a page with no more bytes than asked for", () =>
+      Effect.gen(function* () {
+        const { feed, outbox } = yield* prepared
+        const body = JSON.stringify("x".repeat(998))
+        const add = Effect.forEach(Array.from({ length: 4 }), () =>
+          outbox.publish({ ...event(p1), body }),
+        )
+        yield* add
+        const { cursor } = yield* feed.read([p1], "start", { ...large, events: 2 })
+        yield* add
+        const page = yield* feed.read([p1], cursor, { ...large, bytes: 2500 })
+        expect(page).toMatchObject({ isLast: false })
+        expect(page.events).toHaveLength(3)
+      }))
+
     test("returns the events of several projects in one order, in pages too", () =>
       Effect.gen(function* () {
         const { feed } = yield* prepared
@@ -142,6 +173,9 @@ const readingTests = ({ describe, test }: StoreTests): void => {
         expect(error).toMatchObject({ _tag: "ProjectNotFound", projectId: "nowhere" })
         yield* publish(1)
         expect((yield* feed.read([nowhere, p1], "start", large)).events).toHaveLength(1)
+        // Also from a place that is none.
+        const lost = yield* Effect.flip(feed.read([nowhere], Cursor("none"), large))
+        expect(lost._tag).toBe("ProjectNotFound")
       }))
   })
 }

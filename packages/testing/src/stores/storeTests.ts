@@ -82,6 +82,7 @@ export const testsOn = <Host>(harness: StoreHarness<Host>, registry: Registry) =
   transactional: transactionalOn(harness, registry),
   concurrent: concurrentOn(harness, registry),
   advance: harness.advance,
+  hasSeveralDatabases: harness.hasSeveralDatabases ?? false,
   clockErrorMillis: harness.clockErrorMillis ?? 0,
 })
 

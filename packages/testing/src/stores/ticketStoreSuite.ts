@@ -59,6 +59,16 @@ const takingTests = ({ advance, test }: StoreTests): void => {
 }
 
 const boundTests = ({ advance, test }: StoreTests): void => {
+  test("has as many tickets of a key as it may, of those that are added at the same time", () =>
+    Effect.gen(function* () {
+      const store = yield* TicketStore
+      for (const keyId of ["1", "2", "3", "4", "5"]) {
+        const adds = Array.from({ length: 20 }, () => store.add(ticketOf(keyId), bounds))
+        const exits = yield* Effect.all(adds.map(Effect.exit), { concurrency: "unbounded" })
+        expect(exits.filter(({ _tag }) => _tag === "Success")).toHaveLength(bounds.most)
+      }
+    }))
+
   test("has as many tickets of a key as it may, of those that live", () =>
     Effect.gen(function* () {
       const store = yield* TicketStore
@@ -78,8 +88,39 @@ const boundTests = ({ advance, test }: StoreTests): void => {
     }))
 }
 
+/** Tickets that are added while the clock is ahead. */
+const clockTests = ({ advance, test }: StoreTests): void => {
+  const day = 86_400_000
+
+  const addedAhead = Effect.fnUntraced(function* () {
+    const store = yield* TicketStore
+    const tickets = Array.from({ length: bounds.most }, () => ticketOf("a key"))
+    yield* advance(day)
+    yield* Effect.forEach(tickets, (ticket) => store.add(ticket, bounds))
+    yield* advance(-day)
+    return { store, tickets }
+  })
+
+  test("lets a ticket that was added while the clock was ahead live no longer than others", () =>
+    Effect.gen(function* () {
+      const { store, tickets } = yield* addedAhead()
+      yield* advance(bounds.lifeMillis + 1)
+      for (const { digest: one } of tickets) expect(yield* store.take(one)).toBeUndefined()
+    }))
+
+  test("counts tickets that were added while the clock was ahead no longer than others", () =>
+    Effect.gen(function* () {
+      const { store } = yield* addedAhead()
+      yield* advance(bounds.lifeMillis + 1)
+      const ticket = ticketOf("a key")
+      yield* store.add(ticket, bounds)
+      expect(yield* store.take(ticket.digest)).toEqual(ticket)
+    }))
+}
+
 /** Declares the tests. */
 export const ticketStoreSuite = (on: StoreTests): void => {
   takingTests(on)
   boundTests(on)
+  clockTests(on)
 }

@@ -50,6 +50,14 @@ export const expiring = mutantsOf(MembershipStore, {
       ),
   ),
 
+  "announces ends in the order of their alarms": announcing(({ sweep }) => ({
+    sweep: (limit, judge) =>
+      Effect.map(
+        Effect.forEach(Array.from({ length: limit }), () => sweep(1, judge)),
+        (swept) => ({ events: swept.flatMap(({ events }) => events), isMore: false }),
+      ),
+  })),
+
   "announces one project after the other": announcing(({ sweep }) => {
     let first: string | undefined
     return {

@@ -1,6 +1,6 @@
 /** Feeds that are wrong. */
 
-import { type FeedPage, FeedStore } from "@tenure/core/FeedStore"
+import { CursorExpired, type FeedPage, FeedStore } from "@tenure/core/FeedStore"
 import * as Effect from "effect/Effect"
 import { mutantsOf } from "./Mutant.ts"
 
@@ -59,6 +59,23 @@ export const feed = mutantsOf(FeedStore, {
 
   "reads the first project alone": ({ read }) => ({
     read: ([first], from, size) => read([first], from, size),
+  }),
+
+  "ends a page early that goes on from another": ({ read }) => ({
+    read: (projects, from, size) =>
+      read(projects, from, {
+        ...size,
+        events: from === "start" ? size.events : Math.max(2, size.events - 1),
+      }),
+  }),
+
+  "judges a cursor before the project": ({ read }) => ({
+    read: (projects, from, size) =>
+      Effect.mapError(read(projects, from, size), (error) =>
+        error._tag === "ProjectNotFound" && from !== "start" && from !== "now"
+          ? new CursorExpired()
+          : error,
+      ),
   }),
 
   "returns as many events as there are": ({ read }) => ({

@@ -6,6 +6,8 @@ import {
   type AuditRow,
   conflictOf,
   EndDateConflict,
+  isEndsLater,
+  laterOf,
   MembershipNotFound,
   type UserId,
 } from "@tenure/core/Membership"
@@ -40,8 +42,8 @@ const unchanged = ({ currentEndDate }: EndDateConflict) => ({
 })
 
 /** Returns the event of a change with another sequence. */
-const renumber = <Result>(result: Result, { event }: Ending, sequence: number) =>
-  isReplayed(result) ? result : Event.complete(event, sequence)
+const renumber = <Result extends object>(result: Result, { event }: Ending, sequence: number) =>
+  isReplayed(result) || isEndsLater(result) ? result : Event.complete(event, sequence)
 
 /** Makes each membership of an import an import of its own. */
 const eachOf = (imported: Import): ReadonlyArray<Import> =>
@@ -125,6 +127,16 @@ export const memberships = mutantsOf(MembershipStore, {
         extension.once === undefined
           ? extension
           : { ...extension, once: { ...extension.once, owner: "all" } },
+      ),
+  }),
+
+  "keeps the idempotency keys of each project apart": ({ grant, recall }) => ({
+    recall: (once, projectId) => recall({ ...once, key: `${once.key} ${projectId}` }, projectId),
+    grant: ({ once, ...granted }) =>
+      grant(
+        once === undefined
+          ? granted
+          : { ...granted, once: { ...once, key: `${once.key} ${granted.projectId}` } },
       ),
   }),
 
@@ -256,6 +268,52 @@ export const memberships = mutantsOf(MembershipStore, {
       ),
   }),
 
+  "ignores the mode of an extension": ({ extend }) => ({
+    extend: ({ mode: _, ...extension }) => extend(extension),
+  }),
+
+  "compares the date of an extension that never shortens before its turn": ({ extend, find }) => ({
+    extend: Effect.fnUntraced(function* ({ mode, ...extension }) {
+      const { endDate } = yield* find(extension.projectId, extension.userId)
+      yield* Effect.yieldNow
+      const later = laterOf(endDate, { ...extension, mode })
+      return yield* extend({ ...extension, mode: later && mode })
+    }),
+  }),
+
+  "says that an extension that leaves a later date has set its own": ({ extend }) => ({
+    extend: (extension) =>
+      Effect.map(extend(extension), (result) =>
+        isEndsLater(result) ? Event.complete(extension.event, 0) : result,
+      ),
+  }),
+
+  "audits an extension that leaves a later date": ({ extend }) => ({
+    extend: (extension) =>
+      Effect.tap(extend(extension), (result) =>
+        isEndsLater(result)
+          ? Effect.ignore(extend({ ...extension, once: undefined, endDate: result.endDate }))
+          : Effect.void,
+      ),
+  }),
+
+  "publishes the event of an extension that leaves a later date": ({ extend }, context) => ({
+    extend: (extension) =>
+      Effect.tap(extend(extension), (result) =>
+        isEndsLater(result)
+          ? Effect.ignore(Context.get(context, Outbox).publish(Event.complete(extension.event, 0)))
+          : Effect.void,
+      ),
+  }),
+
+  "keeps no idempotency key of an extension that leaves a later date": ({ extend, find }) => ({
+    extend: Effect.fnUntraced(function* (extension) {
+      const { endDate } = yield* find(extension.projectId, extension.userId)
+      const isLeft = laterOf(endDate, extension) !== undefined
+      return yield* extend(isLeft ? { ...extension, once: undefined } : extension)
+    }),
+  }),
+
   "counts those at the date as later": ({ count }) => ({
     count: (projectId, endDate) => count(projectId, EndDate(endDate - 1)),
   }),
@@ -361,6 +419,16 @@ export const memberships = mutantsOf(MembershipStore, {
   "audits an import without its origin": auditing((row) => [
     row.action === "imported" ? { ...row, origin: Origin.host } : row,
   ]),
+
+  "audits an import in the order of user ids": ({ import: importAll }) => ({
+    import: (imported) =>
+      importAll({
+        ...imported,
+        memberships: imported.memberships.toSorted((one, other) =>
+          one.userId < other.userId ? -1 : 1,
+        ),
+      }),
+  }),
 
   "audits an import as one row for all": ({ history }) => ({
     history: (projectId, page) =>

@@ -1,9 +1,10 @@
 /** Stores of token buckets that are wrong. */
 
+import * as Moment from "@tenure/core/Moment"
 import { type Client, type Policies, RateLimitStore, type Take } from "@tenure/core/RateLimitStore"
 import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as TokenBucket from "@tenure/core/TokenBucket"
-import { inMicros, type Micros } from "@tenure/core/Units"
+import { inMicros, type Micros, toMicros } from "@tenure/core/Units"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { mutantsOf } from "./Mutant.ts"
@@ -20,6 +21,8 @@ interface Parts {
   readonly load: (tat: Micros, now: Micros, policy: TokenBucket.Policy) => TokenBucket.Tat
   /** Returns the state of a bucket to store. */
   readonly save: (tat: Micros) => Micros
+  /** Tells whether a bucket is stored after a take. */
+  readonly isStored: (isAdmitted: boolean) => boolean
   /** Tells whether a bucket loses a token. */
   readonly isTaken: (isAdmitted: boolean, hasToken: boolean) => boolean
   /** What happens between reading the buckets and writing them. */
@@ -36,58 +39,57 @@ const correct: Parts = {
   policyOf: (policy) => policy,
   load: (tat) => tat,
   save: (tat) => tat,
+  isStored: () => true,
   isTaken: (isAdmitted) => isAdmitted,
   pause: Effect.void,
   most: Infinity,
 }
 
-/** Makes a store of which some parts are wrong. It has the clock of the right one. */
-const built =
-  (wrong: Partial<Parts>) =>
-  ({ take }: Store): Partial<Store> => {
-    const parts = { ...correct, ...wrong }
-    const tats = new Map<string, Micros>()
+/** Makes a store of which some parts are wrong. It has a clock that can be set, unlike the right one. */
+const built = (wrong: Partial<Parts>) => (): Partial<Store> => {
+  const parts = { ...correct, ...wrong }
+  const tats = new Map<string, Micros>()
 
-    const put = (name: string, tat: Micros): void => {
-      tats.delete(name)
-      tats.set(name, parts.save(tat))
-      for (const oldest of tats.keys()) if (tats.size > parts.most) tats.delete(oldest)
-    }
-
-    const read = (bucket: Bucket, client: Client, given: TokenBucket.Policy, now: Micros) => {
-      const name = parts.nameOf(bucket, client)
-      const policy = parts.policyOf(given)
-      const stored = name === undefined ? undefined : tats.get(name)
-      const tat = stored && parts.load(stored, now, policy)
-      const before = TokenBucket.current(tat, now, policy)
-      return { name, before, after: TokenBucket.take(before, now, policy) }
-    }
-
-    const write = ({ after, before, name }: ReturnType<typeof read>, admitted: boolean): Micros => {
-      if (name === undefined) return before
-      const tat = parts.isTaken(admitted, after.admitted) ? after.tat : before
-      put(name, tat)
-      return parts.save(tat)
-    }
-
-    return {
-      take: Effect.fnUntraced(function* (client, policies) {
-        const { now } = yield* take(client, policies)
-        const address = read("address", client, policies.address, now)
-        const key = read("key", client, policies.key, now)
-        const burst = read("burst", client, policies.burst, now)
-        yield* parts.pause
-        const admitted = [address, key, burst].every(({ after }) => after.admitted)
-        return {
-          admitted,
-          now,
-          address: write(address, admitted),
-          key: write(key, admitted),
-          burst: write(burst, admitted),
-        }
-      }),
-    }
+  const put = (name: string, tat: Micros): void => {
+    tats.delete(name)
+    tats.set(name, parts.save(tat))
+    for (const oldest of tats.keys()) if (tats.size > parts.most) tats.delete(oldest)
   }
+
+  const read = (bucket: Bucket, client: Client, given: TokenBucket.Policy, now: Micros) => {
+    const name = parts.nameOf(bucket, client)
+    const policy = parts.policyOf(given)
+    const stored = name === undefined ? undefined : tats.get(name)
+    const tat = stored && parts.load(stored, now, policy)
+    const before = TokenBucket.current(tat, now, policy)
+    return { name, before, after: TokenBucket.take(before, now, policy) }
+  }
+
+  const write = ({ after, before, name }: ReturnType<typeof read>, admitted: boolean): Micros => {
+    if (name === undefined) return before
+    const tat = parts.isTaken(admitted, after.admitted) ? after.tat : before
+    if (parts.isStored(admitted)) put(name, tat)
+    return parts.save(tat)
+  }
+
+  return {
+    take: Effect.fnUntraced(function* (client, policies) {
+      const now = toMicros(yield* Moment.unix)
+      const address = read("address", client, policies.address, now)
+      const key = read("key", client, policies.key, now)
+      const burst = read("burst", client, policies.burst, now)
+      yield* parts.pause
+      const admitted = [address, key, burst].every(({ after }) => after.admitted)
+      return {
+        admitted,
+        now,
+        address: write(address, admitted),
+        key: write(key, admitted),
+        burst: write(burst, admitted),
+      }
+    }),
+  }
+}
 
 /** A take that waits for the others of its batch. */
 interface Gathered {
@@ -186,6 +188,14 @@ export const rateLimits = mutantsOf(RateLimitStore, {
 
   "takes tokens for refusals from the buckets that have some": built({
     isTaken: (_, hasToken) => hasToken,
+  }),
+
+  "leaves a bucket that lies in the future as it is when it refuses": built({
+    isStored: (isAdmitted) => isAdmitted,
+  }),
+
+  "fills a bucket that lies in the future": built({
+    load: (tat, now, policy) => (tat > now + TokenBucket.span(policy) ? undefined : tat),
   }),
 
   "takes no tokens": built({ isTaken: () => false }),

@@ -84,6 +84,19 @@ export const tickets = mutantsOf(TicketStore, {
     add: (ticket, bounds) => add(ticket, { ...bounds, most: bounds.most + 1 }),
   }),
 
+  "counts tickets before its turn": ({ add, take }) => {
+    const living = new Map<TokenDigest, ApiKeyId>()
+    return {
+      add: Effect.fnUntraced(function* (ticket, bounds) {
+        const count = [...living.values()].filter((keyId) => keyId === ticket.keyId).length
+        yield* Effect.yieldNow
+        yield* add(ticket, count < bounds.most ? { ...bounds, most: 1e9 } : bounds)
+        living.set(ticket.digest, ticket.keyId)
+      }),
+      take: (asked) => Effect.tap(take(asked), () => Effect.sync(() => living.delete(asked))),
+    }
+  },
+
   "bounds the tickets of all keys together": ({ add, take }) => {
     const keyId = ApiKeyId("one for all")
     const added = new Map<TokenDigest, Ticket>()

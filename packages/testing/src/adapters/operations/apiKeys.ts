@@ -78,6 +78,19 @@ const lifeTests = (serving: Serving): void => {
   )
 
   it(
+    "are listed with their projects in the order of the ids, as for the holder",
+    serving(async (fixture) => {
+      const { issue, list } = await asAdmin(fixture)
+      const issued = issuedIn(await issue({ projects: ["p2", "p1", "p2"], role: "client" }))
+      const { data } = fieldsOf((await list()).body)
+      const sorted = expect.objectContaining({ id: issued.id, projects: ["p1", "p2"] })
+      expect(data).toContainEqual(sorted)
+      const { body } = await fixture.call("GET", "/v2/identity", { token: issued.token })
+      expect(fieldsOf(fieldsOf(body)["data"])["projects"]).toEqual(["p1", "p2"])
+    }),
+  )
+
+  it(
     "are listed in pages",
     serving(async (fixture) => {
       const { issue, list } = await asAdmin(fixture)

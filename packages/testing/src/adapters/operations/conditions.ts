@@ -58,6 +58,136 @@ const expectationTests = (serving: Serving): void => {
   )
 }
 
+const modeTests = (serving: Serving): void => {
+  const later = "2200-01-01T00:00:00.000Z"
+  const keeping = { extend, mode: "never_shorten" }
+
+  it(
+    "with `never_shorten` extends a membership that ends earlier",
+    serving(async (fixture) => {
+      const response = await fixture.call("PATCH", extendOne, { body: keeping })
+      expectSuccess(response, "PATCH", extendOne, { total: 1, data: { new_end_date: extend } })
+      expect(await endDateOf(fixture)).toBe(extend)
+    }),
+  )
+
+  it(
+    "with `never_shorten` leaves a membership that ends later, and answers when, once for all repetitions",
+    serving(async (fixture) => {
+      const { call, tenure } = fixture
+      await tenure.memberships.grant({ ...member, endDate: later })
+      const before = await tenure.memberships.history({ projectId: "p1" })
+      const data = { new_end_date: later }
+      const headers = { "idempotency-key": "left" }
+      for (const fields of [{}, { dry_run: true }, { expected_end_date: later }]) {
+        const body = { ...keeping, ...fields }
+        const response = await call("PATCH", extendOne, { body })
+        expectSuccess(response, "PATCH", extendOne, { total: 1, data })
+      }
+      const first = await call("PATCH", extendOne, { body: keeping, headers })
+      const { message } = expectSuccess(first, "PATCH", extendOne, { total: 1, data })
+      expect(message).toContain("nothing was changed")
+      expect(await tenure.memberships.history({ projectId: "p1" })).toEqual(before)
+      await tenure.memberships.grant({ ...member, endDate: initialEndDate })
+      const repeated = await call("PATCH", extendOne, { body: keeping, headers })
+      expect(expectSuccess(repeated, "PATCH", extendOne, { total: 1, data }).message).toBe(message)
+      expect(await endDateOf(fixture)).toBe(initialEndDate)
+    }),
+  )
+
+  it(
+    "with `never_shorten` expects an end date first, and in a dry run answers as it would",
+    serving(async (fixture) => {
+      const { call } = fixture
+      const conflict = { ...keeping, expected_end_date: later }
+      for (const fields of [{}, { dry_run: true }]) {
+        const response = await call("PATCH", extendOne, { body: { ...conflict, ...fields } })
+        expectFailure(response, "PATCH", extendOne, 409, "END_DATE_CONFLICT", {
+          current_end_date: initialEndDate,
+        })
+      }
+      const dry = await call("PATCH", extendOne, { body: { ...keeping, dry_run: true } })
+      expectSuccess(dry, "PATCH", extendOne, { total: 1, data: { new_end_date: extend } })
+      expect(await endDateOf(fixture)).toBe(initialEndDate)
+    }),
+  )
+
+  it(
+    "with the mode `set` shortens a membership, as without one",
+    serving(async (fixture) => {
+      for (const fields of [{ mode: "set" }, {}]) {
+        await fixture.tenure.memberships.grant({ ...member, endDate: later })
+        await fixture.call("PATCH", extendOne, { body: { extend, ...fields } })
+        expect(await endDateOf(fixture)).toBe(extend)
+      }
+      for (const value of ["neverShorten", "", null, true, 1, ["set"]]) {
+        await fixture.tenure.memberships.grant({ ...member, endDate: initialEndDate })
+        await expectRefusal(fixture, extendOne, "mode", value)
+      }
+    }),
+  )
+}
+
+const spellingTests = (serving: Serving): void => {
+  it.each([
+    ["dryRun", "dry_run"],
+    ["dry-run", "dry_run"],
+    ["DryRun", "dry_run"],
+    ["DRY_RUN", "dry_run"],
+    ["_dry__run", "dry_run"],
+    ["expectedEndDate", "expected_end_date"],
+    ["expected_enddate", "expected_end_date"],
+    ["Mode", "mode"],
+    ["Reason", "reason"],
+    ["neverShorten", '"mode": "never_shorten"'],
+    ["never_shorten", '"mode": "never_shorten"'],
+  ])(
+    "fails if `%s` spells a field in another way, and names the right one",
+    async (wrong, right) =>
+      await serving(async (fixture) => {
+        for (const path of [extendOne, extendAll]) {
+          const body = { extend, [wrong]: true }
+          const response = await fixture.call("PATCH", path, { body })
+          const { error } = expectFailure(response, "PATCH", path, 422, "VALIDATION_ERROR")
+          expect(fieldsOf(error)["message"]).toContain(wrong)
+          expect(fieldsOf(error)["message"]).toContain(right)
+          expect(await endDateOf(fixture)).toBe(initialEndDate)
+        }
+      })(),
+  )
+
+  it(
+    "ignores fields that it does not know, whatever they have",
+    serving(async (fixture) => {
+      const others = { user_id: "1001", days: 30, plan: "dry", bulk: true, "": 1, Ænd: null }
+      const known = JSON.stringify({ extend, ...others }).slice(0, -1)
+      for (const path of [extendOne, extendAll]) {
+        const body = `${known},"id":12345678901234567890,"of":{"mode":1,"mode":2},"days":1e400}`
+        const response = await fixture.call("PATCH", path, { body })
+        expect(response.status).toBe(200)
+      }
+    }),
+  )
+
+  it.each(["extend", "dry_run", "reason", "mode"])(
+    "fails if `%s` is there twice",
+    async (field) =>
+      await serving(async (fixture) => {
+        for (const path of [extendOne, extendAll]) {
+          const twice = { extend: [extend], dry_run: [true, false], reason: ["a"], mode: ["set"] }
+          const all = Object.entries(twice).flatMap(([name, [value, other = value]]) => {
+            const text = `"${name}":${JSON.stringify(value)}`
+            return name === field ? [text, `"${name}":${JSON.stringify(other)}`] : [text]
+          })
+          const response = await fixture.call("PATCH", path, { body: `{${all.join(",")}}` })
+          const { error } = expectFailure(response, "PATCH", path, 422, "VALIDATION_ERROR")
+          expect(fieldsOf(error)["message"]).toBe(`${field} must not be there twice`)
+          expect(await endDateOf(fixture)).toBe(initialEndDate)
+        }
+      })(),
+  )
+}
+
 const reasonTests = (serving: Serving): void => {
   it(
     "keeps the reason of an extension",
@@ -141,6 +271,8 @@ const dryRunTests = (serving: Serving): void => {
 export const conditionTests = (serving: Serving): void => {
   describe("an extension", () => {
     expectationTests(serving)
+    modeTests(serving)
+    spellingTests(serving)
     reasonTests(serving)
     dryRunTests(serving)
   })

@@ -109,6 +109,27 @@ const publicationTests = (serving: Serving): void => {
     }),
   )
 
+  it.each([
+    ['{"order":12345678901234567890}', "data.order"],
+    ['{"items":[{"id":1},{"id":9007199254740993}]}', "data.items[1].id"],
+    ["0.12345678901234567890", "data"],
+    ["[1e400]", "data[0]"],
+    ['{"a":1,"b":{"c":1,"c":2}}', "data.b.c"],
+  ])(
+    "are refused if they would not be what was sent, with the path: %s",
+    async (data, field) =>
+      await serving(async ({ call, operatorToken: token, tenure }) => {
+        const before = await tenure.events.read({ projectId: "p1", after: "start" })
+        const body = `{"type":"a","data":${data}}`
+        const response = await call("POST", events, { token, body })
+        const { error } = expectFailure(response, "POST", events, 422, "VALIDATION_ERROR")
+        expect(fieldsOf(error)["message"]).toMatch(/^\S+ must /)
+        expect(String(fieldsOf(error)["message"]).split(" ")[0]).toBe(field)
+        const after = await tenure.events.read({ projectId: "p1", after: "start" })
+        expect(after.events).toEqual(before.events)
+      })(),
+  )
+
   it(
     "need a type that is not one of Tenure's own, and data",
     serving(async ({ call, operatorToken: token }) => {

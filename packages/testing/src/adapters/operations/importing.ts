@@ -84,6 +84,8 @@ const importTests = (serving: Serving): void => {
         `{"__proto__":${line("7")}}`,
         JSON.stringify({ user_id: "7", end_date: validDate, reason: "x" }),
         line("1"),
+        `{"user_id":"6","user_id":"7","end_date":"${validDate}"}`,
+        `{"user_id":"7","end_date":4070908800000.00001}`,
         ...invalidDates.map((date) => line("7", date)),
       ]
       const response = await send([line("1"), ...bad, line("8")].join("\n"))

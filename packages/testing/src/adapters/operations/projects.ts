@@ -83,6 +83,31 @@ const projectTests = (serving: Serving): void => {
   )
 
   it(
+    "that do not exist count before what is wrong with the body, and after the path",
+    serving(async ({ call, tenure }) => {
+      const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
+      const path = "/v2/projects/p9/memberships/import"
+      const requests = [
+        { body: "{}", headers: { "content-type": "text/plain" } },
+        { body: "\uD800", headers: { "content-type": "application/json" } },
+        { body: "{", headers: { "content-type": "application/x-ndjson" } },
+        { body: "x".repeat(2_097_153), headers: { "content-type": "application/x-ndjson" } },
+        { body: "", headers: { "idempotency-key": "" } },
+      ]
+      for (const request of requests) {
+        const response = await call("POST", path, { token, ...request })
+        expectFailure(response, "POST", path, 404, "PROJECT_NOT_FOUND")
+      }
+      const single = "/v2/projects/p9/memberships/1001/extend"
+      const empty = await call("PATCH", single, { token })
+      expectFailure(empty, "PATCH", single, 404, "PROJECT_NOT_FOUND")
+      const unreadable = "/v2/projects/p9/memberships/%zz/extend"
+      const malformed = await call("PATCH", unreadable, { token })
+      expectFailure(malformed, "PATCH", unreadable, 400, "MALFORMED_REQUEST")
+    }),
+  )
+
+  it(
     "have the date of the last bulk extension",
     serving(async ({ call }) => {
       const extend = "2099-01-01T00:00:00.000Z"

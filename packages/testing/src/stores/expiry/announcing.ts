@@ -53,6 +53,38 @@ export const announcingTests = ({ advance, describe, test }: StoreTests): void =
         }),
       ))
 
+    test("come for what ends after the clock is right, if it was ahead when it was first watched", () =>
+      Effect.gen(function* () {
+        yield* days(1)
+        yield* announcing(({ grant, sweep }) =>
+          Effect.gen(function* () {
+            yield* days(-1)
+            expect(yield* sweep).toEqual([])
+            yield* grant(u1, 0.5)
+            yield* sweep
+            yield* days(0.75)
+            expect(yield* sweep).toEqual([["membership.expired", u1]])
+          }),
+        )
+      }))
+
+    test("come also for members that were looked at while the clock was ahead", () =>
+      Effect.gen(function* () {
+        yield* days(1)
+        yield* announcing(
+          ({ expiry, sweep }) =>
+            Effect.gen(function* () {
+              expect(yield* sweep).toEqual([])
+              yield* days(-1)
+              yield* expiry.watch(leadsOf(reminders))
+              yield* sweep
+              yield* days(0.75)
+              expect(yield* eventually(sweep)).toEqual([["membership.expired", u1]])
+            }),
+          ({ grant }) => grant(u1, -0.5),
+        )
+      }))
+
     test("have an event for the feed and every webhook, and an audit row", () =>
       announcing(({ expiry, judge, store }) =>
         Effect.gen(function* () {
@@ -89,6 +121,24 @@ export const announcingTests = ({ advance, describe, test }: StoreTests): void =
             reason: undefined,
             at: event?.at,
           })
+        }),
+      ))
+
+    test("of a sweep are in the order of their ids, in the feed and in the audit trail", () =>
+      announcing(({ expiry, grant, judge, store }) =>
+        Effect.gen(function* () {
+          for (const user of users) yield* grant(user, 10)
+          yield* days(9.5)
+          const announced = yield* drain(expiry, judge)
+          const ids = announced.map(({ id }) => id).toSorted()
+          expect(ids).toHaveLength(users.length)
+          const feed = yield* FeedStore
+          const { events } = yield* feed.read([p1], "start", { events: 100, bytes: 100_000 })
+          const last = events.slice(-users.length)
+          expect(last.map(({ id }) => id)).toEqual(ids)
+          const rows = yield* store.history(p1, { userId: undefined, limit: users.length })
+          const announcedTo = last.map(({ body }) => JSON.parse(body).data.user_id)
+          expect(rows.map(({ userId }) => userId).toReversed()).toEqual(announcedTo)
         }),
       ))
 

@@ -122,6 +122,18 @@ const recordTests = ({ test }: StoreTests): void => {
       expect(rows.slice(0, 2)).toEqual(expect.arrayContaining([ofU1, ofU3]))
     }))
 
+  test("is audited in its order, with new members and existing ones, whatever their ids are", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      for (const memberships of [crowd.slice(50), crowd]) {
+        yield* store.import({ ...change(p1), memberships })
+        const rows = yield* store.history(p1, { userId: undefined, limit: memberships.length })
+        expect(rows.toReversed().map(({ userId }) => userId)).toEqual(
+          memberships.map(({ userId }) => userId),
+        )
+      }
+    }))
+
   test("has one event, however many memberships there are", () =>
     Effect.gen(function* () {
       const store = yield* prepared

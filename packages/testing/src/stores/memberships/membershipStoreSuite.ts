@@ -14,6 +14,7 @@ import { erasingTests } from "./erasing.ts"
 import { eventTests } from "./events.ts"
 import { expectingTests } from "./expecting.ts"
 import { importingTests } from "./importing.ts"
+import { lengtheningTests } from "./lengthening.ts"
 import { modelTests } from "./model.ts"
 import { onceTests } from "./once.ts"
 import { projectTests } from "./projects.ts"
@@ -25,6 +26,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   on.test("responds to a ping", () => MembershipStore.use((store) => store.ping))
   changingTests(on)
   expectingTests(on)
+  lengtheningTests(on)
   importingTests(on)
   bulkTests(on)
   countingTests(on)

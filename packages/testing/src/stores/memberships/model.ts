@@ -59,6 +59,15 @@ const extendIf = (userId: UserId, endDate: EndDate, expectedEndDate: EndDate): C
     if (current === expectedEndDate) model.set(userId, endDate)
   })
 
+const lengthen = (userId: UserId, endDate: EndDate): Command =>
+  command(`extend ${userId} ${endDate} neverShorten`, async (model, { run }) => {
+    const extension = { ...change(p1), userId, endDate, mode: "neverShorten" as const }
+    const outcome = await run((store) => tagOf(store.extend(extension)))
+    const current = model.get(userId)
+    expect(outcome).toBe(current === undefined ? "MembershipNotFound" : "done")
+    if (current !== undefined && current < endDate) model.set(userId, endDate)
+  })
+
 const extendAll = (endDate: EndDate, mode: "set" | "neverShorten"): Command =>
   command(`extendAll ${endDate} ${mode}`, async (model, { run }) => {
     const extended = await run((store) => store.extendAll({ ...change(p1), endDate, mode }))
@@ -93,6 +102,7 @@ const commands = fc.commands(
     fc.array(fc.tuple(users, dates)).map((entries) => importAll(new Map(entries))),
     fc.tuple(users, dates).map((args) => extend(...args)),
     fc.tuple(users, dates, dates).map((args) => extendIf(...args)),
+    fc.tuple(users, dates).map((args) => lengthen(...args)),
     fc
       .tuple(dates, fc.constantFrom("set" as const, "neverShorten" as const))
       .map((args) => extendAll(...args)),

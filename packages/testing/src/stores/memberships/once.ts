@@ -4,8 +4,13 @@ import { expect } from "@effect/vitest"
 import type { MembershipStore } from "@tenure/core/MembershipStore"
 import { isReplayed, type Once } from "@tenure/core/Once"
 import { Outbox } from "@tenure/core/Outbox"
+import type { ProjectId } from "@tenure/core/Project"
 import { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import fc from "fast-check"
 import {
   change,
   in2028,
@@ -13,6 +18,7 @@ import {
   occasion,
   once,
   p1,
+  p2,
   u1,
   u2,
   u3,
@@ -180,6 +186,101 @@ const keyTests = ({ test }: StoreTests): void => {
     }))
 }
 
+/** A request: the same one has the same idempotency key and fingerprint. */
+interface Request {
+  readonly owner: string
+  readonly key: string
+  readonly projectId: ProjectId
+  readonly kind: "grant" | "extendAll"
+}
+
+const requests: fc.Arbitrary<Request> = fc.record({
+  owner: fc.constantFrom("one", "other"),
+  key: fc.constantFrom("a", "b", "c"),
+  projectId: fc.constantFrom(p1, p2),
+  kind: fc.constantFrom("grant", "extendAll"),
+})
+
+const onceOf = ({ key, kind, owner, projectId }: Request): Once => ({
+  owner,
+  key,
+  fingerprint: `${projectId} ${kind}`,
+})
+
+const made = (store: Store, request: Request): Effect.Effect<unknown, unknown> => {
+  const given = { ...change(request.projectId), endDate: in2028, once: onceOf(request) }
+  return request.kind === "grant"
+    ? store.grant({ ...given, userId: u3 })
+    : store.extendAll({ ...given, mode: "set" })
+}
+
+/** What came of a request: whether it was made, was made before, or came with a key of another one. */
+const outcomeOf = (exit: Exit.Exit<unknown, unknown>) => {
+  if (Exit.isFailure(exit)) return Cause.findErrorOption(exit.cause).pipe(Option.getOrUndefined)
+  return isReplayed(exit.value) ? "replayed" : "made"
+}
+
+const mismatch: unknown = expect.objectContaining({ _tag: "IdempotencyMismatch" })
+
+/** Keys across projects, which are in one database. */
+const projectTests = ({ test }: StoreTests): void => {
+  test("makes one of two changes of different projects that have the same key at the same time", () =>
+    Effect.gen(function* () {
+      const { store } = yield* observed
+      for (let round = 0; round < 10; round++) {
+        const key = once()
+        const grants = [p1, p2].map((projectId) => {
+          const mine = { ...key, fingerprint: projectId }
+          const granted = { ...change(projectId), userId: u3, endDate: in2028, once: mine }
+          return Effect.exit(Effect.as(store.grant(granted), mine))
+        })
+        const exits = yield* Effect.all(grants, { concurrency: "unbounded" })
+        const [first, ...others] = exits.flatMap((exit) => (Exit.isSuccess(exit) ? exit.value : []))
+        expect(others).toEqual([])
+        // Who was answered is answered the same again.
+        expect(first && isReplayed(yield* store.recall(first, p1))).toBe(true)
+      }
+    }))
+}
+
+/** Requests that follow each other, and some that come at the same time. */
+const modelTests = ({ property }: StoreTests): void =>
+  property(
+    "makes one request of each owner and key, whatever its project, for any sequence of requests",
+    fc.array(fc.array(requests, { minLength: 1, maxLength: 4 }), { maxLength: 12 }),
+    Effect.fnUntraced(function* (sequence) {
+      const store = yield* prepared
+      const known = new Map<string, string>()
+      for (const together of sequence) {
+        const exits = yield* Effect.all(
+          together.map((request) => Effect.exit(made(store, request))),
+          { concurrency: "unbounded" },
+        )
+        const outcomes = exits.map(outcomeOf)
+        const before = new Map(known)
+        for (const [index, request] of together.entries()) {
+          const name = `${request.owner} ${request.key}`
+          // Any of those at the same time may be the first.
+          if (outcomes[index] !== "made") continue
+          expect(known.get(name)).toBeUndefined()
+          known.set(name, onceOf(request).fingerprint)
+        }
+        for (const [index, request] of together.entries()) {
+          const name = `${request.owner} ${request.key}`
+          const isFirst = !before.has(name) && outcomes[index] === "made"
+          const isSame = known.get(name) === onceOf(request).fingerprint
+          const expected = isFirst ? "made" : isSame ? "replayed" : mismatch
+          expect(outcomes[index]).toEqual(expected)
+        }
+      }
+      const rows = yield* Effect.forEach([p1, p2], (projectId) =>
+        store.history(projectId, { userId: undefined, limit: 1000 }),
+      )
+      const changes = rows.flat().filter(({ to }) => to === in2028)
+      expect(changes).toHaveLength(known.size)
+    }),
+  )
+
 const failureTests = ({ test, transactional }: StoreTests): void => {
   test("keeps no key of a change that fails", () =>
     Effect.gen(function* () {
@@ -216,5 +317,8 @@ export const onceTests = (on: StoreTests): void => {
     repetitionTests(on)
     keyTests(on)
     failureTests(on)
+    if (on.hasSeveralDatabases) return
+    projectTests(on)
+    modelTests(on)
   })
 }

@@ -67,6 +67,32 @@ const readingTests = ({ describe, test }: StoreTests): void => {
       }))
   })
 
+  describe("createProject", () => {
+    test("creates each of many projects once, and records who asked for it", () =>
+      Effect.gen(function* () {
+        const store = yield* MembershipStore
+        const ids = Array.from({ length: 300 }, (_, index) => ProjectId(`many-${index}`))
+        const by = (requestId: string) => ({
+          ...occasion,
+          origin: { ...occasion.origin, requestId },
+        })
+        const creations = [...ids, ...ids].map((id, index) =>
+          store.createProject(id, by(`request ${index % 300}`)),
+        )
+        yield* Effect.all(creations, { concurrency: "unbounded" })
+        const page = { within: new Set(ids), after: undefined, limit: 1000 }
+        const found = yield* store.listProjects(page)
+        expect(new Set(found.map(({ id }) => id))).toEqual(new Set(ids))
+        const rows = yield* store.history(undefined, { userId: undefined, limit: 1000 })
+        const created = rows.flatMap((row) =>
+          row.action === "project_created" ? [`${row.subject} ${row.origin.requestId}`] : [],
+        )
+        expect(created.toSorted()).toEqual(
+          ids.map((id, index) => `${id} request ${index}`).toSorted(),
+        )
+      }))
+  })
+
   describe("listProjects", () => {
     test("orders projects by their ids, page by page, of those within", () =>
       Effect.gen(function* () {

@@ -3,7 +3,7 @@
 import { expect } from "@effect/vitest"
 import { ApiKeyId } from "@tenure/core/ApiKey"
 import type { EndDate } from "@tenure/core/EndDate"
-import { type AuditRow, type MembershipState, UserId } from "@tenure/core/Membership"
+import { AuditCursor, type AuditRow, type MembershipState, UserId } from "@tenure/core/Membership"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { host } from "@tenure/core/Origin"
 import { Reason } from "@tenure/core/Reason"
@@ -14,6 +14,7 @@ import {
   in2027,
   in2028,
   in2029,
+  occasion,
   p1,
   p2,
   u1,
@@ -239,6 +240,41 @@ const historyTests = ({ describe, test }: StoreTests): void => {
           limit: 3,
         })
         expect(rest).toEqual(all.slice(5, 8))
+      }))
+
+    test("has nothing after a cursor that no row has", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        for (const endDate of [in2027, in2028, in2029]) {
+          yield* store.grant({ ...change(p1), userId: u3, endDate })
+        }
+        const [newest] = yield* store.history(p1, { userId: undefined, limit: 1 })
+        const unknown = ["1.1", "0.0", "1.999999999999999999", "999999999999999999.1"]
+        for (const text of [...unknown, `${newest?.cursor}9`]) {
+          const page = { after: AuditCursor(text), limit: 10 }
+          expect(yield* store.history(p1, { ...page, userId: undefined })).toEqual([])
+          expect(yield* store.history(p1, { ...page, userId: u3 })).toEqual([])
+          expect(yield* store.history(undefined, { ...page, userId: undefined })).toEqual([])
+        }
+      }))
+
+    test("has nothing after a cursor of another project, or from before it was deleted", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const [one] = yield* store.history(p1, { userId: undefined, limit: 1 })
+        const [other] = yield* store.history(undefined, { userId: undefined, limit: 1 })
+        const after = (cursor: AuditCursor | undefined, projectId: typeof p1 | undefined) =>
+          store.history(projectId, { userId: undefined, after: cursor, limit: 10 })
+        yield* store.grant({ ...change(p2), userId: u3, endDate: in2027 })
+        expect(yield* after(one?.cursor, p2)).toEqual([])
+        expect(yield* after(one?.cursor, undefined)).toEqual([])
+        expect(yield* after(other?.cursor, p1)).toEqual([])
+        yield* store.deleteProject(p1, occasion)
+        yield* store.createProject(p1, occasion)
+        for (const endDate of [in2027, in2028, in2029]) {
+          yield* store.grant({ ...change(p1), userId: u3, endDate })
+        }
+        expect(yield* after(one?.cursor, p1)).toEqual([])
       }))
 
     test("fails if the project does not exist", () =>

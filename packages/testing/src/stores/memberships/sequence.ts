@@ -2,12 +2,13 @@
 
 import { expect } from "@effect/vitest"
 import type { Mode } from "@tenure/core/Bulk"
-import type { EndDate } from "@tenure/core/EndDate"
+import { EndDate } from "@tenure/core/EndDate"
 import type * as Event from "@tenure/core/Event"
-import type { UserId } from "@tenure/core/Membership"
+import { isEndsLater, type UserId } from "@tenure/core/Membership"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { isReplayed, type Replayed } from "@tenure/core/Once"
 import { Outbox } from "@tenure/core/Outbox"
+import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import {
@@ -22,6 +23,7 @@ import {
   u1,
   u2,
   u3,
+  webhook,
 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../storeTests.ts"
 import { prepared } from "./steps.ts"
@@ -48,8 +50,12 @@ const ofUser = (userId: UserId, endDate: EndDate | undefined, make: Step["make"]
 const grant = (userId: UserId, endDate: EndDate): Step =>
   ofUser(userId, endDate, (store) => store.grant({ ...change(p1), userId, endDate }))
 
-const extend = (userId: UserId, endDate: EndDate): Step =>
-  ofUser(userId, endDate, (store) => store.extend({ ...change(p1), userId, endDate }))
+const extend = (userId: UserId, endDate: EndDate, mode: Mode = "set"): Step =>
+  ofUser(userId, endDate, (store) =>
+    Effect.map(store.extend({ ...change(p1), userId, endDate, mode }), (result) =>
+      isEndsLater(result) ? undefined : result,
+    ),
+  )
 
 const end = (userId: UserId): Step =>
   ofUser(userId, undefined, (store) => store.end({ ...change(p1), userId }))
@@ -109,6 +115,7 @@ const steps = fc.oneof(
   fc.tuple(userIds, dates).map((args) => grant(...args)),
   fc.tuple(userIds, dates).map((args) => extend(...args)),
   fc.tuple(userIds, dates).map((args) => extend(...args)),
+  fc.tuple(userIds, dates).map((args) => extend(...args, "neverShorten")),
   fc.tuple(fc.subarray(users.slice(0, 2)), dates).map((args) => importAll(...args)),
   fc
     .tuple(dates, fc.constantFrom("set" as const, "neverShorten" as const))
@@ -116,8 +123,71 @@ const steps = fc.oneof(
   userIds.map(end),
 )
 
+const sequenceOfMade = (result: Effect.Success<ReturnType<Store["extend"]>> | undefined): number =>
+  result === undefined || isReplayed(result) || isEndsLater(result) ? NaN : sequenceOf(result)
+
+/** Extensions of the same members at the same time, which may share a step of the store. */
+const concurrencyTests = ({ test }: StoreTests): void => {
+  test.each([
+    ["without idempotency keys", false],
+    ["with idempotency keys", true],
+  ] as const)("make a chain if members are extended often at the same time, %s", ([, isKeyed]) =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const outbox = yield* Outbox
+      const receiver = webhook(p1)
+      yield* (yield* WebhookStore).add(receiver, 50, occasion)
+      const extensions = Array.from({ length: 60 }, (_, index) => ({
+        ...change(p1),
+        userId: index % 3 === 2 ? u2 : u1,
+        // Not always later, and some dates twice.
+        endDate: EndDate(in2029 + 1000 * ((index * 7) % 31)),
+        once: isKeyed ? once() : undefined,
+      }))
+      const results = yield* Effect.all(
+        extensions.map((extension) => store.extend(extension)),
+        { concurrency: "unbounded" },
+      )
+      const rows = yield* store.history(p1, { userId: undefined, limit: 60 })
+      const found = yield* outbox.deliveries(
+        { projectId: p1, webhookId: receiver.id },
+        { limit: 99 },
+      )
+      expect(new Set(found.map(({ eventId }) => eventId)).size).toBe(60)
+      for (const [userId, first] of [
+        [u1, in2027],
+        [u2, in2029],
+      ] as const) {
+        const changes = extensions
+          .map(({ endDate, userId: of }, index) => ({ endDate, of, result: results[index] }))
+          .filter(({ of }) => of === userId)
+          .map(({ endDate, result }) => ({ endDate, sequence: sequenceOfMade(result) }))
+          .toSorted((one, other) => one.sequence - other.sequence)
+        expect(new Set(changes.map(({ sequence }) => sequence)).size).toBe(changes.length)
+        // The audit trail has the newest first.
+        const trail = rows.filter((row) => row.userId === userId).toReversed()
+        expect(trail.map(({ to }) => to)).toEqual(changes.map(({ endDate }) => endDate))
+        expect(trail.map(({ from }) => from)).toEqual([
+          first,
+          ...trail.slice(0, -1).map(({ to }) => to),
+        ])
+        expect((yield* store.find(p1, userId)).endDate).toBe(changes.at(-1)?.endDate)
+      }
+      if (!isKeyed) return
+      const repeated = yield* Effect.all(
+        extensions.map((extension) => store.extend(extension)),
+        { concurrency: "unbounded" },
+      )
+      expect(repeated.every(isReplayed)).toBe(true)
+      expect(yield* store.history(p1, { userId: undefined, limit: 60 })).toEqual(rows)
+    }),
+  )
+}
+
 /** Declares the tests. */
-export const sequenceTests = ({ describe, property, test }: StoreTests): void => {
+export const sequenceTests = (on: StoreTests): void => {
+  const { describe, property, test } = on
+  concurrencyTests(on)
   describe("the sequence of a change", () => {
     test("is greater than that of each earlier one of the member", () =>
       Effect.gen(function* () {
@@ -182,7 +252,7 @@ export const sequenceTests = ({ describe, property, test }: StoreTests): void =>
         const extension = { ...change(p1), once: once(), userId: u1, endDate: in2028 }
         const event = yield* store.extend(extension)
         expect(isReplayed(yield* store.extend(extension))).toBe(true)
-        if (isReplayed(event)) return expect.fail("nothing was changed")
+        if (isReplayed(event) || isEndsLater(event)) return expect.fail("nothing was changed")
         expect((yield* (yield* Outbox).find(p1, event.id)).body).toBe(event.body)
       }))
 

@@ -35,7 +35,7 @@ const disable = Effect.fnUntraced(function* (webhooks: ReadonlyArray<StoredWebho
   }
 })
 
-const countingTests = ({ describe, test }: StoreTests): void => {
+const countingTests = ({ advance, describe, test }: StoreTests): void => {
   describe("the backlog", () => {
     test("is empty if there was nothing to deliver", () =>
       Effect.gen(function* () {
@@ -60,6 +60,37 @@ const countingTests = ({ describe, test }: StoreTests): void => {
           for (const claim of claimed.slice(index, index + 1)) yield* settle(claim, settlement)
         }
         expect((yield* outbox.backlog(10)).waiting).toBe(3)
+      }))
+
+    test("has none of a webhook that was removed", () =>
+      Effect.gen(function* () {
+        const { outbox, webhooks } = yield* prepared(2)
+        yield* publishMany(2)
+        yield* advance(hour)
+        const store = yield* WebhookStore
+        for (const { id } of webhooks.slice(1)) yield* store.remove(p1, id, occasion)
+        expect((yield* outbox.backlog(10)).waiting).toBe(2)
+        for (const claim of yield* claims()) yield* settle(claim, retry(hour))
+        for (const { id } of webhooks.slice(0, 1)) yield* store.remove(p1, id, occasion)
+        yield* advance(3 * hour)
+        expect(yield* outbox.backlog(10)).toMatchObject({ waiting: 0, dueForMillis: undefined })
+      }))
+
+    test("has those of all webhooks but the removed ones, before they are claimed", () =>
+      Effect.gen(function* () {
+        const { outbox, webhooks } = yield* prepared(2)
+        const store = yield* WebhookStore
+        const [one, other] = webhooks
+        if (one === undefined || other === undefined) return yield* Effect.die("no webhooks")
+        yield* outbox.publishTo(event(p1), one.id)
+        yield* advance(2 * hour)
+        yield* outbox.publishTo(event(p1), other.id)
+        yield* advance(hour)
+        yield* store.remove(p1, one.id, occasion)
+        const { dueForMillis, waiting } = yield* outbox.backlog(10)
+        expect(waiting).toBe(1)
+        expect(dueForMillis).toBeGreaterThanOrEqual(hour)
+        expect(dueForMillis).toBeLessThan(2 * hour)
       }))
 
     test("has the deliveries that were given up, until they are sent again", () =>

@@ -11,6 +11,7 @@ import {
   claims,
   delivered,
   firstOf,
+  leaseMillis,
   prepared,
   publishMany,
   retry,
@@ -18,6 +19,8 @@ import {
   theClaim,
   twoClaims,
 } from "./steps.ts"
+
+const day = 86_400_000
 
 /** Declares the tests. */
 export const failingTests = ({ advance, describe, test }: StoreTests): void => {
@@ -85,6 +88,47 @@ export const failingTests = ({ advance, describe, test }: StoreTests): void => {
         yield* publishMany(1)
         expect(failures(yield* take(0))).toEqual([0, 0, 0])
         expect(webhooks).toHaveLength(6)
+      }))
+
+    test("is tried again in time after it failed while the clock was ahead", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* prepared(1)
+        yield* outbox.publish(event(p1))
+        yield* advance(day)
+        yield* settle(yield* theClaim, retry(5000, 5000))
+        yield* advance(-day)
+        yield* advance(5000)
+        yield* settle(yield* theClaim, delivered)
+        yield* outbox.publish(event(p1))
+        yield* theClaim
+      }))
+
+    test("is held no longer by a failure from when the clock was ahead", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* prepared(1)
+        yield* outbox.publish(event(p1))
+        yield* advance(day)
+        yield* settle(yield* theClaim, { _tag: "Failed", attempt, holdMillis: 5000 })
+        yield* advance(-day)
+        yield* outbox.publish(event(p1))
+        yield* advance(5000)
+        yield* settle(yield* theClaim, { _tag: "Failed", attempt, holdMillis: 60_000 })
+        yield* outbox.publish(event(p1))
+        expect(yield* claims()).toEqual([])
+        yield* advance(60_000)
+        yield* theClaim
+      }))
+
+    test("is claimed again in time when a lease ends that began while the clock was ahead", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* prepared(1)
+        yield* outbox.publish(event(p1))
+        yield* advance(day)
+        yield* theClaim
+        yield* advance(-day)
+        expect(yield* claims()).toEqual([])
+        yield* advance(leaseMillis)
+        yield* theClaim
       }))
 
     test("is no longer held after a successful attempt", () =>

@@ -45,6 +45,35 @@ export const findingTests = ({ describe, test }: StoreTests): void => {
         expect(states).toEqual(["delivered", "failed", "waiting", "cancelled"])
       }))
 
+    test("returns the deliveries in the order of the list of webhooks", () =>
+      Effect.gen(function* () {
+        const { outbox, webhooks } = yield* prepared(12)
+        const store = yield* WebhookStore
+        const published = event(p1)
+        yield* outbox.publish(published)
+        const listed = webhooks.map(({ id }) => id)
+        const order = Effect.map(outbox.find(p1, published.id), ({ deliveries }) =>
+          deliveries.map(({ webhookId }) => webhookId),
+        )
+        expect(yield* order).toEqual(listed)
+        // Whatever has become of them.
+        const outcomes = new Map([
+          [listed[1], delivered],
+          [listed[4], failed],
+          [listed[7], retry(60_000)],
+        ])
+        for (const claim of yield* claims()) {
+          const outcome = outcomes.get(claim.webhook.webhookId)
+          if (outcome !== undefined) yield* settle(claim, outcome)
+        }
+        for (const { id } of webhooks.slice(2, 4)) yield* store.remove(p1, id, occasion)
+        for (const webhookId of listed.slice(1, 2)) {
+          const one = { _tag: "One", eventId: published.id } as const
+          yield* outbox.replay({ projectId: p1, webhookId }, one)
+        }
+        expect(yield* order).toEqual(listed)
+      }))
+
     test("returns all attempts, also those before a replay", () =>
       Effect.gen(function* () {
         const { outbox, published, webhooks } = yield* inEachState

@@ -6,6 +6,7 @@ import * as TokenBucket from "@tenure/core/TokenBucket"
 import { Micros } from "@tenure/core/Units"
 import * as Effect from "effect/Effect"
 import type { StoreTests } from "../storeTests.ts"
+import { clockTests } from "./clocks.ts"
 import { modelTests } from "./model.ts"
 import {
   client,
@@ -228,5 +229,6 @@ export const rateLimitStoreSuite = (on: StoreTests): void => {
   concurrencyTests(on)
   timeTests(on)
   fullTests(on)
+  clockTests(on)
   modelTests(on)
 }
