@@ -1,4 +1,4 @@
-/** Runs effects, waits for the ones that are running, and runs no others then. */
+/** Runs effects until it drains: then it waits for the ones that are running, and runs no others. */
 
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -11,7 +11,7 @@ import type { StoreUnavailable } from "./base/StoreUnavailable.ts"
 /**
  * Runs an effect, and calls `done` with its exit: before it returns, if nothing waits.
  *
- * @param closed - returns what runs instead once the stores are closed
+ * @param closed - returns what runs instead from then on. It needs no store
  */
 export type Start = <A, E>(
   effect: Effect.Effect<A, E>,
@@ -22,7 +22,8 @@ export type Start = <A, E>(
 const timeout = "10 seconds"
 
 /**
- * Makes a function that runs effects, and an effect that waits up to 10 seconds for them and ends it.
+ * Makes a function that runs effects, and an effect that waits up to 10 seconds for those that have begun. Others
+ * could not be waited for: the stores would be closed under them, and nobody would know what they have done.
  */
 export const make = (
   services: Context.Context<never>,
@@ -30,10 +31,10 @@ export const make = (
   const clock = Context.get(services, Clock.Clock)
   const fork = Effect.runForkWith(services)
   const running = new Set<Fiber.Fiber<unknown, unknown>>()
-  let isClosed = false
+  let isDraining = false
   return {
     start: (effect, closed, done) => {
-      const begun = Step.begin(isClosed ? closed() : effect, clock)
+      const begun = Step.begin(isDraining ? closed() : effect, clock)
       if (Step.isDone(begun)) return done(begun)
       const fiber = fork(begun)
       const exit = fiber.pollUnsafe()
@@ -44,12 +45,9 @@ export const make = (
         done(later)
       })
     },
-    drain: Effect.suspend(() => Effect.timeoutOption(Fiber.awaitAll([...running]), timeout)).pipe(
-      Effect.andThen(
-        Effect.sync(() => {
-          isClosed = true
-        }),
-      ),
-    ),
+    drain: Effect.suspend(() => {
+      isDraining = true
+      return Effect.asVoid(Effect.timeoutOption(Fiber.awaitAll([...running]), timeout))
+    }),
   }
 }

@@ -4,7 +4,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
-import { StoreUnavailable } from "./base/StoreUnavailable.ts"
+import { closing, StoreUnavailable } from "./base/StoreUnavailable.ts"
 import { type Connection, Transactions, TransactionsUnsupported } from "./base/Transactions.ts"
 import type * as Draining from "./Draining.ts"
 import * as Feed from "./events/Feed.ts"
@@ -155,7 +155,7 @@ export interface Promises extends Mountable, Connectable, PromisedServices {
   readonly metrics: () => Promise<string>
 }
 
-const failClosed = () => Effect.fail(new StoreUnavailable({ cause: "closed" }))
+const failClosed = () => Effect.fail(new StoreUnavailable({ cause: closing }))
 
 /** Runs an effect as a promise, which rejects with the error of the effect. */
 const run = <A, E>(

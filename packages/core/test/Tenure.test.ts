@@ -397,6 +397,51 @@ describe("closing", () => {
     expect(order).toEqual(["answered", "closed"])
   })
 
+  it("refuses calls at once that begin while it waits for others, which it does not cut off", async () => {
+    let open = () => {}
+    const gate = new Promise<void>((resolve) => {
+      open = resolve
+    })
+    const gated = Layer.effect(
+      MembershipStore,
+      Effect.map(MembershipStore, (store) => ({
+        ...store,
+        find: (projectId, userId) =>
+          Effect.andThen(
+            Effect.promise(() => gate),
+            store.find(projectId, userId),
+          ),
+      })),
+    )
+    const stores = memory()
+    let writes = 0
+    const counted = Layer.effect(
+      MembershipStore,
+      Effect.map(MembershipStore, (store) => ({
+        ...store,
+        grant: (change) => Effect.suspend(() => (writes++, store.grant(change))),
+      })),
+    )
+    const made = await Tenure.make({ stores: [stores, gated, counted] })
+    await made.memberships.createProject("p1")
+    await made.memberships.grant({ ...member, endDate })
+    const order: Array<string> = []
+    const begun = made.memberships.find(member).finally(() => order.push("found"))
+    const closed = made.close().then(() => order.push("closed"))
+    const late = made.memberships.grant({ ...member, endDate })
+    await expect(late).rejects.toMatchObject({
+      _tag: "StoreUnavailable",
+      message: "Tenure is closing, and has not made the call.",
+    })
+    expect(await made.handle(listing)).toMatchObject({ status: 503 })
+    expect(await made.isReady()).toBe(false)
+    expect([writes, order]).toEqual([1, []])
+    open()
+    expect(await begun).toMatchObject(member)
+    await closed
+    expect(order).toEqual(["found", "closed"])
+  })
+
   it("can be repeated, and is done once for all calls", async () => {
     const order: Array<string> = []
     let open = () => {}

@@ -56,8 +56,9 @@ export class CursorExpired extends Data.TaggedError("CursorExpired") {
 /** Reads the events of one history. */
 export interface History {
   /**
-   * Reads the next events of some projects. Fails with `ProjectNotFound` if none of them exists, and
-   * with `CursorExpired`, also if the text was never a cursor of this history.
+   * Reads the next events of some projects. A page that is not the last one is full: it has as many events as
+   * asked for, or about as many bytes. Fails with `ProjectNotFound` if none of the projects exists, whatever
+   * the cursor is, and with `CursorExpired`, also if the text was never a cursor of this history.
    */
   readonly read: (
     projects: readonly [ProjectId, ...ReadonlyArray<ProjectId>],

@@ -23,10 +23,11 @@ import * as Slots from "./Slots.ts"
 
 /**
  * Why a listener ends: its time is up and the client should reconnect (`"over"`), Tenure is closing (`"closing"`),
- * it may not listen any more or the project is gone (`"refused"`), the feed cannot go on from its cursor
+ * it may not listen any more or the project is gone (`"refused"`), nobody could say for nearly ten seconds whether
+ * it may (`"unavailable"`), the feed cannot go on from its cursor
  * without a gap (`"reset"`), or its transport has closed it (`"closed"`).
  */
-export type EndReason = "over" | "closing" | "refused" | "reset" | "closed"
+export type EndReason = "over" | "closing" | "refused" | "unavailable" | "reset" | "closed"
 
 /** What a listener gets. */
 export type Message =
@@ -44,8 +45,11 @@ export type Message =
 export interface Opening extends Query {
   /** Whose slots it uses, such as the id of an API key. */
   readonly client: string
-  /** Tells whether the client may still follow the project. Run every few seconds. */
-  readonly isAllowed: Effect.Effect<boolean>
+  /**
+   * Tells whether the client may still follow the project: `undefined` if that cannot be found out now. Run every
+   * few seconds. The answer is that of a second ago at the earliest, as is the permission to open the listener.
+   */
+  readonly isAllowed: Effect.Effect<boolean | undefined>
 }
 
 /** A connection that follows the feed. */
@@ -104,15 +108,23 @@ export class Listeners extends Context.Service<
 const shortestLifeMillis = 480_000
 const longestLifeMillis = 720_000
 
-// How often listeners are checked. What is known of an API key may be four seconds old by then, and the
-// listeners of a revoked key have to end within ten.
-const checkPause = "5 seconds"
+// How long after one round of checks the next one begins.
+const checkPause = "4 seconds"
 
-// A heartbeat is due after so many checks without a message, so after 15 seconds at the latest.
-const silentChecks = 3
+// How long the store of keys or the host may take to say whether a client may still listen. Together with the pause
+// it is shorter than what follows, so that a client of whom nobody knows does not delay others for too long.
+const answerTimeout = "3 seconds"
 
-// How long the host may take to say whether a client may still listen.
-const answerTimeout = "5 seconds"
+/** How old what is known of a client may be when it is checked, in milliseconds. */
+export const mostAge = 1000
+
+// The listeners of a revoked key have to end within ten seconds, also if nobody can say that it is revoked. So they
+// end when they were last allowed so long ago; an answer is `mostAge` old, and the time is looked at every second.
+const mostUncertainMillis = 8000
+const timePause = "1 second"
+
+// A heartbeat is due after so many looks at the time without a message, so after 15 seconds at the latest.
+const silentSeconds = 15
 
 // How many checks run at the same time.
 const concurrency = 64
@@ -172,7 +184,9 @@ class Open implements Listener {
   readonly until: number
   private readonly follower: Follower
   private readonly mailbox = new Mailbox<Message>()
-  /** How many checks in a row have found it waiting for the same message. */
+  /** The tick since which nobody has said that its client may still listen. */
+  allowedAt: number
+  /** How many looks in a row have found it waiting for the same message. */
   private silent = 0
   private isReading = false
   private reading: Fiber.Fiber<void> | undefined
@@ -182,12 +196,14 @@ class Open implements Listener {
     opening: Opening,
     follower: Follower,
     first: FeedPage,
-    until: number,
+    now: number,
+    lifeMillis: number,
   ) {
     this.shared = shared
     this.opening = opening
     this.follower = follower
-    this.until = until
+    this.allowedAt = now
+    this.until = now + lifeMillis
     this.mailbox.put(eventsOf(first))
   }
 
@@ -216,10 +232,14 @@ class Open implements Listener {
     })
   }
 
-  /** Ends it when its time is up, or sends a heartbeat if it has been waiting for long. */
+  /**
+   * Ends it when its time is up, or when nobody has said for too long that its client may listen, or sends a
+   * heartbeat if it has been waiting for long.
+   */
   checkTime(now: number): void {
     if (now >= this.until) this.end("over")
-    if (!this.mailbox.isAwaited || ++this.silent < silentChecks) return
+    if (now >= this.allowedAt + mostUncertainMillis) this.end("unavailable")
+    if (!this.mailbox.isAwaited || ++this.silent < silentSeconds) return
     this.silent = 0
     this.mailbox.put({ _tag: "Heartbeat" })
   }
@@ -251,15 +271,17 @@ class Open implements Listener {
 
 /** Ends a listener whose client may no longer listen: at once if that is already known. */
 const checkClient = (listener: Open, clock: Clock.Clock): Effect.Effect<void> => {
+  const askedAt = Moment.tick(clock)
   const asked = Step.begin(listener.opening.isAllowed, clock)
   const answer = Step.isDone(asked)
     ? asked
     : Effect.timeoutOrElse(asked, {
         duration: answerTimeout,
-        orElse: () => Effect.succeed(true),
+        orElse: () => Effect.undefined,
       })
   return Effect.mapEager(answer, (isAllowed) => {
-    if (!isAllowed) listener.end("refused")
+    if (isAllowed === true) listener.allowedAt = askedAt
+    if (isAllowed === false) listener.end("refused")
   })
 }
 
@@ -296,7 +318,7 @@ const make = Effect.gen(function* () {
           for (const one of listeners) if (one.opening.projectId === projectId) one.end("refused")
         }),
       ),
-      // A store that does not answer ends nothing.
+      // A store that does not answer ends nothing: it has no events to read either.
       Effect.ignore,
     )
 
@@ -328,13 +350,17 @@ const make = Effect.gen(function* () {
     const listeners = [...open]
     const clock = yield* Clock.Clock
     const tick = Moment.tick(clock)
-    for (const listener of listeners) listener.checkTime(tick)
     const left = listeners.filter(({ until }) => tick >= until + abandonedMillis)
     const projects = new Set(listeners.map(({ opening }) => opening.projectId))
     const options = { concurrency, discard: true }
     yield* Effect.forEach(left, (listener) => listener.close, options)
-    yield* Effect.forEach(projects, (id) => apart(checkProject(id, listeners)), options)
-    yield* Effect.forEach(byClient(listeners), (own) => checkClients(own, clock), options)
+    yield* Effect.all(
+      [
+        Effect.forEach(byClient(listeners), (own) => checkClients(own, clock), options),
+        Effect.forEach(projects, (id) => apart(checkProject(id, listeners)), options),
+      ],
+      { concurrency: "unbounded", discard: true },
+    )
     if (!hasFailed) checking.succeeded()
   })
 
@@ -346,6 +372,16 @@ const make = Effect.gen(function* () {
   })
 
   yield* Effect.forkScoped(Effect.forever(checkNext))
+
+  const checkTimes = Effect.gen(function* () {
+    yield* someOpen.await
+    yield* Effect.sleep(timePause)
+    const tick = Moment.tick(yield* Clock.Clock)
+    for (const listener of open) listener.checkTime(tick)
+  })
+
+  // Apart from the checks, which may wait for those who do not answer.
+  yield* Effect.forkScoped(Effect.forever(checkTimes))
 
   let isClosing = false
   yield* Effect.forkScoped(
@@ -370,11 +406,11 @@ const make = Effect.gen(function* () {
     opening: Opening,
     interruptible: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>,
   ) {
+    const { tick } = yield* Moment.now
     const follower = yield* feed.follower(opening)
     const first = yield* interruptible(follower.stored)
     const lifeMillis = yield* Random.nextBetween(shortestLifeMillis, longestLifeMillis)
-    const until = (yield* Moment.now).tick + lifeMillis
-    const listener = new Open(shared, opening, follower, first, until)
+    const listener = new Open(shared, opening, follower, first, tick, lifeMillis)
     open.add(listener)
     someOpen.openUnsafe()
     if (isClosing) listener.end("closing")

@@ -3,6 +3,7 @@
 import * as Effect from "effect/Effect"
 import type { Faults } from "../base/Faults.ts"
 import * as Step from "../base/Step.ts"
+import { mostAge } from "../events/Listeners.ts"
 import type { ApiError } from "./ApiError.ts"
 import type { Renewal } from "./Authentication.ts"
 import { opens } from "./Operation.ts"
@@ -19,9 +20,6 @@ export interface Access {
 /** No slot is free. One will be at the latest when the longest poll has ended. */
 export const noSlot: ApiError = { _tag: "RateLimited", retryAfter: 20 }
 
-// Listeners are checked every five seconds, and those of a revoked key have to end within ten.
-const mostAge = 4000
-
 /**
  * Fails if the client may not use the project any more, or if it is another one with the same id.
  *
@@ -34,14 +32,18 @@ export const check = ({ projectId, renew }: Access, age?: number): Effect.Effect
     ),
   )
 
-/** Tells whether the client may still use the project. If a store does not answer, nothing has changed. */
-export const isGiven = (access: Access, faults: Faults): Effect.Effect<boolean> =>
+/** Fails unless the client may follow the project, by what is known now. */
+export const admit = (access: Access): Effect.Effect<void, ApiError> => check(access, mostAge)
+
+/** Tells whether the client may still follow the project: `undefined` if a store does not answer. */
+export const isGiven = (access: Access, faults: Faults): Effect.Effect<boolean | undefined> =>
   Step.make((clock) =>
-    Effect.matchCauseEffectEager(Step.begin(check(access, mostAge), clock), {
+    Effect.matchCauseEffectEager(Step.begin(admit(access), clock), {
       onSuccess: () => Effect.succeed(true),
       onFailure: (cause) => {
         const error = errorIn(cause)
-        if (error !== undefined) return Effect.succeed(error._tag === "StoreUnavailable")
+        if (error?._tag === "StoreUnavailable") return Effect.undefined
+        if (error !== undefined) return Effect.succeed(false)
         const reported = faults.defect("A listener could not be checked", cause, access.requestId)
         return Effect.as(reported, false)
       },

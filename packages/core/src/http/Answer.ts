@@ -39,7 +39,7 @@ export const unknownLimits: Decision["report"] = {
   refill: 0,
 }
 
-/** The answer to a client when the stores are closed. */
+/** The answer to a client once Tenure is closing. */
 export const closed = (address: string): Answer => ({
   address,
   keyId: undefined,

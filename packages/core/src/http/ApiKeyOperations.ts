@@ -9,7 +9,15 @@ import { ApiKeys, type Issue, type Listed } from "../keys/ApiKeys.ts"
 import type { Principal } from "../keys/Identity.ts"
 import { roles } from "../keys/Role.ts"
 import type { ApiError } from "./ApiError.ts"
-import { bodyOf, idOf, opens, type OperationsOn, originOf, timeOf } from "./Operation.ts"
+import {
+  bodyOf,
+  idOf,
+  opens,
+  type OperationsOn,
+  originOf,
+  sortedProjects,
+  timeOf,
+} from "./Operation.ts"
 import * as Page from "./Page.ts"
 import * as Query from "./Query.ts"
 
@@ -56,7 +64,7 @@ const dataOf = (key: Listed) => ({
   id: key.id,
   name: key.name ?? null,
   role: key.role,
-  projects: key.projects === "all" ? key.projects : [...key.projects],
+  projects: sortedProjects(key.projects),
   created_at: timeOf(key.createdAt),
   expires_at: timeOf(key.expiresAt),
   revoked_at: timeOf(key.revokedAt),

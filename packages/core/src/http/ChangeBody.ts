@@ -1,13 +1,13 @@
 /** Reads what the bodies of requests say of a change of memberships. */
 
 import * as Result from "effect/Result"
-import type { InvalidInput } from "../base/InvalidInput.ts"
+import { InvalidInput } from "../base/InvalidInput.ts"
 import { own } from "../base/Own.ts"
 import * as Setting from "../base/Setting.ts"
 import * as Bulk from "../memberships/Bulk.ts"
 import * as EndDate from "../memberships/EndDate.ts"
 import { Reason } from "../memberships/Reason.ts"
-import type { JsonObject } from "./RequestBody.ts"
+import * as RequestBody from "./RequestBody.ts"
 
 /** What an end date looks like, for error messages. */
 export const endDates =
@@ -23,13 +23,10 @@ const reason = Setting.make<Reason>(Reason.expected, (given) =>
 const absent = Setting.make<never>("left out: it is for one membership", () => undefined)
 
 const read = <O>(
-  body: JsonObject,
+  body: RequestBody.JsonObject,
   name: string,
   setting: Setting.Setting<unknown, O>,
 ): Result.Result<O, InvalidInput> => setting.read(own(body, name), name)
-
-/** Reads the end date of an extension, in either of its two formats. */
-const extendOf = (body: JsonObject) => EndDate.decode(own(body, "extend"))
 
 const modeOf = (given: unknown): Bulk.Mode | undefined =>
   Bulk.modes.find((mode) => Bulk.modeNames[mode] === given)
@@ -53,30 +50,70 @@ const optional = {
 const grantBody = Setting.struct({ end_date: endDate, reason: optional.reason })
 
 /** What a grant says, and nothing else. */
-export const grant = (body: JsonObject) =>
+export const grant = (body: RequestBody.JsonObject) =>
   Result.map(grantBody.read(body, ""), ({ end_date: date, reason: why }) => ({
     endDate: date,
     reason: why,
   }))
 
-const names = ["expected_end_date", "dry_run", "reason"]
+/** The names of the fields besides the date. */
+const names = ["expected_end_date", "dry_run", "reason", "mode"]
+
+/** The body of an extension. */
+export const format = RequestBody.objectWith("extend", ...names)
 
 /** What most extensions say besides the date. */
-const nothing = { expectedEndDate: undefined, dryRun: undefined, reason: undefined }
+const nothing = {
+  expectedEndDate: undefined,
+  dryRun: undefined,
+  reason: undefined,
+  mode: undefined,
+}
+
+/** The letters and digits of a field's name. */
+const lettersOf = (name: string): string => name.replaceAll(/[^\p{L}\p{N}]/gu, "").toLowerCase()
+
+const rightNames = new Map(
+  [
+    ...names.map((name) => [name, name] as const),
+    [Bulk.modeNames.neverShorten, `mode": "${Bulk.modeNames.neverShorten}`] as const,
+  ].map(([name, right]) => [lettersOf(name), right]),
+)
+
+/**
+ * Refuses fields that are known by another spelling, such as `dryRun`: the client hopes for a protection that it
+ * would not get. The contract knows only `extend`, so that all other fields are ignored.
+ */
+const refuseMisspelled = (body: RequestBody.JsonObject): Result.Result<void, InvalidInput> => {
+  for (const name of Object.keys(body)) {
+    const right = names.includes(name) ? undefined : rightNames.get(lettersOf(name))
+    if (right !== undefined) {
+      return Result.fail(new InvalidInput({ field: name, problem: `must be written "${right}"` }))
+    }
+  }
+  return Result.void
+}
+
+/** Reads the end date of an extension, in either of its two formats. */
+const extendOf = (body: RequestBody.JsonObject) =>
+  Result.flatMap(EndDate.decode(own(body, "extend")), (date) =>
+    Result.map(refuseMisspelled(body), () => date),
+  )
 
 /** What an extension of one membership says. */
-export const extension = (body: JsonObject) =>
+export const extension = (body: RequestBody.JsonObject) =>
   names.some((name) => Object.hasOwn(body, name))
     ? Result.all({
         endDate: extendOf(body),
         expectedEndDate: read(body, "expected_end_date", optional.expectedEndDate),
         dryRun: read(body, "dry_run", optional.dryRun),
         reason: read(body, "reason", optional.reason),
+        mode: read(body, "mode", optional.mode),
       })
     : Result.map(extendOf(body), (date) => ({ endDate: date, ...nothing }))
 
 /** What an extension of all memberships says. */
-export const bulkExtension = (body: JsonObject) =>
+export const bulkExtension = (body: RequestBody.JsonObject) =>
   Result.all({
     endDate: extendOf(body),
     expectedEndDate: read(body, "expected_end_date", optional.noExpectedEndDate),

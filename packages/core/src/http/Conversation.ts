@@ -10,6 +10,7 @@ import * as Result from "effect/Result"
 import type { ApiKeyId } from "../base/ApiKeyId.ts"
 import type { Faults } from "../base/Faults.ts"
 import * as Moment from "../base/Moment.ts"
+import { StoreUnavailable } from "../base/StoreUnavailable.ts"
 import type { Listener, Listeners, Message } from "../events/Listeners.ts"
 import * as Access from "./Access.ts"
 import * as Frames from "./Frames.ts"
@@ -66,6 +67,7 @@ const mostFrames = 20
 const timedOut = Frames.closingOf({ _tag: "RequestTimeout" })
 const tooManyFrames = Frames.closingOf({ _tag: "RateLimited", retryAfter: pingMillis / 1000 })
 const internalError = Frames.closingOf({ _tag: "InternalError" })
+const unavailable = Frames.closingOf(new StoreUnavailable({ cause: "The access is not known" }))
 const projectNotFound = Frames.closingOf({ _tag: "ProjectNotFound" })
 const twice = Frames.closingOf({
   _tag: "MalformedRequest",
@@ -178,7 +180,7 @@ export class Conversation implements Receiver {
     }
     // A listener that is open when the conversation ends is closed then, or as soon as it begins.
     return Effect.uninterruptibleMask((restore) =>
-      Effect.matchEffect(Effect.andThen(restore(Access.check(access)), listeners.open(opening)), {
+      Effect.matchEffect(Effect.andThen(restore(Access.admit(access)), listeners.open(opening)), {
         onSuccess: (listener) => this.begin({ listener, access }),
         onFailure: (failure): Turn => {
           if (failure._tag === "CursorExpired") return restore(this.reset)
@@ -218,7 +220,8 @@ export class Conversation implements Receiver {
         if (message.reason === "reset") {
           return Effect.andThen(following.listener.close, this.reset)
         }
-        return message.reason === "refused" ? this.refuse(following) : Effect.fail(Frames.reconnect)
+        if (message.reason === "refused") return this.refuse(following)
+        return Effect.fail(message.reason === "unavailable" ? unavailable : Frames.reconnect)
     }
   }
 

@@ -137,13 +137,15 @@ export const make = Effect.fnUntraced(function* (
       ticket: Query.ticket,
     })
     const lastEventId = yield* lastEventIdOf(call.request.headers)
+    const access = accessOf(call, projectId)
+    yield* Access.admit(access)
     const listener = yield* listeners
       .open({
         client: call.principal.keyId,
         projectId,
         after: lastEventId ?? query.after,
         types: query.types,
-        isAllowed: Access.isGiven(accessOf(call, projectId), faults),
+        isAllowed: Access.isGiven(access, faults),
       })
       .pipe(Effect.catchTag("NoSlot", () => Effect.fail(Access.noSlot)))
     return respond({

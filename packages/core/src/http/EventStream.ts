@@ -4,7 +4,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type { Faults } from "../base/Faults.ts"
 import type { FeedEvent } from "../events/FeedStore.ts"
-import type { Listener, Message } from "../events/Listeners.ts"
+import type { EndReason, Listener, Message } from "../events/Listeners.ts"
 import { eventStream } from "./Accept.ts"
 import type { Verbatim } from "./Envelope.ts"
 import * as EventData from "./EventData.ts"
@@ -26,6 +26,11 @@ const printEvent = (event: FeedEvent): string =>
   `event: ${event.type}\ndata: ${JSON.stringify(EventData.of(event))}\n\n`
 
 const heartbeat = ":\n\n"
+
+// Whoever was sent away because a store does not answer waits longer than others.
+const retryFactor = 5
+
+const printRetry = (millis: number): string => `retry: ${millis}\n\n`
 
 const reset = 'event: reset\ndata: {"reason":"cursor_expired"}\n\n'
 
@@ -67,6 +72,7 @@ class Texts implements AsyncIterator<string> {
   private readonly shared: Shared
   private readonly listener: Listener
   private readonly requestId: string
+  private readonly retryMillis: number
   /** What precedes the next text. */
   private head: string
   private isOver = false
@@ -75,7 +81,8 @@ class Texts implements AsyncIterator<string> {
     this.shared = shared
     this.listener = listener
     this.requestId = requestId
-    this.head = `retry: ${retryMillis}\n\n`
+    this.retryMillis = retryMillis
+    this.head = printRetry(retryMillis)
   }
 
   next(): Promise<IteratorResult<string>> {
@@ -95,6 +102,12 @@ class Texts implements AsyncIterator<string> {
     return Effect.as(this.listener.close, done)
   }
 
+  /** What a client is told at the end. */
+  private lastOf(reason: EndReason): string | undefined {
+    if (reason === "reset") return reset
+    return reason === "unavailable" ? printRetry(retryFactor * this.retryMillis) : undefined
+  }
+
   private resultOf(message: Message): IteratorResult<string> | Promise<IteratorResult<string>> {
     const { faults, run } = this.shared
     try {
@@ -104,7 +117,8 @@ class Texts implements AsyncIterator<string> {
         return { value }
       }
       const ended = run(this.end)
-      return message.reason === "reset" ? ended.then(() => ({ value: reset })) : ended
+      const last = this.lastOf(message.reason)
+      return last === undefined ? ended : ended.then(() => ({ value: last }))
     } catch (defect) {
       const cause = Cause.die(defect)
       const reported = faults.defect("A stream ended in a defect", cause, this.requestId)

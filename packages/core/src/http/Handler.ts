@@ -141,7 +141,7 @@ export class Handler extends Context.Service<
     readonly connectsAt: (path: string) => boolean
     /** Answers a request for a connection. Never fails. */
     readonly connect: (request: ApiRequest.ApiRequest) => Effect.Effect<Realtime.Handshake>
-    /** Answers a request 503, without a store: one that comes after the stores are closed. */
+    /** Answers a request 503, without a store: one that comes after closing has begun. */
     readonly refuse: (request: ApiRequest.ApiRequest) => Effect.Effect<Envelope.ApiResponse>
   }
 >()("@tenure/core/Handler") {

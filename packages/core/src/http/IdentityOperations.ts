@@ -1,7 +1,7 @@
 /** The operation that tells who sends a request. */
 
 import * as Effect from "effect/Effect"
-import type { OperationsOn } from "./Operation.ts"
+import { type OperationsOn, sortedProjects } from "./Operation.ts"
 import * as Query from "./Query.ts"
 
 /** Makes the operation. */
@@ -15,7 +15,7 @@ export const make = () =>
         data: {
           key_id: keyId,
           role,
-          projects: projects === "all" ? projects : [...projects],
+          projects: sortedProjects(projects),
           read_only: isReadOnly,
         },
       }

@@ -2,6 +2,7 @@
 
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
+import * as JsonText from "../base/JsonText.ts"
 import { own } from "../base/Own.ts"
 import * as EndDate from "../memberships/EndDate.ts"
 import { type Input, maxMemberships } from "../memberships/Import.ts"
@@ -25,6 +26,8 @@ const readLine = (line: string): Input | string => {
   if (!Object.keys(value).every((field) => fields.has(field))) {
     return "the line must have no fields but user_id and end_date"
   }
+  const fault = JsonText.faultOf(line)
+  if (fault !== undefined) return fault.message
   const userId = own(value, "user_id")
   if (typeof userId !== "string" || !UserId.is(userId)) {
     return `user_id must be ${UserId.expected}, as text`

@@ -43,6 +43,16 @@ const invalidUserId = ({ problem }: InvalidInput): InvalidInput =>
 
 const dryRunMessage = "This was a dry run: nothing was changed."
 
+const extendedMessage = (
+  asked: { readonly endDate: EndDate.EndDate; readonly dryRun: boolean | undefined },
+  endDate: EndDate.EndDate,
+): string => {
+  if (asked.dryRun === true) return dryRunMessage
+  return endDate === asked.endDate
+    ? "The membership was extended."
+    : "The membership ends later: nothing was changed."
+}
+
 const dataOf = ({ endDate, state, userId }: CurrentMembership) => ({
   user_id: userId,
   end_date: EndDate.format(endDate),
@@ -100,7 +110,7 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
 
   /** Reads the body of an extension of one membership. */
   const extensionIn = (call: Call<never>) =>
-    Effect.flatMapEager(bodyOf(call, maxBodyBytes), (body) =>
+    Effect.flatMapEager(bodyOf(call, maxBodyBytes, ChangeBody.format), (body) =>
       Effect.fromResult(ChangeBody.extension(body)),
     )
 
@@ -118,7 +128,7 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
             ).pipe(
               Effect.mapEager(({ endDate }) => ({
                 total: 1,
-                message: extension.dryRun === true ? dryRunMessage : "The membership was extended.",
+                message: extendedMessage(extension, endDate),
                 data: { new_end_date: EndDate.format(endDate) },
               })),
               // An invalid user id cannot belong to a member.
@@ -132,7 +142,7 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
 
     "memberships.extendAll": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
-      const body = yield* bodyOf(call, maxBodyBytes)
+      const body = yield* bodyOf(call, maxBodyBytes, ChangeBody.format)
       const extension = yield* Effect.fromResult(ChangeBody.bulkExtension(body))
       const bulk = yield* memberships.extendAll(
         { projectId, ...extension, idempotencyKey: call.once },

@@ -63,6 +63,10 @@ export const idOf = (param: string): Effect.Effect<string, ApiError> => {
 export const opens = ({ projects }: Principal, id: string): boolean =>
   projects === "all" || projects.has(id)
 
+/** Returns the projects of a key in the order of their ids: stores keep them as a set. */
+export const sortedProjects = (projects: Principal["projects"]): "all" | ReadonlyArray<string> =>
+  projects === "all" ? projects : [...projects].toSorted()
+
 /**
  * Reads the project in the path. Fails with `ProjectNotFound` if the sender may not use it,
  * whether it exists or not.
@@ -88,11 +92,16 @@ export const readBody = <A>(
       )
     : Effect.fromResult(RequestBody.read(body, headers, limit, format))
 
-/** Reads the JSON object in the body, which has at most `limit` bytes. */
+/**
+ * Reads the JSON object in the body, which has at most `limit` bytes.
+ *
+ * @param format - how exact the object is; all of it by default
+ */
 export const bodyOf = (
   call: Call<never>,
   limit: number,
-): Effect.Effect<RequestBody.JsonObject, ApiError> => readBody(call, limit, RequestBody.object)
+  format = RequestBody.object,
+): Effect.Effect<RequestBody.JsonObject, ApiError> => readBody(call, limit, format)
 
 /** Formats a time, in milliseconds since the epoch. Returns `null` for `undefined`. */
 export const timeOf = (millis: number | undefined): string | null =>

@@ -4,6 +4,7 @@ import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import { type HeaderFields, type Single, single } from "../base/HeaderFields.ts"
 import type { InvalidInput } from "../base/InvalidInput.ts"
+import * as JsonText from "../base/JsonText.ts"
 import { own } from "../base/Own.ts"
 import type * as Setting from "../base/Setting.ts"
 import type { ArrivedBody } from "./ApiRequest.ts"
@@ -61,18 +62,34 @@ export const parse = (text: string): unknown => {
 const asObject = (value: unknown): Outcome.Outcome<JsonObject> =>
   Predicate.isObject(value) ? Result.succeed(value) : malformed("The body must be a JSON object.")
 
-/** A JSON object. */
-export const object: Format<JsonObject> = {
+const objectWithout = (
+  faultOf: (text: string) => InvalidInput | undefined,
+): Format<JsonObject> => ({
   mediaType: "application/json",
   contentType: /^application\/json[ \t]*(;|$)/i,
   fromNothing: () => malformed("The request has no body."),
   fromBytes: (bytes) => {
     const text = decode(bytes)
     const value = text === undefined ? undefined : parse(text)
-    return value === undefined ? malformed("The body is not valid JSON.") : asObject(value)
+    if (text === undefined || value === undefined) return malformed("The body is not valid JSON.")
+    const fault = Predicate.isObject(value) ? faultOf(text) : undefined
+    return fault === undefined ? asObject(value) : Result.fail(fault)
   },
   fromValue: asObject,
-}
+})
+
+/** A JSON object whose text says the same as its value. */
+export const object = objectWithout(JsonText.faultOf)
+
+// The body of nearly all extensions.
+const singleField = /^\s*\{\s*"\w+"\s*:\s*(?:"[^"\\]*"|\d+)\s*\}\s*$/
+
+/**
+ * A JSON object of which only some fields are read. They must not be there twice; in the others, which the
+ * contract does not forbid, anything may be.
+ */
+export const objectWith = (...fields: ReadonlyArray<string>): Format<JsonObject> =>
+  objectWithout((text) => (singleField.test(text) ? undefined : JsonText.repeatedOf(text, fields)))
 
 /** Text with JSON in each line. */
 export const lines: Format<string> = {

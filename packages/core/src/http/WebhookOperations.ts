@@ -1,5 +1,6 @@
 /** The operations on webhooks. */
 
+import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import { InvalidInput } from "../base/InvalidInput.ts"
 import * as Once from "../base/Once.ts"
@@ -11,7 +12,7 @@ import * as EndDate from "../memberships/EndDate.ts"
 import { Events } from "../webhooks/Events.ts"
 import { type Delivery, deliveryStates, type Replay } from "../webhooks/Outbox.ts"
 import * as SignedRequest from "../webhooks/SignedRequest.ts"
-import type { Health, Webhook } from "../webhooks/Webhook.ts"
+import type { Health, PublicWebhook, ShownWebhook } from "../webhooks/Webhook.ts"
 import { type RepeatableIds, Webhooks } from "../webhooks/Webhooks.ts"
 import * as WebhookUrl from "../webhooks/WebhookUrl.ts"
 import type { ApiError } from "./ApiError.ts"
@@ -30,9 +31,16 @@ import * as Query from "./Query.ts"
 import * as RequestBody from "./RequestBody.ts"
 import * as Showing from "./Showing.ts"
 
-const dataOf = ({ id, secret, url }: Webhook) => ({ url, id, secret })
+/** What stands for a secret that cannot be read begins with this. */
+const unreadable = "unreadable_"
 
-const healthOf = (webhook: Webhook & Health) => ({
+const dataOf = ({ id, secret, url }: { id: string; secret: string; url: string }) => ({
+  url,
+  id,
+  secret,
+})
+
+const healthOf = (webhook: PublicWebhook & Health) => ({
   id: webhook.id,
   url: webhook.url,
   event_types: webhook.eventTypes ?? null,
@@ -42,10 +50,12 @@ const healthOf = (webhook: Webhook & Health) => ({
   failures: webhook.failures,
 })
 
-const detailsOf = (webhook: Webhook & Health) => ({
-  ...healthOf(webhook),
-  secret: webhook.secret,
-})
+/** Says which webhooks have a secret that cannot be read. */
+const unreadableOf = (webhooks: ReadonlyArray<ShownWebhook>): string =>
+  webhooks
+    .filter(({ problem }) => problem !== undefined)
+    .map(({ id, problem }) => ` A secret of ${id} cannot be read: ${problem}.`)
+    .join("")
 
 const namesOf = ({ eventId, type }: Delivery) => ({ event_id: eventId, type })
 
@@ -66,6 +76,8 @@ const deliveriesPage = {
   after: Setting.optional(eventId),
   state: Setting.optional(Setting.oneOf(deliveryStates)),
 }
+
+const created = RequestBody.objectWith("url", "event_types")
 
 const replays = { eventId: Setting.optional(eventId), since: Setting.optional(since) }
 
@@ -104,6 +116,14 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
   const webhooks = yield* Webhooks
   const events = yield* Events
   const recordShown = yield* Showing.make
+  const crypto = yield* WebCrypto
+
+  /**
+   * The secret of a webhook. The contract has text here. Clients verify signatures with it, so that one which
+   * cannot be read is replaced by what nobody can guess: with an empty secret, everybody could sign.
+   */
+  const secretOf = ({ secret }: ShownWebhook): string =>
+    secret ?? `${unreadable}${crypto.randomUUID()}`
 
   return {
     "webhooks.list": Effect.fnUntraced(function* (call) {
@@ -111,14 +131,14 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       const list = yield* webhooks.list({ projectId })
       return {
         total: list.length,
-        message: "The webhooks of the project.",
-        data: list.map(dataOf),
+        message: `The webhooks of the project.${unreadableOf(list)}`,
+        data: list.map((webhook) => dataOf({ ...webhook, secret: secretOf(webhook) })),
       }
     }),
 
     "webhooks.create": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
-      const body = yield* bodyOf(call, maxBodyBytes)
+      const body = yield* bodyOf(call, maxBodyBytes, created)
       const url = yield* Effect.fromResult(WebhookUrl.decodeText(own(body, "url")))
       const eventTypes = yield* Effect.fromResult(
         RequestBody.field(body, "event_types", EventTypes.setting),
@@ -139,7 +159,7 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
     "webhooks.health": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
       yield* Query.read(call.request, {})
-      const list = yield* webhooks.list({ projectId })
+      const list = yield* webhooks.health({ projectId })
       return {
         total: list.length,
         message: "The webhooks of the project, without their secrets.",
@@ -151,8 +171,11 @@ export const make = Effect.fnUntraced(function* (maxBodyBytes: number) {
       const ids = yield* webhookOf(call)
       yield* Query.read(call.request, {})
       const webhook = yield* webhooks.find(ids)
-      yield* recordShown(call, "secret_shown", webhook.id)
-      return { message: "The webhook.", data: detailsOf(webhook) }
+      if (webhook.secret !== undefined) yield* recordShown(call, "secret_shown", webhook.id)
+      return {
+        message: `The webhook.${unreadableOf([webhook])}`,
+        data: { ...healthOf(webhook), secret: secretOf(webhook) },
+      }
     }),
 
     "webhooks.ping": Effect.fnUntraced(function* (call) {

@@ -22,8 +22,8 @@ export class TicketStore extends Context.Service<
   TicketStore,
   {
     /**
-     * Adds a ticket. Fails with `TicketLimitReached` if as many of its key live as may. Tickets that
-     * are added at the same time may exceed that by their number.
+     * Adds a ticket. Fails with `TicketLimitReached` if as many of its key live as may, also of those that are
+     * added at the same time.
      */
     readonly add: (
       ticket: Ticket,

@@ -55,6 +55,9 @@ export class RateLimitStore extends Context.Service<
     /**
      * Takes a token from every bucket of a client, or from none if one of them is empty. The take is
      * atomic: concurrent takes admit exactly as many requests as there are tokens.
+     *
+     * A bucket that is full later than its span from now was stored before the clock was set back. It
+     * counts as empty and is stored as such, even if the take is refused.
      */
     readonly take: (client: Client, policies: Policies) => Effect.Effect<Take, StoreUnavailable>
   }

@@ -19,7 +19,7 @@ import { Hooks } from "../events/Hooks.ts"
 import * as Bulk from "./Bulk.ts"
 import * as EndDate from "./EndDate.ts"
 import * as Import from "./Import.ts"
-import { conflictOf, UserId } from "./Membership.ts"
+import { conflictOf, type EndsLater, isEndsLater, laterOf, UserId } from "./Membership.ts"
 import type { Changing, Extending, ExtendingMember, Memberships, Settings } from "./Memberships.ts"
 import { type Change, MembershipStore } from "./MembershipStore.ts"
 import { Reason } from "./Reason.ts"
@@ -27,6 +27,9 @@ import { Reason } from "./Reason.ts"
 const bulkMode = Setting.optional(Setting.oneOf(Bulk.modes))
 
 const absent = Effect.succeed(undefined)
+
+const modeOf = (given: Bulk.Mode | undefined): Effect.Effect<Bulk.Mode | undefined, InvalidInput> =>
+  given === undefined ? absent : Argument.read("mode", bulkMode, given)
 
 const reasonOf = ({ reason }: Changing): Effect.Effect<Reason | undefined, InvalidInput> =>
   reason === undefined ? absent : Argument.decode("reason", Reason, reason)
@@ -49,11 +52,11 @@ const onceOf = (
   { origin, projectId, reason }: Omit<Change, "event">,
   type: Event.EventType,
   data: unknown,
-  expected?: unknown,
+  ...conditions: ReadonlyArray<unknown>
 ): Effect.Effect<Once.Once | undefined, InvalidInput> =>
   idempotencyKey === undefined
     ? absent
-    : Once.fromInput(idempotencyKey, origin.keyId, type, projectId, data, reason, expected)
+    : Once.fromInput(idempotencyKey, origin.keyId, type, projectId, data, reason, ...conditions)
 
 /**
  * Reads the end date of an extension. Unless it is a dry run, with an idempotency key it may have passed, because the
@@ -76,6 +79,7 @@ const readExtension = (extending: ExtendingMember, origin: Origin.Input, at: num
     projectId: Argument.projectId(extending.projectId),
     userId: Argument.decode("userId", UserId, extending.userId),
     expectedEndDate: expectedOf(extending.expectedEndDate),
+    mode: modeOf(extending.mode),
     reason: reasonOf(extending),
     isDry: isDryRun(extending),
     origin: Origin.fromInput(origin),
@@ -157,14 +161,29 @@ export const make = Effect.fnUntraced(function* ({
   const announce = (changed: Change, result: Event.Event | Once.Replayed): Effect.Effect<void> =>
     Once.isReplayed(result) ? Once.tell(changed, result) : hooks.event(result)
 
+  /** Announces an extension. Returns the end date that the membership has afterwards. */
+  const announceExtension = (
+    changed: Change & { readonly endDate: EndDate.EndDate },
+    result: Event.Event | EndsLater | Once.Replayed,
+  ): Effect.Effect<EndDate.EndDate> => {
+    if (isEndsLater(result)) return Effect.succeed(result.endDate)
+    const endDate =
+      Once.isReplayed(result) && result.answer !== ""
+        ? EndDate.EndDate(Number(result.answer))
+        : changed.endDate
+    return Effect.mapEager(announce(changed, result), () => endDate)
+  }
+
   /** Returns what an extension would return, or fails as it would. */
-  const tryExtension = ({ endDate, expectedEndDate, projectId, userId }: Extension) =>
-    Effect.flatMap(store.find(projectId, userId), (membership) => {
+  const tryExtension = (extension: Extension) => {
+    const { endDate, expectedEndDate, projectId, userId } = extension
+    return Effect.flatMap(store.find(projectId, userId), (membership) => {
       const conflict = conflictOf(membership, expectedEndDate)
-      return conflict === undefined
-        ? Effect.succeed({ projectId, userId, endDate })
-        : Effect.fail(conflict)
+      if (conflict !== undefined) return Effect.fail(conflict)
+      const later = laterOf(membership.endDate, extension)
+      return Effect.succeed({ projectId, userId, endDate: later?.endDate ?? endDate })
     })
+  }
 
   const performExtension = (
     extending: Extending,
@@ -172,7 +191,7 @@ export const make = Effect.fnUntraced(function* ({
     at: number,
     clock: Clock.Clock,
   ) => {
-    const { endDate, expectedEndDate, origin, projectId, reason, userId } = extension
+    const { endDate, expectedEndDate, mode, origin, projectId, reason, userId } = extension
     const data = {
       project_id: projectId,
       user_id: userId,
@@ -180,15 +199,16 @@ export const make = Effect.fnUntraced(function* ({
     }
     const asked = { projectId, origin, reason, at }
     const type = Event.types.extended
-    return Effect.flatMapEager(onceOf(extending, asked, type, data, expectedEndDate), (once) => {
+    const conditions = [expectedEndDate, mode]
+    return Effect.flatMapEager(onceOf(extending, asked, type, data, ...conditions), (once) => {
       const event = eventOf(asked, type, data)
-      const changed = { ...asked, event, userId, endDate, expectedEndDate, once }
+      const changed = { ...asked, event, userId, endDate, expectedEndDate, mode, once }
       const extended = extendBy(changed, store.extend(changed))
       return Effect.flatMapEager(Step.begin(extended, clock), (result) =>
-        Effect.mapEager(Step.begin(announce(changed, result), clock), () => ({
+        Effect.mapEager(Step.begin(announceExtension(changed, result), clock), (heldDate) => ({
           projectId,
           userId,
-          endDate,
+          endDate: heldDate,
         })),
       )
     })
@@ -272,7 +292,7 @@ export const make = Effect.fnUntraced(function* ({
       const at = yield* Moment.unix
       const endDate = yield* dateOf(project, at)
       const projectId = yield* Argument.projectId(project.projectId)
-      const mode = (yield* Argument.read("mode", bulkMode, project.mode)) ?? defaultMode
+      const mode = (yield* modeOf(project.mode)) ?? defaultMode
       const reason = yield* reasonOf(project)
       const origin = yield* Origin.fromInput(originInput)
       if (yield* isDryRun(project)) {

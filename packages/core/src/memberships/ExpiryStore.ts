@@ -27,7 +27,8 @@ export interface ExpiryStore {
   /**
    * Has end dates watched from now on, and forever: those that memberships have already, and those that they
    * get. Returns since when they are watched, in milliseconds since the epoch: since the first call on this
-   * storage, by any process.
+   * storage, by any process. If that is in the future, because the clock was ahead, they are watched from now on, and
+   * each membership gets an alarm as if it were new.
    *
    * A reminder that the call before did not have is not lost for those that are near their end: each
    * membership gets an alarm as if it were new.
@@ -44,7 +45,8 @@ export interface ExpiryStore {
    * still has the end date and the last announcement by which it was decided. The step stores the alarm, the
    * announcement, an audit row from and to the end date, the event with a sequence as of a change of the
    * membership, and a delivery for each webhook.
-   * Memberships of which others hold a lock are left for the next sweep.
+   * Memberships of which others hold a lock are left for the next sweep. The feed and the audit trail of a
+   * project have the announcements of a sweep in the order of the ids of their events.
    *
    * Sweeps may run at the same time, in several processes.
    *

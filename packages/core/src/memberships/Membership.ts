@@ -88,6 +88,27 @@ export const conflictOf = (
     ? undefined
     : new EndDateConflict({ projectId, userId, currentEndDate: endDate })
 
+/** An extension in the mode `neverShorten` left a membership as it is, because that ends later. */
+export interface EndsLater {
+  readonly _tag: "EndsLater"
+  /** When it ends. */
+  readonly endDate: EndDate
+}
+
+/** Tells whether an extension left the membership as it is. */
+export const isEndsLater = (result: object): result is EndsLater =>
+  "_tag" in result && result._tag === "EndsLater"
+
+/** Makes the result of an extension that leaves a membership as it is. */
+export const endsLater = (endDate: EndDate): EndsLater => ({ _tag: "EndsLater", endDate })
+
+/** Returns the result of an extension that leaves a membership as it is; `undefined` if it sets the date. */
+export const laterOf = (
+  current: EndDate,
+  { endDate, mode }: { readonly endDate: EndDate; readonly mode?: Mode | undefined },
+): EndsLater | undefined =>
+  mode === "neverShorten" && current > endDate ? endsLater(current) : undefined
+
 /** What happens to memberships, as the audit trail keeps it. */
 export const membershipActions = [
   "granted",

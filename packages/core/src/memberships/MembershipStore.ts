@@ -17,6 +17,7 @@ import type {
   AuditRow,
   Dated,
   EndDateConflict,
+  EndsLater,
   Membership,
   MembershipNotFound,
   MembershipState,
@@ -45,6 +46,8 @@ export interface Grant extends Change {
 export interface Extension extends Grant {
   /** The end date that the membership must have. By default, it may have any. */
   readonly expectedEndDate?: EndDate | undefined
+  /** Whether a membership that ends later is set, too, or left as it is; `"set"` by default. */
+  readonly mode?: Mode | undefined
 }
 
 /** New end dates for many memberships of a project. */
@@ -91,8 +94,9 @@ export interface Ending extends Change {
  * the event of the change with it (`Event.complete`), and returns that event.
  *
  * A change with an idempotency key stores the key in the same step. If there is one already, nothing is
- * changed: the change returns `Replayed`, with the total of a bulk extension as its answer, or fails
- * with `IdempotencyMismatch` if the key came with another fingerprint. A change that fails keeps no key.
+ * changed: the change returns `Replayed`, or fails with `IdempotencyMismatch` if the key came with another fingerprint.
+ * The answer is the total of a bulk extension, the end date in milliseconds of a membership that an extension
+ * left as it is, and empty otherwise. A change that fails keeps no key.
  * One that waits too long for another with its key fails with `IdempotencyInProgress`. Keys are kept for
  * 24 hours or longer.
  *
@@ -160,7 +164,7 @@ export class MembershipStore extends Context.Service<
 
     /**
      * Creates memberships, and sets the end dates of existing ones: all of them in one step, or none.
-     * Each has an audit row of its own. The event is one for all of them.
+     * Each has an audit row of its own, in the order of the import. The event is one for all of them.
      */
     readonly import: (
       change: Import,
@@ -168,12 +172,13 @@ export class MembershipStore extends Context.Service<
 
     /**
      * Sets the end date of a membership, which may have expired. Fails with `EndDateConflict` if it has
-     * another end date than is expected.
+     * another end date than is expected. Otherwise, if the membership ends later and the mode is
+     * `neverShorten`, it stays as it is, and nothing is recorded or published.
      */
     readonly extend: (
       change: Extension,
     ) => Effect.Effect<
-      Event | Replayed,
+      Event | EndsLater | Replayed,
       MembershipNotFound | EndDateConflict | Conflict | StoreUnavailable
     >
 
@@ -202,7 +207,8 @@ export class MembershipStore extends Context.Service<
      * the change, which has no user id, and returns it, if there was a membership.
      *
      * The end of the membership and the row in the trail are one step. The rest may take several; a
-     * repetition with the same idempotency key completes it, and leaves what was written since then.
+     * repetition with the same idempotency key completes it, and leaves what was written since then. An event that
+     * was published in a transaction of the host is removed, too, soon after that is committed.
      */
     readonly erase: (
       change: Ending,
@@ -269,7 +275,7 @@ export class MembershipStore extends Context.Service<
      * what belongs to no project. With a user, returns only changes of that user's membership, with
      * the bulk extensions that applied to it.
      *
-     * @param page.after - returns only rows older than the one with this cursor
+     * @param page.after - returns only rows older than the one of this trail with this cursor; none if no row has it
      */
     readonly history: (
       projectId: ProjectId | undefined,

@@ -58,6 +58,7 @@ export interface Extending extends Changing {
 /** How a membership is extended. */
 export interface ExtendingMember extends Member, Extending {
   readonly expectedEndDate?: EndDate.Input | undefined
+  readonly mode?: Bulk.Mode | undefined
 }
 
 /** The options of memberships. */
@@ -182,9 +183,12 @@ export class Memberships extends Context.Service<
     ) => Effect.Effect<void, ChangeFailure | ProjectNotFound>
 
     /**
-     * Sets the end date of a membership, which may have expired, to a future date. Fails with
-     * `InvalidEndDate`, `EndDateNotInFuture`, `MembershipNotFound` or `EndDateConflict`.
+     * Sets the end date of a membership, which may have expired, to a future date. Returns the membership with
+     * the end date that it has afterwards. Fails with `InvalidEndDate`, `EndDateNotInFuture`, `MembershipNotFound` or
+     * `EndDateConflict`.
      *
+     * @param membership.mode - whether a membership that ends later is set, too (`"set"`, the default), or left
+     *   as it is (`"neverShorten"`): then nothing is recorded or published
      * @param membership.expectedEndDate - if given, only a membership that has this end date is changed:
      *   of several callers that read a date and set another, one succeeds
      */

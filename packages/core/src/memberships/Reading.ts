@@ -99,8 +99,8 @@ export const make = (store: MembershipStore["Service"]): Reading => ({
       after: after === undefined ? undefined : yield* Argument.decode("after", EndingCursor, after),
       limit: yield* Argument.pageSize(limit),
     })
-    const at = yield* Moment.unix
-    return { memberships: memberships.map((membership) => current(membership, at)), next }
+    // The store lists only active ones, by its clock. By another one, some may have ended.
+    return { memberships: memberships.map((one) => ({ ...one, state: "active" as const })), next }
   }),
 
   recordShown: Effect.fnUntraced(function* (input, origin) {

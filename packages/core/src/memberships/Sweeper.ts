@@ -61,8 +61,18 @@ export const start = Effect.fnUntraced(function* (
     })
 
   const run = Effect.gen(function* () {
-    const since = yield* persist(store.watch(leads))
-    yield* Effect.forever(sweep(Expiry.judgeBy({ leads, since })))
+    let since = yield* persist(store.watch(leads))
+    const step = Effect.suspend(() => sweep(Expiry.judgeBy({ leads, since })))
+    const watchAgain = Effect.suspend(() =>
+      Effect.map(persist(store.watch(leads)), (now) => {
+        since = now
+      }),
+    )
+    // A clock that was ahead is right again, and ends count from now on.
+    const wasAhead = () => clock.currentTimeMillisUnsafe() < since
+    yield* Effect.forever(
+      Effect.suspend(() => (wasAhead() ? Effect.andThen(watchAgain, step) : step)),
+    )
   })
   // At once, so that ends count from the start on.
   yield* Effect.forkScoped(run, { startImmediately: true })

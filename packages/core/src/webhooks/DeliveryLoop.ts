@@ -110,9 +110,12 @@ export const start = Effect.fnUntraced(function* (
       })
       return undefined
     }
-    if (claimed.claims.length === 0 && isEmpty()) for (const idler of waiting) idler.openUnsafe()
+    const isIdle = claimed.claims.length === 0 && isEmpty()
     for (const claim of claimed.claims) inFlight.add(claim)
-    return sooner(pauseMillis(claimed), waking.endClaim(claimed.keptBack, inFlight.has))
+    const pause = sooner(pauseMillis(claimed), waking.endClaim(claimed.keptBack, inFlight.has))
+    // What was settled during the claim may have made room for what the claim kept back.
+    if (isIdle && pause !== 0) for (const idler of waiting) idler.openUnsafe()
+    return pause
   }).pipe(Effect.catchCause((cause) => Effect.as(claiming.failed(cause), storeRetryMillis)))
 
   // A claim is not interrupted halfway: what it claims would wait for its lease to pass.

@@ -39,6 +39,8 @@ export interface Settings extends Setting.Output<typeof options> {}
 export class SecretUnreadable extends Data.TaggedError("SecretUnreadable")<{
   readonly webhookId: string
   readonly problem: string
+  /** Whether the server has no keys, or cannot load one now: the other secrets are no better off. */
+  readonly isOfServer: boolean
   /** The error of the host's function for keys. */
   readonly cause?: unknown
 }> {
@@ -83,11 +85,14 @@ const keyTimeout = "10 seconds"
 
 const ivBytes = 12
 
-const unreadable = (
+const unreadable = ({ webhookId }: WebhookRef, problem: string): SecretUnreadable =>
+  new SecretUnreadable({ webhookId, problem, isOfServer: false })
+
+const serverFault = (
   { webhookId }: WebhookRef,
   problem: string,
   cause?: unknown,
-): SecretUnreadable => new SecretUnreadable({ webhookId, problem, cause })
+): SecretUnreadable => new SecretUnreadable({ webhookId, problem, isOfServer: true, cause })
 
 /** Reads a secret in plain text, or after decryption. */
 const branded = <A extends string>(
@@ -117,7 +122,7 @@ const sealingNothing: Pick<Encryption, "seal" | "isCurrent"> = {
 }
 
 const none: Encryption = make(
-  (owner) => Effect.fail(unreadable(owner, "it is encrypted, but there is no encryption key")),
+  (owner) => Effect.fail(serverFault(owner, "it is encrypted, but there is no encryption key")),
   sealingNothing,
 )
 
@@ -152,12 +157,12 @@ const importing = Effect.fnUntraced(function* ({ find }: Keyring.Keyring) {
   return (owner: WebhookRef, id: string) =>
     Effect.tryPromise({
       try: () => cached(id),
-      catch: (cause) => unreadable(owner, `the encryption key "${id}" cannot be loaded`, cause),
+      catch: (cause) => serverFault(owner, `the encryption key "${id}" cannot be loaded`, cause),
     }).pipe(
       Effect.timeoutOrElse({
         duration: keyTimeout,
         orElse: () =>
-          Effect.fail(unreadable(owner, `the encryption key "${id}" did not load in time`)),
+          Effect.fail(serverFault(owner, `the encryption key "${id}" did not load in time`)),
       }),
       Effect.flatMap((key) =>
         key === undefined

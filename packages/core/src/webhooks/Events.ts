@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Argument from "../base/Argument.ts"
 import { InvalidInput } from "../base/InvalidInput.ts"
+import * as JsonText from "../base/JsonText.ts"
 import * as Once from "../base/Once.ts"
 import * as Origin from "../base/Origin.ts"
 import { owned } from "../base/Own.ts"
@@ -38,7 +39,10 @@ export interface Publication {
   readonly projectId: string
   /** `payment.completed`, or any other type that Tenure does not publish itself. */
   readonly type: string
-  /** A value that can be written as JSON, no longer than the option `maxEventBytes` allows. */
+  /**
+   * A value that can be written as JSON, no longer than the option `maxEventBytes` allows. Whole numbers beyond
+   * `Number.MAX_SAFE_INTEGER` are refused, because they may have been rounded: pass them as text.
+   */
   readonly data: unknown
   /**
    * The trace that the event is part of, as W3C's header field `traceparent` has it. The requests of
@@ -89,6 +93,9 @@ const tooDeep = new InvalidInput({
   problem: `must not be nested deeper than ${mostLevels - 1} levels`,
 })
 
+// Nearly all events have no such number, and need not be looked at closely.
+const mayBeInexact = /\d{16}/
+
 /** Describes what was thrown. Data with code of its own may throw what is no text either. */
 const textOf = (thrown: unknown): string => {
   try {
@@ -98,7 +105,7 @@ const textOf = (thrown: unknown): string => {
   }
 }
 
-/** Makes the event, or fails if its data is not JSON or too long. */
+/** Makes the event, or fails if its data is not JSON, too long, or has a number that was rounded. */
 const makeEvent = (
   fields: Parameters<typeof Event.make>[0],
   { maxEventBytes }: Settings,
@@ -119,6 +126,10 @@ const makeEvent = (
       ({ body }) => !isTooDeep(body),
       () => tooDeep,
     ),
+    Effect.flatMap((event) => {
+      const fault = mayBeInexact.test(event.body) ? JsonText.faultOf(event.body) : undefined
+      return fault === undefined ? Effect.succeed(event) : Effect.fail(fault)
+    }),
   )
 
 /** Says why a host's event may not have a type, if it may not. */

@@ -249,7 +249,10 @@ export class Outbox extends Context.Service<
       },
     ) => Effect.Effect<ReadonlyArray<Delivery>, StoreUnavailable>
 
-    /** Returns an event with all its deliveries, also those to webhooks that were deleted. */
+    /**
+     * Returns an event with all its deliveries, also those to webhooks that were deleted, in the order of the list
+     * of webhooks.
+     */
     readonly find: (
       projectId: ProjectId,
       eventId: EventId,
@@ -271,8 +274,8 @@ export class Outbox extends Context.Service<
     >
 
     /**
-     * Returns how much is left to deliver and what was given up, of all projects. Deliveries to a webhook
-     * that was just removed or disabled may be among what is left.
+     * Returns how much is left to deliver and what was given up, of all projects and of the webhooks that there
+     * are. Deliveries to one that was just disabled may be among what is left.
      *
      * @param most - counts no further than this, and looks for the oldest due delivery, and for failed
      *   ones, among those of so many webhooks, so that a long backlog takes no longer

@@ -2,6 +2,7 @@
 
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Argument from "../base/Argument.ts"
 import * as Once from "../base/Once.ts"
 import * as Origin from "../base/Origin.ts"
@@ -14,7 +15,13 @@ import { AddressPolicy, permitsHost } from "./AddressPolicy.ts"
 import { Dispatcher } from "./Dispatcher.ts"
 import { Encryption, type SecretUnreadable } from "./Encryption.ts"
 import type { WebhookRef } from "./Outbox.ts"
-import { type Health, type StoredWebhook, type Webhook, WebhookId } from "./Webhook.ts"
+import {
+  type Health,
+  type ShownWebhook,
+  type StoredWebhook,
+  type Webhook,
+  WebhookId,
+} from "./Webhook.ts"
 import { decodeIds, occasionOf } from "./WebhookArguments.ts"
 import type { Settings, Webhooks } from "./Webhooks.ts"
 import * as WebhookSignature from "./WebhookSignature.ts"
@@ -25,7 +32,7 @@ import * as WebhookUrl from "./WebhookUrl.ts"
 /** The methods of `Webhooks` that register webhooks, and change or show them. */
 type Registry = Pick<
   Webhooks["Service"],
-  "create" | "list" | "find" | "delete" | "rotateSecret" | "addSigningKey" | "enable"
+  "create" | "list" | "health" | "find" | "delete" | "rotateSecret" | "addSigningKey" | "enable"
 >
 
 const secretLife = Setting.millis({ least: 0, most: 30 * 86_400_000 })
@@ -46,6 +53,25 @@ const opened = Effect.fnUntraced(function* (
     },
     signingKey: signingKey && (yield* encryption.signingKey(owner, signingKey)),
   } satisfies Webhook & Health
+})
+
+/** Reads the secrets of a webhook that can be read. Fails if the server could read none of any webhook. */
+const shown = Effect.fnUntraced(function* (
+  encryption: Encryption,
+  stored: StoredWebhook & Health,
+): Effect.fn.Return<ShownWebhook & Health, SecretUnreadable> {
+  const all = yield* Effect.result(opened(encryption, stored))
+  if (Result.isSuccess(all)) return { ...all.success, problem: undefined }
+  if (all.failure.isOfServer) return yield* all.failure
+  const { previous: _, signingKey: __, ...others } = stored
+  const owner: WebhookRef = { projectId: stored.projectId, webhookId: stored.id }
+  return {
+    ...others,
+    secret: yield* Effect.orElseSucceed(encryption.secret(owner, stored.secret), () => undefined),
+    previous: undefined,
+    signingKey: undefined,
+    problem: all.failure.problem,
+  }
 })
 
 /** Without its secrets, a webhook is of no more use than a store that does not answer. */
@@ -110,12 +136,18 @@ export const make = Effect.fnUntraced(function* ({ maxPerProject, requireHttps }
     list: Effect.fnUntraced(function* (project) {
       const { projectId } = owned(project)
       const stored = yield* store.list(yield* Argument.projectId(projectId))
-      return yield* asUnavailable(Effect.forEach(stored, (one) => opened(encryption, one)))
+      return yield* asUnavailable(Effect.forEach(stored, (one) => shown(encryption, one)))
+    }),
+
+    health: Effect.fnUntraced(function* (project) {
+      const { projectId } = owned(project)
+      const stored = yield* store.list(yield* Argument.projectId(projectId))
+      return stored.map(({ previous: _, secret: __, signingKey: ___, ...others }) => others)
     }),
 
     find: Effect.fnUntraced(function* (ids) {
       const { projectId, webhookId } = yield* decodeIds(ids)
-      return yield* find(projectId, webhookId)
+      return yield* asUnavailable(shown(encryption, yield* store.find(projectId, webhookId)))
     }),
 
     delete: Effect.fnUntraced(function* (ids, origin) {

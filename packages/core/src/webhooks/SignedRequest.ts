@@ -47,7 +47,11 @@ export const make = Effect.fnUntraced(function* (
     signatures.push(yield* WebhookSignature.signAsymmetric(message, key))
   }
   if (signatures.length === 0) {
-    return yield* new SecretUnreadable({ webhookId: webhook.webhookId, problem: "it is missing" })
+    return yield* new SecretUnreadable({
+      webhookId: webhook.webhookId,
+      problem: "it is missing",
+      isOfServer: false,
+    })
   }
   return {
     url: webhook.url,

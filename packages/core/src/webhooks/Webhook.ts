@@ -36,6 +36,16 @@ export interface WebhookWith<S extends string, K extends string> {
 /** A webhook with its secrets in plain text. */
 export interface Webhook extends WebhookWith<Secret, SigningKey> {}
 
+/** A webhook with those of its secrets that can be read. */
+export interface ShownWebhook extends Omit<Webhook, "secret"> {
+  readonly secret: Secret | undefined
+  /** Why a secret cannot be read; `undefined` if all of them can. */
+  readonly problem: string | undefined
+}
+
+/** A webhook without its secrets. */
+export interface PublicWebhook extends Omit<Webhook, "secret" | "previous" | "signingKey"> {}
+
 /** A webhook as stores keep it: its secrets may be encrypted. */
 export interface StoredWebhook extends WebhookWith<StoredSecret, StoredSecret> {}
 

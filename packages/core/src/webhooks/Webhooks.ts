@@ -18,6 +18,8 @@ import * as Redelivery from "./Redelivery.ts"
 import * as Registry from "./Registry.ts"
 import type {
   Health,
+  PublicWebhook,
+  ShownWebhook,
   Webhook,
   WebhookDisabled,
   WebhookLimitReached,
@@ -96,7 +98,7 @@ export interface DeliveriesPage extends WebhookIds {
 /**
  * Registers, lists and deletes webhooks, and shows what was sent to them. Every method fails with
  * `InvalidInput` if an argument is invalid and with `StoreUnavailable` if the store does not answer, or
- * if secrets are encrypted and the key is not available.
+ * if secrets are encrypted and the server has no keys, or cannot load one.
  *
  * The methods that change webhooks take an origin: who asked for the change and in which request. The
  * audit trail keeps it. Those that take an idempotency key fail with `IdempotencyMismatch` if the key was
@@ -137,20 +139,26 @@ export class Webhooks extends Context.Service<
     >
 
     /**
-     * Returns the webhooks of a project, oldest first, with how their latest attempts went. Fails with
+     * Returns the webhooks of a project, oldest first, with how their latest attempts went. One whose secret
+     * cannot be read, because its encryption key is gone or it was changed, has none, and says why. Fails with
      * `ProjectNotFound`.
      */
     readonly list: (project: {
       readonly projectId: string
-    }) => Effect.Effect<ReadonlyArray<Webhook & Health>, Failure | ProjectNotFound>
+    }) => Effect.Effect<ReadonlyArray<ShownWebhook & Health>, Failure | ProjectNotFound>
+
+    /** Returns the same without secrets, and therefore without encryption keys. Fails with `ProjectNotFound`. */
+    readonly health: (project: {
+      readonly projectId: string
+    }) => Effect.Effect<ReadonlyArray<PublicWebhook & Health>, Failure | ProjectNotFound>
 
     /**
      * Returns a webhook, with how many attempts for it have failed since one succeeded, and since
-     * when. Fails with `WebhookNotFound`.
+     * when. Its secrets are as in the list. Fails with `WebhookNotFound`.
      */
     readonly find: (
       webhook: WebhookIds,
-    ) => Effect.Effect<Webhook & Health, Failure | WebhookNotFound>
+    ) => Effect.Effect<ShownWebhook & Health, Failure | WebhookNotFound>
 
     /**
      * Deletes a webhook, cancels its deliveries and aborts its attempts in flight. No attempt starts

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Events } from "@tenure/core/Events"
 import { Feed } from "@tenure/core/Feed"
 import { FeedStore } from "@tenure/core/FeedStore"
-import { type Listener, Listeners, type Message } from "@tenure/core/Listeners"
+import { type Listener, Listeners, type Message, type Opening } from "@tenure/core/Listeners"
 import { Memberships } from "@tenure/core/Memberships"
 import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Tenure from "@tenure/core/Tenure"
@@ -161,19 +161,67 @@ describe("a listener", () => {
         ...opening,
         isAllowed: Effect.sync(() => isAllowed),
       })
-      const hanging = yield* listeners.open({ ...opening, isAllowed: Effect.never })
       yield* next(listener)
-      yield* next(hanging)
       const fiber = yield* waiting(listener)
-      const other = yield* waiting(hanging)
       yield* TestClock.adjust(4000)
       expect(fiber.pollUnsafe()).toBeUndefined()
       isAllowed = false
       yield* TestClock.adjust(5000)
       expect(yield* Fiber.join(fiber)).toBe("refused")
       expect(yield* next(listener)).toBe("refused")
-      for (let step = 0; step < 4; step++) yield* TestClock.adjust(5000)
-      expect(yield* Fiber.join(other)).toBe("heartbeat")
+    }))
+
+  const unknown: ReadonlyArray<readonly [string, Effect.Effect<boolean | undefined>]> = [
+    ["a store that does not answer", Effect.undefined],
+    ["a host that does not answer", Effect.never],
+  ]
+  for (const [name, answer] of unknown) {
+    let now: Opening["isAllowed"] = Effect.succeed(true)
+    test(`ends within ten seconds after it was allowed last, by ${name}`, (listeners) =>
+      Effect.gen(function* () {
+        const others = { ...opening, client: "other" }
+        const [listener, other] = [
+          yield* listeners.open({ ...opening, isAllowed: Effect.suspend(() => now) }),
+          yield* listeners.open(others),
+        ]
+        expect(yield* next(listener)).toEqual([])
+        expect(yield* next(other)).toEqual([])
+        const ended = yield* Effect.forkChild(nextOther(listener), { startImmediately: true })
+        const event = yield* Effect.forkChild(nextOther(other), { startImmediately: true })
+        for (let second = 0; second < 9; second++) yield* TestClock.adjust(1000)
+        now = answer
+        let seconds = 0
+        while (ended.pollUnsafe() === undefined && seconds < 20) {
+          yield* TestClock.adjust(1000)
+          seconds++
+        }
+        // It was asked four seconds before at the earliest, for what was known a second earlier.
+        expect(seconds).toBeGreaterThanOrEqual(3)
+        expect(seconds).toBeLessThanOrEqual(9)
+        expect(yield* Fiber.join(ended)).toBe("unavailable")
+        // Whose client is known goes on.
+        for (let second = 0; second < 30; second++) yield* TestClock.adjust(1000)
+        yield* publish("a")
+        expect(yield* Fiber.join(event)).toEqual(["a"])
+      }))
+  }
+
+  let interruption: Opening["isAllowed"] = Effect.succeed(true)
+  test("goes on if it is known again in time that it may", (listeners) =>
+    Effect.gen(function* () {
+      const listener = yield* listeners.open({
+        ...opening,
+        isAllowed: Effect.suspend(() => interruption),
+      })
+      yield* next(listener)
+      for (let round = 0; round < 5; round++) {
+        interruption = Effect.undefined
+        for (let second = 0; second < 3; second++) yield* TestClock.adjust(1000)
+        interruption = Effect.succeed(true)
+        for (let second = 0; second < 5; second++) yield* TestClock.adjust(1000)
+      }
+      yield* publish("a")
+      expect(yield* nextOther(listener)).toEqual(["a"])
     }))
 
   test("ends when its project is deleted", (listeners) =>

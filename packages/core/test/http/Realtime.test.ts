@@ -1,8 +1,10 @@
 import { expect, it } from "@effect/vitest"
 import { ApiKeys } from "@tenure/core/ApiKeys"
+import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
 import { Events } from "@tenure/core/Events"
 import { Handler } from "@tenure/core/Handler"
 import { Memberships } from "@tenure/core/Memberships"
+import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
@@ -116,6 +118,56 @@ onTenure(
     expect(codes).toEqual([4401])
     expect(frames.at(-1)).toMatchObject({ type: "error", error_code: "UNAUTHORIZED" })
   }),
+)
+
+let isAway = false
+it.effect("a connection ends within ten seconds after nobody can say that its key is valid", () =>
+  Effect.gen(function* () {
+    yield* (yield* Memberships).createProject("p1")
+    const apiKeys = yield* ApiKeys
+    const { token } = yield* apiKeys.issue({ projects: ["p1"] })
+    const { frames, send } = recording()
+    const { codes, receive } = yield* connected(token, send)
+    receive(subscribe)
+    yield* pass(8)
+    isAway = true
+    yield* pass(2)
+    expect(codes).toEqual([])
+    // What is known of a key serves requests for as long as the cache keeps it, and no longer.
+    expect(yield* apiKeys.authenticate(token)).toBeDefined()
+    yield* pass(8)
+    expect(codes).toEqual([4503])
+    expect(frames.at(-1)).toMatchObject({ type: "error", error_code: "SERVICE_UNAVAILABLE" })
+    expect(yield* Effect.flip(apiKeys.authenticate(token))).toBeInstanceOf(StoreUnavailable)
+    isAway = false
+    const again = recording()
+    const next = yield* connected(token, again.send)
+    next.receive(subscribe)
+    yield* pass(12)
+    expect(next.codes).toEqual([])
+    expect(again.frames).toMatchObject([{ type: "cursor" }])
+  }).pipe(
+    Effect.provide(
+      Layer.provide(
+        Tenure.layer(),
+        Layer.provideMerge(
+          Layer.effect(
+            ApiKeyStore,
+            Effect.map(ApiKeyStore, (store) => ({
+              ...store,
+              find: (digest) =>
+                Effect.suspend(() =>
+                  isAway
+                    ? Effect.fail(new StoreUnavailable({ cause: "away" }))
+                    : store.find(digest),
+                ),
+            })),
+          ),
+          memory(),
+        ),
+      ),
+    ),
+  ),
 )
 
 onTenure(

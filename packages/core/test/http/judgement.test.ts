@@ -144,4 +144,15 @@ describe("the data of an event", () => {
       expect(response.body.error.message).toBe("data must not be nested deeper than 99 levels")
     },
   )
+
+  it("is refused with a whole number that was rounded before it came to the API", async () => {
+    const parsed = (data: unknown) =>
+      answer("events.publish", { body: { _tag: "Parsed", value: { type: "a.b", data } } })
+    const response = await parsed({ order: JSON.parse("12345678901234567890") })
+    expect(response.status).toBe(422)
+    expect(response.body.error.message).toMatch(/^data\.order must be a number that/)
+    for (const sound of [Number.MAX_SAFE_INTEGER, 1e21, 0.1, "12345678901234567890"]) {
+      expect((await parsed({ order: sound })).status).toBe(200)
+    }
+  })
 })

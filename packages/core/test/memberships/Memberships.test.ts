@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as EndDate from "@tenure/core/EndDate"
 import * as Hooks from "@tenure/core/Hooks"
 import { Memberships } from "@tenure/core/Memberships"
+import { MembershipStore } from "@tenure/core/MembershipStore"
 import type * as Origin from "@tenure/core/Origin"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
@@ -432,5 +433,37 @@ describe("a call with an idempotency key", () => {
         expect(bodies).toHaveLength(3)
       }),
     ),
+  )
+})
+
+describe("a list by ends", () => {
+  it.effect(
+    "has members whom the store lists as active, whatever the time is in the process",
+    () => {
+      /** A store whose clock is behind that of the process. */
+      const late = Layer.effect(
+        MembershipStore,
+        Effect.map(MembershipStore, (store) => ({
+          ...store,
+          listEnding: (...asked: Parameters<typeof store.listEnding>) =>
+            Effect.tap(store.listEnding(...asked), () => TestClock.setTime(in2028)),
+        })),
+      ).pipe(Layer.provideMerge(memory()))
+      return Effect.gen(function* () {
+        yield* TestClock.setTime(Date.UTC(2026, 0, 1))
+        const memberships = yield* Memberships
+        yield* memberships.createProject("p1")
+        yield* memberships.grant({ ...member, endDate: in2027 })
+        const page = yield* memberships.listEnding({ projectId: "p1", before: in2028 })
+        expect(page.memberships).toEqual([{ ...member, endDate: in2027, state: "active" }])
+      }).pipe(
+        Effect.provide(
+          Memberships.layer().pipe(
+            Layer.provide(Hooks.layer({ onEvent: undefined })),
+            Layer.provide(late),
+          ),
+        ),
+      )
+    },
   )
 })

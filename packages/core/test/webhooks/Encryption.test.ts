@@ -227,6 +227,36 @@ describe("the option", () => {
 describe("webhooks with encryption", () => {
   const services = (encryption: Given) => Layer.provideMerge(encrypted(encryption), memory())
 
+  it.effect("are not listed while a key cannot be loaded, and their health is", () => {
+    let isAway = false
+    const keys = (id: string) => {
+      if (isAway) throw new Error("the key service is away")
+      return { k1, k2 }[id]
+    }
+    const listing = Effect.flatMap(Webhooks, (webhooks) => webhooks.list({ projectId }))
+    return dispatching(
+      {},
+      () =>
+        Effect.gen(function* () {
+          isAway = true
+          const { id } = yield* addWebhook()
+          const rotation = { secret: StoredSecret("enc_k2_AAAA"), previousUntil: 0 }
+          const occasion = { origin: Origin.host, at: 0 }
+          yield* (yield* WebhookStore).rotateSecret(projectId, id, rotation, occasion)
+          const { health } = yield* Webhooks
+          expect((yield* Effect.flip(listing))._tag).toBe("StoreUnavailable")
+          const [webhook, ...others] = yield* health({ projectId })
+          expect(webhook).toMatchObject({ id, failures: 0 })
+          expect(JSON.stringify(webhook)).not.toContain("enc_")
+          expect(others).toEqual([])
+          isAway = false
+          expect(yield* listing).toMatchObject([{ id, secret: undefined }])
+        }),
+      {},
+      services({ keys }),
+    )
+  })
+
   it.effect("show their secrets to the host, and none to the store", () =>
     dispatching(
       { [url]: () => Effect.succeed({ status: 200, retryAfter: undefined, body: "" }) },
@@ -286,8 +316,17 @@ describe("webhooks with encryption", () => {
             { _tag: "Failed", reason: "SecretUnreadable" },
           ])
           expect(String(faults[0])).toContain('no valid encryption key "k9"')
-          const error = yield* Effect.flip((yield* Webhooks).list({ projectId }))
-          expect(error._tag).toBe("StoreUnavailable")
+          const webhooks = yield* Webhooks
+          const problem = expect.stringContaining('no valid encryption key "k9"')
+          const listed = [
+            { id: broken.id, secret: undefined, previous: undefined, problem },
+            { id: intact.id, secret: intact.secret, problem: undefined },
+          ]
+          expect(yield* webhooks.list({ projectId })).toMatchObject(listed)
+          const [one] = listed
+          expect(yield* webhooks.find({ projectId, webhookId: broken.id })).toMatchObject({
+            ...one,
+          })
           yield* pass(hour)
           expect(sent).toHaveLength(1)
         }),

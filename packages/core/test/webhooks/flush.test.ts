@@ -198,6 +198,25 @@ describe("a process that delivers by itself", () => {
     )
   })
 
+  it.effect("sends what a claim kept back for attempts that ended meanwhile", () => {
+    const gate = Latch.makeUnsafe()
+    const disruptions = noDisruptions()
+    return flushing(
+      { [url]: () => Effect.andThen(gate.await, status(200)) },
+      ({ sent }) =>
+        Effect.gen(function* () {
+          yield* addWebhook()
+          yield* publishMany(200)
+          yield* settled
+          disruptions.claimed = Effect.andThen(gate.open, settled)
+          expect(yield* Tenure.flush()).toBe(0)
+          expect(sent).toHaveLength(200)
+        }),
+      { dispatch: true },
+      storesWith(disruptions),
+    )
+  })
+
   it.effect("sends what was published just before", () =>
     flushing(
       {},

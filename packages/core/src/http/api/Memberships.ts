@@ -49,9 +49,11 @@ const extending = Schema.Struct({
   reason: Schema.optionalKey(Fields.reason),
 })
 
+const mode = Schema.optionalKey(Schema.Literals(Object.values(Bulk.modeNames)))
+
 const bulkExtension = Schema.Struct({
   ...extending.fields,
-  mode: Schema.optionalKey(Schema.Literals(Object.values(Bulk.modeNames))).annotateKey({
+  mode: mode.annotateKey({
     description:
       "Whether memberships that end later are set, too, or left as they are. The default is the server's.",
   }),
@@ -61,6 +63,10 @@ const extension = Schema.Struct({
   ...extending.fields,
   expected_end_date: Schema.optionalKey(Fields.endDate).annotateKey({
     description: "If given, the membership is changed only if it has this end date.",
+  }),
+  mode: mode.annotateKey({
+    description:
+      "Whether a membership that ends later is set, too, which is the default, or left as it is.",
   }),
 }).annotate({ identifier: "Extension" })
 
@@ -114,7 +120,8 @@ export class Memberships extends HttpApiGroup.make("memberships")
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Extend a membership",
-        description: "Sets the end date of a membership, which may have expired.",
+        description:
+          "Sets the end date of a membership, which may have expired. `new_end_date` is the end date afterwards: with the mode `never_shorten`, it may be later than `extend`.",
       }),
     ),
     HttpApiEndpoint.make(extendAll.method)("extendAll", extendAll.pattern, {

@@ -33,7 +33,8 @@ const url = Schema.String.check(Schema.isMaxLength(maxLength)).annotate({
 })
 
 const secret = Schema.String.annotate({
-  description: "The secret that signs notifications: `whsec_` and base64.",
+  description:
+    "The secret that signs notifications: `whsec_` and base64. `unreadable_` and a UUID, which nobody signs with, stand for one that the server cannot read.",
   examples: ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
 })
 

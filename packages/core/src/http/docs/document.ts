@@ -78,7 +78,7 @@ export const document: Document = {
       "patch": {
         "operationId": "memberships.extend",
         "summary": "Extend a membership",
-        "description": "Sets the end date of a membership, which may have expired.",
+        "description": "Sets the end date of a membership, which may have expired. `new_end_date` is the end date afterwards: with the mode `never_shorten`, it may be later than `extend`.",
         "tags": [
           "Memberships"
         ],
@@ -3634,7 +3634,7 @@ export const document: Document = {
                       "properties": {
                         "secret": {
                           "type": "string",
-                          "description": "The secret that signs notifications: `whsec_` and base64.",
+                          "description": "The secret that signs notifications: `whsec_` and base64. `unreadable_` and a UUID, which nobody signs with, stand for one that the server cannot read.",
                           "examples": [
                             "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
                           ]
@@ -11492,7 +11492,7 @@ export const document: Document = {
           },
           "secret": {
             "type": "string",
-            "description": "The secret that signs notifications: `whsec_` and base64.",
+            "description": "The secret that signs notifications: `whsec_` and base64. `unreadable_` and a UUID, which nobody signs with, stand for one that the server cannot read.",
             "examples": [
               "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
             ]
@@ -11615,7 +11615,7 @@ export const document: Document = {
           },
           "secret": {
             "type": "string",
-            "description": "The secret that signs notifications: `whsec_` and base64.",
+            "description": "The secret that signs notifications: `whsec_` and base64. `unreadable_` and a UUID, which nobody signs with, stand for one that the server cannot read.",
             "examples": [
               "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
             ]
@@ -12409,6 +12409,14 @@ export const document: Document = {
             ],
             "examples": [
               "2099-01-01T00:00:00.000Z"
+            ]
+          },
+          "mode": {
+            "description": "Whether a membership that ends later is set, too, which is the default, or left as it is.",
+            "type": "string",
+            "enum": [
+              "set",
+              "never_shorten"
             ]
           }
         },
