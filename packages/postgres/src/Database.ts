@@ -1,5 +1,7 @@
 /** The database, for a host's own stores. */
 
+import type { Conflict, Once, Replayed } from "@tenure/core/Once"
+import type { ProjectId, ProjectNotFound } from "@tenure/core/Project"
 import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -49,5 +51,14 @@ export class Database extends Context.Service<
     readonly atomically: <A, E, R>(
       work: Effect.Effect<A, E, R>,
     ) => Effect.Effect<A, Exclude<E, SqlError> | StoreUnavailable, R>
+
+    /**
+     * Stores an idempotency key with its answer, for a change that publishes no event because it leaves all as
+     * it is: in the open transaction, if there is one. Returns `Replayed` if the same request has stored it.
+     */
+    readonly keep: (
+      once: Once,
+      projectId: ProjectId,
+    ) => Effect.Effect<Replayed | void, ProjectNotFound | Conflict | StoreUnavailable>
   }
 >()("@tenure/postgres/Database") {}

@@ -223,6 +223,7 @@ const onClient = (settings: Setting.Output<typeof options>, name?: string) =>
         Context.add(Database, {
           run: executor.run,
           atomically: executor.atomically,
+          keep: answers.keep,
         }),
       )
     }),

@@ -8,14 +8,15 @@ import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Millis } from "@tenure/core/Units"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import { type DueRow, findDue, findDueParams, toCandidate } from "../src/expiry/findDue.sql.ts"
 import { settleDue, settleDueParams } from "../src/expiry/settleDue.sql.ts"
 import { park, unpark } from "../src/moving/parking.sql.ts"
 import { sql } from "./harness.ts"
-import { holding, testsOn } from "./locking.ts"
+import { blockedOn, holding, testsOn } from "./locking.ts"
 
 const schema = "announcing"
-const { p1, p2, u1, u2 } = Fixture
+const { in2028, p1, p2, u1, u2 } = Fixture
 
 const onStores = testsOn(schema)
 
@@ -138,4 +139,56 @@ describe("an announcement that was decided", () => {
       expect([rows.length, settled.length]).toEqual([4, 2])
     }),
   )
+})
+
+const gate = 4711
+
+/**
+ * Has statements wait at the gate where they compute an effective end date: they have their snapshot, and have not
+ * locked anything yet.
+ */
+const gated = Effect.gen(function* () {
+  const types = "timestamptz, bigint, bigint, bigint, timestamptz, timestamptz"
+  yield* sql(
+    `ALTER FUNCTION ${schema}.effective_end_date (${types}) RENAME TO effective_end_date_behind_gate`,
+  )
+  yield* sql(
+    `CREATE FUNCTION ${schema}.effective_end_date (${types}) RETURNS timestamptz LANGUAGE plpgsql AS $$
+     BEGIN
+       PERFORM pg_advisory_xact_lock_shared(${gate});
+       RETURN ${schema}.effective_end_date_behind_gate($1, $2, $3, $4, $5, $6);
+     END $$`,
+  )
+})
+
+describe("a sweep that has read memberships before a bulk extension", () => {
+  for (const mode of ["neverShorten", "set"] as const) {
+    onStores(
+      `announces nothing and leaves them extended, if the mode is ${mode}`,
+      Effect.gen(function* () {
+        yield* dueEach
+        yield* gated
+        const store = yield* MembershipStore
+        const expiry = yield* expiryOf
+        if (expiry === undefined) return
+        const judge = Expiry.judgeBy({ leads: Expiry.leadsOf([Millis(60 * minute)]), since: 0 })
+        const sweeping = yield* holding(
+          `SELECT pg_advisory_xact_lock(${gate})`,
+          Effect.gen(function* () {
+            const waiting = yield* Effect.forkDetach(expiry.sweep(100, judge))
+            yield* blockedOn(schema)
+            for (const projectId of [p1, p2])
+              yield* store.extendAll({ ...Fixture.change(projectId), endDate: in2028, mode })
+            return waiting
+          }),
+        )
+        expect((yield* Fiber.join(sweeping)).events).toEqual([])
+        for (const projectId of [p1, p2])
+          for (const userId of [u1, u2])
+            expect((yield* store.find(projectId, userId)).endDate).toBe(in2028)
+        // Whoever was left out is looked at again, and has nothing to announce any more.
+        expect(yield* drain()).toEqual([])
+      }),
+    )
+  }
 })

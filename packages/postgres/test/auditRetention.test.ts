@@ -14,7 +14,8 @@ import * as Layer from "effect/Layer"
 import { beginAudit, dropAudit } from "../src/audit/auditParts.sql.ts"
 import { days } from "../src/connection/parameters.ts"
 import { formsOfEach } from "../src/idempotency/fragments.sql.ts"
-import { extend, extendParams } from "../src/memberships/extend.sql.ts"
+import { extend } from "../src/memberships/extend.sql.ts"
+import { paramsOfEach } from "../src/memberships/fragments.sql.ts"
 import { clientLayer, execute, sql } from "./harness.ts"
 
 const schema = "audit_retention"
@@ -129,7 +130,7 @@ describe("a part of the audit trail", () => {
       )
       // A statement of the store would be cancelled and repeated when it meets the lock.
       const extension = { ...Fixture.change(p1), userId, endDate: EndDate(1) }
-      const waiting = sql(formsOfEach(name, extend, 11).always, extendParams([extension]))
+      const waiting = sql(formsOfEach(name, extend, 10).always, paramsOfEach([extension]))
       const extended = yield* Deferred.make<unknown, unknown>()
       yield* client.withTransaction(
         Effect.gen(function* () {

@@ -2,9 +2,12 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
+import { ApiKeyId, digest } from "@tenure/core/ApiKey"
+import { EndDate } from "@tenure/core/EndDate"
 import type { EventId } from "@tenure/core/Event"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { type Claim, Outbox } from "@tenure/core/Outbox"
+import { TicketStore } from "@tenure/core/TicketStore"
 import { WebhookStore } from "@tenure/core/WebhookStore"
 import { migrate } from "@tenure/postgres"
 import { Fixture } from "@tenure/testing"
@@ -12,7 +15,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { migrations } from "../src/migrations/migrations.ts"
 import { clientLayer } from "./harness.ts"
-import { blocked, holding, testsOn } from "./locking.ts"
+import { blocked, blockedOn, holding, testsOn } from "./locking.ts"
 
 const schema = "contention"
 const { in2027, in2028, in2029, occasion, p1, p2, u1, u2, u3 } = Fixture
@@ -59,18 +62,11 @@ describe("an extension of a locked membership", () => {
     "is overridden by a bulk extension meanwhile, and comes before it in the audit trail",
     Effect.gen(function* () {
       const store = yield* MembershipStore
-      const sql = yield* PgClient.PgClient
-      // So long that it is not about to be cancelled and repeated.
-      const waits = sql`
-        SELECT 1 FROM pg_stat_activity
-        WHERE wait_event_type = 'Lock' AND query LIKE ${`%${schema}"%`}
-          AND clock_timestamp() - query_start > interval '300 milliseconds'
-      `
       const extension = yield* holding(
         `${membersOfP1} AND user_id = '1001' FOR UPDATE`,
         Effect.gen(function* () {
           const waiting = yield* Effect.forkDetach(extend())
-          yield* Effect.repeat(waits, { until: (rows) => rows.length > 0 })
+          yield* blockedOn(schema)
           yield* store.extendAll({ ...Fixture.change(p1), endDate: in2029, mode: "set" })
           return waiting
         }),
@@ -81,6 +77,76 @@ describe("an extension of a locked membership", () => {
         { action: "bulk_extended", to: in2029 },
         { action: "extended", from: in2027, to: in2028 },
       ])
+    }),
+  )
+})
+
+/** Extensions that depend on the date that the membership has, which is 2027. */
+const conditions = [
+  ["expects a date", { endDate: in2029, expectedEndDate: in2027 }],
+  ["leaves later dates", { endDate: in2029, mode: "neverShorten" }],
+] as const
+
+describe.each(conditions)("an extension that %s", (_, condition) => {
+  const extendIf = Effect.flatMap(MembershipStore, (store) =>
+    Effect.result(store.extend({ ...Fixture.change(p1), userId: u1, ...condition })),
+  )
+
+  const historyOf = Effect.flatMap(MembershipStore, (store) =>
+    Effect.map(store.history(p1, { userId: u1, limit: 10 }), (rows) =>
+      rows.map(({ action, from, to }) => [action, from, to]),
+    ),
+  )
+
+  onStores(
+    "is not passed by a bulk extension while it waits for its membership",
+    Effect.gen(function* () {
+      const store = yield* MembershipStore
+      const { bulk, extension, seen } = yield* holding(
+        `${membersOfP1} AND user_id = '1001' FOR UPDATE`,
+        Effect.gen(function* () {
+          const waiting = yield* Effect.forkDetach(extendIf)
+          yield* blockedOn(schema)
+          const all = { ...Fixture.change(p1), endDate: in2028, mode: "neverShorten" } as const
+          const next = yield* Effect.forkDetach(store.extendAll(all))
+          // Long enough for one that waits for nothing.
+          yield* Effect.timeoutOption(Fiber.await(next), 1000)
+          return { extension: waiting, bulk: next, seen: (yield* find()).endDate }
+        }),
+      )
+      expect(yield* Fiber.join(extension)).toMatchObject({ _tag: "Success" })
+      yield* Fiber.join(bulk)
+      // The date that it has replaced is that which everybody has seen until then.
+      expect(seen).toBe(in2027)
+      expect((yield* find()).endDate).toBe(in2029)
+      expect(yield* historyOf).toEqual([
+        ["extended", in2027, in2029],
+        ["granted", undefined, in2027],
+      ])
+    }),
+  )
+
+  onStores(
+    "compares the date of a bulk extension that is committed while it waits for the project",
+    Effect.gen(function* () {
+      const store = yield* MembershipStore
+      const client = yield* PgClient.PgClient
+      const services = yield* Effect.context<MembershipStore | PgClient.PgClient>()
+      const endDate = EndDate(in2029 + 1)
+      const extension = yield* client.withTransaction(
+        Effect.gen(function* () {
+          yield* store.extendAll({ ...Fixture.change(p1), endDate, mode: "neverShorten" })
+          const waiting = Effect.tap(Effect.forkDetach(extendIf), () => blockedOn(schema))
+          // A new fiber runs outside of the transaction.
+          return yield* Effect.promise(() => Effect.runPromiseWith(services)(waiting))
+        }),
+      )
+      expect(yield* Fiber.join(extension)).toMatchObject(
+        "expectedEndDate" in condition
+          ? { _tag: "Failure", failure: { currentEndDate: endDate } }
+          : { _tag: "Success", success: { _tag: "EndsLater", endDate } },
+      )
+      expect((yield* find()).endDate).toBe(endDate)
     }),
   )
 })
@@ -298,6 +364,35 @@ describe("the host's client", () => {
         { concurrency: "unbounded" },
       )
       expect(applied.flat()).toEqual(migrations.map((_, index) => index + 1))
+    }),
+  )
+})
+
+describe("a ticket that another process is adding", () => {
+  const others = `SELECT * FROM ${schema}.add_ticket('others', 'a key', NULL, NULL, interval '1 minute', 2)`
+
+  onStores(
+    "counts for those of its key, and holds up no other key",
+    Effect.gen(function* () {
+      const store = yield* TicketStore
+      const add = (text: string, keyId = "a key") =>
+        store.add(
+          { digest: digest(text), keyId: ApiKeyId(keyId), keyDigest: undefined, projects: "all" },
+          { lifeMillis: 60_000, most: 2 },
+        )
+      yield* add("first")
+      const waiting = yield* holding(
+        others,
+        Effect.gen(function* () {
+          const fiber = yield* Effect.forkDetach(Effect.exit(add("second")))
+          yield* Effect.raceFirst(blocked, Fiber.join(fiber))
+          yield* add("first of another", "another")
+          return fiber
+        }),
+      )
+      expect(yield* Effect.flip(Effect.flatten(Fiber.join(waiting)))).toMatchObject({
+        _tag: "TicketLimitReached",
+      })
     }),
   )
 })

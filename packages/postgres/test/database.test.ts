@@ -2,6 +2,7 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
+import { MembershipStore } from "@tenure/core/MembershipStore"
 import { Outbox } from "@tenure/core/Outbox"
 import { Database, layer } from "@tenure/postgres"
 import { Fixture } from "@tenure/testing"
@@ -15,12 +16,12 @@ import { afterAll, beforeAll } from "vitest"
 import { clientLayer, execute } from "./harness.ts"
 
 const schema = "host_database"
-const { p1 } = Fixture
+const { in2027, in2028, p1, u1, u2 } = Fixture
 
 /** Runs a test on a table of the host with two unpaid orders. */
 const inHost = <A, E>(
   name: string,
-  test: Effect.Effect<A, E, Database | Outbox | PgClient.PgClient>,
+  test: Effect.Effect<A, E, Database | MembershipStore | Outbox | PgClient.PgClient>,
 ) =>
   it.live(name, () =>
     Effect.gen(function* () {
@@ -116,6 +117,44 @@ describe("work of the host", () => {
       })
       expect(yield* database.run(paid)).toEqual([1, 2])
       expect(runs.first + runs.second).toBe(3)
+    }),
+  )
+
+  inHost(
+    "runs again if a store loses a deadlock in it",
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const database = yield* Database
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, Fixture.occasion)
+      const granted = store.grant({ ...Fixture.change(p1), userId: u1, endDate: in2027 })
+      yield* granted
+      const hasLocked = yield* Deferred.make<void>()
+      const mayGrant = yield* Deferred.make<void>()
+      let runs = 0
+      const extending = Effect.gen(function* () {
+        runs++
+        yield* store.extend({ ...Fixture.change(p1), userId: u1, endDate: in2028 })
+        yield* Deferred.succeed(hasLocked, undefined)
+        yield* Deferred.await(mayGrant)
+        // Waits for the project, whose lock waits for the membership.
+        yield* store.grant({ ...Fixture.change(p1), userId: u2, endDate: in2028 })
+      })
+      const locking = Effect.gen(function* () {
+        yield* Deferred.await(hasLocked)
+        yield* sql.unsafe(`SET LOCAL deadlock_timeout = '10s'`)
+        yield* sql.unsafe(`SELECT FROM ${schema}.projects FOR NO KEY UPDATE`)
+        yield* Deferred.succeed(mayGrant, undefined)
+        yield* sql.unsafe(`SELECT FROM ${schema}.memberships FOR NO KEY UPDATE`)
+      })
+      yield* Effect.all([database.atomically(extending), database.atomically(locking)], {
+        concurrency: "unbounded",
+      })
+      expect(runs).toBe(2)
+      expect(yield* store.list(p1, { after: undefined, limit: 10 })).toMatchObject([
+        { userId: u1, endDate: in2028 },
+        { userId: u2, endDate: in2028 },
+      ])
     }),
   )
 

@@ -11,11 +11,12 @@ import { WebhookStore } from "@tenure/core/WebhookStore"
 import { layer } from "@tenure/postgres"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import { forgetProjects } from "../src/memberships/forgetProjects.sql.ts"
 import { clientLayer, execute, sql } from "./harness.ts"
-import { holding } from "./locking.ts"
+import { blockedOn, holding } from "./locking.ts"
 
 const schema = "deleted_projects"
 const { change, in2027, occasion, p1, p2 } = Fixture
@@ -87,6 +88,7 @@ onStores(
       "answers",
       "api_key_projects",
       "audit",
+      "erasures",
       "events",
       "floors",
       "memberships",
@@ -146,5 +148,24 @@ onStores(
     )
     yield* forget
     expect(yield* counts).toEqual([...tables.map(() => 0), 0])
+  }),
+)
+
+onStores(
+  "that are deleted while a webhook is registered do not exist for it",
+  Effect.gen(function* () {
+    const webhooks = yield* WebhookStore
+    yield* (yield* MembershipStore).createProject(p1, occasion)
+    const adding = yield* holding(
+      `SELECT ${schema}.delete_project('p1', 'a channel')`,
+      Effect.gen(function* () {
+        const waiting = yield* Effect.forkDetach(
+          Effect.flip(webhooks.add(Fixture.webhook(p1), 50, occasion)),
+        )
+        yield* blockedOn(schema)
+        return waiting
+      }),
+    )
+    expect((yield* Fiber.join(adding))._tag).toBe("ProjectNotFound")
   }),
 )

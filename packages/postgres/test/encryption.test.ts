@@ -82,6 +82,21 @@ const isSigned = (request: Outgoing | undefined, secret: string) =>
     ]),
   )
 
+/** Returns a function that calls the API about the webhooks of the project. */
+const caller =
+  (tenure: Tenure.Tenure, token: string) =>
+  async (method: string, body?: object, path = "webhooks") => {
+    const bytes = new TextEncoder().encode(body === undefined ? "" : JSON.stringify(body))
+    const response = await tenure.handle({
+      method,
+      path: `/v2/projects/${projectId}/integrations/${path}`,
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      body: { _tag: "Bytes", bytes },
+      remoteAddress: "127.0.0.1",
+    })
+    return JSON.parse(String(response.body))
+  }
+
 beforeEach(async () => {
   sent.length = 0
   await Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`))
@@ -95,17 +110,7 @@ describe("encrypted secrets", () => {
   it("are nowhere in the tables, but in the responses, and sign", async () => {
     const tenure = await start(first)
     const { token } = await tenure.apiKeys.issue({ projects: [projectId] })
-    const call = async (method: string, body?: object) => {
-      const bytes = new TextEncoder().encode(body === undefined ? "" : JSON.stringify(body))
-      const response = await tenure.handle({
-        method,
-        path: `/v2/projects/${projectId}/integrations/webhooks`,
-        headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-        body: { _tag: "Bytes", bytes },
-        remoteAddress: "127.0.0.1",
-      })
-      return JSON.parse(String(response.body))
-    }
+    const call = caller(tenure, token)
     const created = await call("POST", { url: "https://receiver.example/a" })
     const { id, secret } = created.data
     expect(secret).toMatch(/^whsec_/)
@@ -145,12 +150,55 @@ describe("encrypted secrets", () => {
     for (const encryption of [undefined, onlySecond]) {
       const tenure = await start(encryption)
       expect(await send(tenure, [webhookId])).toEqual(["failed"])
-      await expect(tenure.webhooks.list({ projectId })).rejects.toMatchObject({
-        _tag: "StoreUnavailable",
-      })
+      const listed = await Promise.allSettled([tenure.webhooks.list({ projectId })])
+      expect(listed).toMatchObject([
+        encryption === undefined
+          ? { reason: { _tag: "StoreUnavailable" } }
+          : { value: [{ id: webhookId, secret: undefined }] },
+      ])
       await tenure.close()
     }
     expect(sent).toEqual([])
+  })
+
+  it("that cannot be read hide no other webhook, and are told from it", async () => {
+    const tenure = await start(first)
+    const ids = []
+    const secrets = []
+    for (const name of ["a", "b", "c"]) {
+      const { id, secret } = await tenure.webhooks.create({
+        projectId,
+        url: `https://receiver.example/${name}`,
+      })
+      ids.push(id)
+      secrets.push(secret)
+    }
+    const broken = String(ids[1])
+    await update(`secret = replace(secret, 'enc_k1_', 'enc_k9_') WHERE id = '${broken}'`)
+    const other = await start(first)
+    const { token } = await other.apiKeys.issue({ projects: [projectId] })
+    const call = caller(other, token)
+    const listed = await call("GET")
+    expect(listed).toMatchObject({ code: 200, total: 3 })
+    expect(listed.message).toContain(broken)
+    expect(listed.data.map(({ id }: { id: string }) => id)).toEqual(ids)
+    const [a, b, c] = listed.data
+    expect([a.secret, c.secret]).toEqual([secrets[0], secrets[2]])
+    expect(b.secret).toMatch(/^unreadable_[0-9a-f-]{36}$/)
+    // Nobody can sign with it.
+    expect((await call("GET")).data[1].secret).not.toBe(b.secret)
+    const one = await call("GET", undefined, `webhooks/${broken}`)
+    expect(one.data.secret).toMatch(/^unreadable_/)
+    expect(one.message).toContain('no valid encryption key "k9"')
+    const trail = await other.memberships.history({ projectId })
+    expect(trail.map(({ action }) => action)).not.toContain("secret_shown")
+    // Without any key, too.
+    const keyless = await start()
+    const health = await caller(keyless, token)("GET", undefined, "health")
+    expect(health).toMatchObject({ code: 200, data: ids.map((id) => ({ id })) })
+    expect((await caller(keyless, token)("GET")).code).toBe(503)
+    const { secret } = await other.webhooks.rotateSecret({ projectId, webhookId: broken })
+    expect((await call("GET")).data[1].secret).toBe(secret)
   })
 })
 

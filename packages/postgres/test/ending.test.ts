@@ -1,21 +1,25 @@
 /** Lists by ends of projects with many members, also while others have locked some. */
 
 import { PgClient } from "@effect/sql-pg"
-import { describe, expect } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import { EndDate } from "@tenure/core/EndDate"
 import type { EndingCursor, EndingPage } from "@tenure/core/EndingPage"
 import { UserId } from "@tenure/core/Membership"
 import { MembershipStore } from "@tenure/core/MembershipStore"
+import { layer } from "@tenure/postgres"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { inject } from "vitest"
 import { goOn, goOnParams } from "../src/ending/keep.sql.ts"
 import { walkEnds, walkEndsParams, walkOlder, walkOlderParams } from "../src/ending/walk.sql.ts"
 import { blocksReadBy } from "./blocks.ts"
-import { sql } from "./harness.ts"
+import { clientLayer, execute, sql } from "./harness.ts"
 import { holding, testsOn } from "./locking.ts"
 
 const schema = "ending"
-const { change, p1 } = Fixture
+const { change, occasion, p1 } = Fixture
 const onStores = testsOn(schema)
 
 // More than a request gives places to, and than one walks through.
@@ -129,6 +133,44 @@ describe("a list by ends", () => {
       yield* store.extend({ ...change(p1), userId: UserId("7"), endDate: daysFromNow(99) })
       expect(yield* placeOf).toEqual(before)
     }),
+  )
+
+  it.live("writes no temporary files, however many members get places", () =>
+    Effect.gen(function* () {
+      // A database of its own, because PostgreSQL counts the files of each database.
+      const database = "tenure_temporary_files"
+      const url = new URL(inject("databaseUrl"))
+      url.pathname = database
+      const listed = Effect.gen(function* () {
+        const store = yield* MembershipStore
+        yield* store.createProject(p1, occasion)
+        yield* filled
+        return yield* store.listEnding(p1, { before: daysFromNow(30), after: undefined, limit: 5 })
+      }).pipe(
+        Effect.provide(
+          Layer.provideMerge(
+            Layer.fresh(layer({ schema })),
+            clientLayer({ url: Redacted.make(String(url)) }),
+          ),
+        ),
+      )
+      yield* execute(
+        `DROP DATABASE IF EXISTS ${database} WITH (FORCE)`,
+        `CREATE DATABASE ${database}`,
+      )
+      expect((yield* listed).memberships).toEqual([])
+      // Sessions report when they end.
+      yield* Effect.repeat(sql(`SELECT FROM pg_stat_activity WHERE datname = '${database}'`), {
+        until: (rows) => rows.length === 0,
+      })
+      const statistics = yield* sql<{ readonly xacts: string; readonly bytes: string }>(
+        `SELECT xact_commit::text AS xacts, temp_bytes::text AS bytes
+         FROM pg_stat_database WHERE datname = '${database}'`,
+      )
+      expect(Number(statistics[0]?.xacts)).toBeGreaterThan(5)
+      expect(statistics[0]?.bytes).toBe("0")
+      yield* execute(`DROP DATABASE ${database} WITH (FORCE)`)
+    }).pipe(Effect.provide(clientLayer({ maxConnections: 1 }))),
   )
 
   onStores(

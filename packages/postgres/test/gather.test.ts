@@ -132,7 +132,89 @@ describe("items", () => {
       yield* gate.open
       const fibers = yield* Effect.forEach([1, 2, 101, 201, 3], start)
       yield* Effect.forEach(fibers, Fiber.join)
-      expect(batches).toEqual([[1, 2], [101], [201, 3]])
+      expect(batches).toEqual([[1, 2, 3], [101], [201]])
+    }),
+  )
+
+  it.live("with the same key wait for the one before, while others go on", () =>
+    Effect.gen(function* () {
+      const { batches, gate, settled, start } = yield* gated({ maxInFlight: 2 })
+      const first = yield* start(1)
+      yield* settled
+      const fibers = yield* Effect.forEach([101, 201, 2], start)
+      yield* settled
+      expect(batches).toEqual([[1], [2]])
+      yield* gate.open
+      yield* Effect.forEach([first, ...fibers], Fiber.join)
+      expect(batches).toEqual([[1], [2], [101], [201]])
+    }),
+  )
+
+  it.live("with the same key also wait for one that runs alone", () =>
+    Effect.gen(function* () {
+      const locked = yield* Latch.make()
+      const begun: Array<number> = []
+      const gathered = yield* Gather.make<number, number, string>({
+        run: (items) =>
+          Effect.suspend(() => {
+            begun.push(...items)
+            return items.includes(7) ? Effect.fail("locked") : Effect.succeed(items)
+          }),
+        findSound: (items) => Effect.succeed(items.map((item) => item !== 7)),
+        runAlone: (items) => Effect.as(locked.await, items),
+        keysOf: (item) => [String(item % 100)],
+        isOwn: (error) => error === "locked",
+        maxBatch: 100,
+        maxInFlight: 2,
+        crowded: "crowded",
+      })
+      const first = yield* Effect.forkChild(gathered(7), { startImmediately: true })
+      const second = yield* Effect.forkChild(gathered(107), { startImmediately: true })
+      expect(yield* gathered(8)).toBe(8)
+      expect(begun).toEqual([7, 8, 8])
+      yield* locked.open
+      expect(yield* Effect.forEach([first, second], Fiber.join)).toEqual([7, 107])
+      expect(begun).toEqual([7, 8, 8, 107])
+    }),
+  )
+
+  it.live("of a stack share a batch in order, and also run alone in order", () =>
+    Effect.gen(function* () {
+      const batches: Array<ReadonlyArray<number>> = []
+      const alone: Array<ReadonlyArray<number>> = []
+      const gathered = yield* Gather.make<number, number, string>({
+        run: (items) =>
+          Effect.suspend(() => {
+            batches.push(items)
+            return items.includes(7) ? Effect.fail("locked") : Effect.succeed(items)
+          }),
+        runAlone: (items) =>
+          Effect.suspend(() => {
+            alone.push(items)
+            return items.length > 1 && items.includes(107)
+              ? Effect.die("invalid")
+              : Effect.succeed(items)
+          }),
+        keysOf: (item) => [String(item % 100), `another of ${item % 1000}`],
+        stackOf: (item) => String(item % 100),
+        isOwn: (error) => error === "locked",
+        maxBatch: 100,
+        maxInFlight: 2,
+        crowded: "crowded",
+      })
+      const all = (items: ReadonlyArray<number>) =>
+        Effect.all(items.map(gathered), { concurrency: "unbounded" })
+      // The second key of 1001 is that of 1, which they do not share as a stack.
+      expect(yield* all([1, 101, 2, 201, 1001])).toEqual([1, 101, 2, 201, 1001])
+      expect(batches).toEqual([[1, 101, 2, 201], [1001]])
+      expect(yield* all([7, 8, 207, 108])).toEqual([7, 8, 207, 108])
+      expect(alone).toEqual([
+        [7, 207],
+        [8, 108],
+      ])
+      alone.length = 0
+      expect(yield* all([7, 107])).toEqual([7, 107])
+      expect(alone).toEqual([[7, 107], [7], [107]])
     }),
   )
 
@@ -171,7 +253,7 @@ describe("items", () => {
               return items.includes(7) ? Effect.fail("locked") : Effect.succeed(items)
             }),
           findSound: (items) => Effect.succeed(items.map((item) => item !== 7)),
-          runAlone: (item) => Effect.as(locked.await, item),
+          runAlone: (items) => Effect.as(locked.await, items),
           keysOf: (item) => [String(item)],
           isOwn: (error) => error === "locked",
           maxBatch: 100,

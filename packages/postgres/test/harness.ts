@@ -29,6 +29,7 @@ const tables = [
   "elsewhere",
   "expiry",
   "expiry_passes",
+  "erasures",
   "buckets",
   "answers",
   "tickets",
@@ -111,8 +112,8 @@ export const harnessOn = (
       run(
         together([
           `UPDATE ${schema}.buckets SET tat = tat - ${1000 * millis}`,
-          `UPDATE ${schema}.webhooks SET held_until = held_until - ${millis} * interval '1 millisecond'`,
-          `UPDATE ${schema}.deliveries SET due_at = due_at - ${millis} * interval '1 millisecond'`,
+          `UPDATE ${schema}.webhooks SET held_until = held_until - ${millis} * interval '1 millisecond', held_since = held_since - ${millis} * interval '1 millisecond'`,
+          `UPDATE ${schema}.deliveries SET due_at = due_at - ${millis} * interval '1 millisecond', waits_since = waits_since - ${millis} * interval '1 millisecond'`,
           `UPDATE ${schema}.tickets SET expires_at = expires_at - ${millis} * interval '1 millisecond'`,
           `UPDATE ${schema}.memberships SET end_date = end_date - ${millis} * interval '1 millisecond',
          alarm_at = alarm_at - ${millis} * interval '1 millisecond', ends_from = ends_from - ${millis} * interval '1 millisecond', announced_end = announced_end - ${millis} * interval '1 millisecond'`,

@@ -6,7 +6,7 @@
 
 import type { EndDate } from "@tenure/core/EndDate"
 import type { Event as Stored } from "@tenure/core/Event"
-import { UserId } from "@tenure/core/Membership"
+import { type EndsLater, isEndsLater, UserId } from "@tenure/core/Membership"
 import { MembershipStore } from "@tenure/core/MembershipStore"
 import { isReplayed, type Replayed } from "@tenure/core/Once"
 import { layer } from "@tenure/postgres"
@@ -23,7 +23,11 @@ const schema = "linearizability"
 const users = [UserId("1"), UserId("2")]
 
 type Operation =
-  | { readonly _tag: "Extend" | "Grant"; readonly user: UserId; readonly endDate: EndDate }
+  | {
+      readonly _tag: "Extend" | "Lengthen" | "Grant"
+      readonly user: UserId
+      readonly endDate: EndDate
+    }
   | {
       readonly _tag: "ExtendIf"
       readonly user: UserId
@@ -57,6 +61,13 @@ const apply = (state: State, operation: Operation): readonly [State, Result] => 
       return operation.user in state
         ? [{ ...state, [operation.user]: operation.endDate }, "done"]
         : [state, "none"]
+    case "Lengthen": {
+      const current = state[operation.user]
+      if (current === undefined) return [state, "none"]
+      return current > operation.endDate
+        ? [state, current]
+        : [{ ...state, [operation.user]: operation.endDate }, "done"]
+    }
     case "ExtendIf": {
       const current = state[operation.user]
       if (current === undefined) return [state, "none"]
@@ -129,10 +140,12 @@ const isLinearizable = (
 
 const run = Effect.fnUntraced(function* (operation: Operation) {
   const store = yield* MembershipStore
-  const outcomeOf = (event: Stored | Replayed, result: Result = "done"): Outcome =>
-    isReplayed(event) ? { result } : { result, sequence: sequenceOf(event) }
+  const outcomeOf = (event: Stored | EndsLater | Replayed, result: Result = "done"): Outcome => {
+    if (isEndsLater(event)) return { result: event.endDate }
+    return isReplayed(event) ? { result } : { result, sequence: sequenceOf(event) }
+  }
   const done = Effect.match({
-    onSuccess: (event: Stored | Replayed) => outcomeOf(event),
+    onSuccess: (event: Stored | EndsLater | Replayed) => outcomeOf(event),
     onFailure: (): Outcome => ({ result: "none" }),
   })
   switch (operation._tag) {
@@ -148,6 +161,13 @@ const run = Effect.fnUntraced(function* (operation: Operation) {
       const { endDate, user } = operation
       const extension = store.extend({ ...change(p1), userId: user, endDate })
       return yield* extension.pipe(Effect.catchTag("StoreUnavailable", Effect.die), done)
+    }
+    case "Lengthen": {
+      const { endDate, user: userId } = operation
+      const extension = { ...change(p1), userId, endDate, mode: "neverShorten" } as const
+      return yield* store
+        .extend(extension)
+        .pipe(Effect.catchTag("StoreUnavailable", Effect.die), done)
     }
     case "ExtendIf": {
       const { endDate, expected: expectedEndDate, user: userId } = operation
@@ -196,6 +216,7 @@ const endDate = fc.constantFrom(...dates)
 
 const operation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ _tag: fc.constant("Extend" as const), user, endDate }) },
+  { weight: 4, arbitrary: fc.record({ _tag: fc.constant("Lengthen" as const), user, endDate }) },
   {
     weight: 4,
     arbitrary: fc.record({

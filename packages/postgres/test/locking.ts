@@ -60,3 +60,16 @@ export const blocked = Effect.gen(function* () {
   )
   yield* Effect.repeat(waiting, { until: (rows) => rows.length > 0 })
 })
+
+/** Waits until a statement on a schema waits for a lock for so long that it is not about to be cancelled and repeated. */
+export const blockedOn = (schema: string) =>
+  Effect.repeat(
+    PgClient.PgClient.use(
+      (sql) => sql`
+        SELECT 1 FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND query LIKE ${`%${schema}"%`}
+          AND clock_timestamp() - query_start > interval '300 milliseconds'
+      `,
+    ),
+    { until: (rows) => rows.length > 0 },
+  )

@@ -305,3 +305,24 @@ it("loses no delivery, while servers go on, and changes that were acknowledged",
   if (published.size < 1000) expect([...published].filter((id) => !found.has(id))).toEqual([])
   receiver.close()
 })
+
+it("repetitions are answered after a move to where another project has used their key", async () => {
+  place = home
+  await open({ webhooks: { dispatch: false, allowedNetworks: ["127.0.0.0/8"] } })
+  await fill("http://127.0.0.1:1/hook")
+  const idempotencyKey = "once"
+  const there = { projectId: "p2", userId: "1003", endDate: millis(1), idempotencyKey }
+  await tenure.memberships.grant(there)
+  await between(home, other, moveProject)
+  place = other
+  const here = { projectId: "p1", userId: "1003", endDate: millis(2000), idempotencyKey }
+  for (const projectId of ["p1", "p2"]) {
+    await tenure.memberships.grant({ projectId, userId: "1003", endDate: millis(9) })
+  }
+  await tenure.memberships.extend(here)
+  await tenure.memberships.grant(there)
+  for (const projectId of ["p1", "p2"]) {
+    const found = await tenure.memberships.find({ projectId, userId: "1003" })
+    expect(found).toMatchObject({ endDate: millis(9) })
+  }
+})

@@ -141,7 +141,32 @@ describe("the claims of a process that has fallen silent", () => {
   })
 })
 
+describe("the claims of a process that has died", () => {
+  it("are given back soon, also if the clock was ahead until then", async () => {
+    const { child } = await startProcess()
+    child.kill("SIGKILL")
+    await once(child, "exit")
+    await here.sql(`UPDATE ${schema}.deliveries SET due_at = due_at + interval '1 day'`)
+    await here.sql(`
+      UPDATE ${schema}.dispatchers
+      SET seen_at = seen_at + interval '1 day', since = since + interval '1 day'`)
+    const count = async () => (await here.claim()).length
+    await expect.poll(count, { timeout: 10_000, interval: 100 }).toBe(1)
+  })
+})
+
 describe("the claims of another dispatcher", () => {
+  it("are left alone while it lives, and after the clock was set back for both", async () => {
+    const there = startStores()
+    await publish()
+    expect(await there.claim()).toHaveLength(1)
+    expect(await here.claim()).toEqual([])
+    await here.sql(`
+      UPDATE ${schema}.dispatchers
+      SET seen_at = seen_at + interval '1 day', since = since - interval '1 day'`)
+    for (let count = 0; count < 5; count++) expect(await here.claim()).toEqual([])
+  })
+
   it("are left alone while it lives, and when the database stood still for both", async () => {
     const there = startStores()
     await publish()

@@ -43,6 +43,7 @@ const layer = Shards.layer([
 
 const harness = {
   layer,
+  hasSeveralDatabases: true,
   // What the shards are made of is tried more often, each by itself.
   runs: 10,
   advance: (millis: number) => Effect.andThen(home.advance(millis), other.advance(millis)),

@@ -15,8 +15,16 @@ export interface Options<Item, Value, E> {
    * default, all do.
    */
   readonly findSound?: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<boolean>, E>
-  /** Processes an item alone, for as long as that takes. By default, as a batch of one. */
-  readonly runAlone?: (item: Item) => Effect.Effect<Value, E>
+  /**
+   * Processes an item alone, or those of a stack, for as long as that takes. Returns one value for each. By
+   * default, as a batch.
+   */
+  readonly runAlone?: (items: ReadonlyArray<Item>) => Effect.Effect<ReadonlyArray<Value>, E>
+  /**
+   * The key of the stack that an item belongs to, if it does: a batch processes the items of a stack in order. By
+   * default, each item is alone.
+   */
+  readonly stackOf?: (item: Item) => string | undefined
 }
 
 /** An item, and who waits for its value. */
@@ -26,11 +34,6 @@ export interface Waiting<Item, Value, E> {
 }
 
 const missing = Exit.die("a batch returned no value for one of its items")
-
-const firstOf = <Value>(values: ReadonlyArray<Value>): Exit.Exit<Value> => {
-  const [value] = values
-  return value === undefined ? missing : Exit.succeed(value)
-}
 
 const isOwnFailure = <E>(exit: Exit.Exit<unknown, E>, isOwn: (error: E) => boolean): boolean =>
   Exit.isFailure(exit) &&
@@ -53,21 +56,41 @@ const exitOf = <Value, E>(
  *
  * If a batch ends in a defect, or in an error that a single item may have caused, its sound items
  * share another batch, and each of the others is started again alone: an invalid item fails alone,
- * and an item that waits for a lock waits alone.
+ * and an item that waits for a lock waits alone. Those of a stack go on together, in order.
  */
 export const make = Effect.fnUntraced(function* <Item, Value, E>(options: Options<Item, Value, E>) {
   // Batches run outside the callers' contexts, which may hold a transaction.
   const fork = Effect.runForkWith(yield* Effect.context())
-  const runAlone =
-    options.runAlone ?? ((item: Item) => Effect.flatMap(options.run([item]), firstOf))
+  const runAlone = options.runAlone ?? options.run
 
   type Batch = ReadonlyArray<Waiting<Item, Value, E>>
 
-  const startAlone = (batch: Batch): void => {
-    for (const { item, resume } of batch) fork(runAlone(item)).addObserver(resume)
+  const itemsOf = (batch: Batch): ReadonlyArray<Item> => batch.map(({ item }) => item)
+
+  /** Runs the items of a stack, which may be one. If one of several is invalid, each runs by itself. */
+  const runStack = Effect.fnUntraced(function* (stack: Batch): Effect.fn.Return<void> {
+    const exit = yield* Effect.exit(runAlone(itemsOf(stack)))
+    if (stack.length > 1 && Exit.hasDies(exit)) {
+      for (const one of stack) yield* runStack([one])
+    } else {
+      for (const [index, { resume }] of stack.entries()) resume(exitOf(exit, index))
+    }
+  })
+
+  const stacksOf = (batch: Batch): Iterable<Batch> => {
+    const stacks = new Map<unknown, Array<Waiting<Item, Value, E>>>()
+    for (const waiting of batch) {
+      const key = options.stackOf?.(waiting.item) ?? waiting
+      const stack = stacks.get(key)
+      if (stack === undefined) stacks.set(key, [waiting])
+      else stack.push(waiting)
+    }
+    return stacks.values()
   }
 
-  const itemsOf = (batch: Batch): ReadonlyArray<Item> => batch.map(({ item }) => item)
+  const startAlone = (batch: Batch): void => {
+    for (const stack of stacksOf(batch)) fork(runStack(stack))
+  }
 
   /** Returns the items of a failed batch that can share another, and starts the rest alone. */
   const separate = Effect.fnUntraced(function* (batch: Batch) {

@@ -83,6 +83,12 @@ export const readsOf = (projectId: string): string => `reads of ${projectId}`
 /** Whether an error comes from the host's work rather than from the database. */
 const isOwn = <E>(error: E): error is Exclude<E, SqlError> => !isSqlError(error)
 
+/** Whether work of the host, or a statement of Tenure in it, lost a race. */
+const hasLostRace = (error: unknown): boolean =>
+  error instanceof StoreUnavailable
+    ? hasLostRace(error.cause)
+    : isSqlError(error) && isLostRace(error)
+
 const hasMetLock = (error: unknown): boolean => isSqlError(error) && isLockTimeout(error)
 
 const isTimeout = (error: unknown): boolean =>
@@ -181,7 +187,7 @@ export const make = Effect.fnUntraced(function* (
       ? work
       : Effect.retry(work, {
           ...retryLostRaces,
-          while: (error) => isSqlError(error) && isLostRace(error),
+          while: hasLostRace,
         })
     const checked = attempts.pipe(
       Effect.catch(toFailure),

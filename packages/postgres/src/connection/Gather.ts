@@ -7,9 +7,15 @@ import * as Batch from "./Batch.ts"
 // More items than this wait for more than a client can be expected to.
 const mostWaiting = 10_000
 
+// The most items that are examined for a batch.
+const mostExamined = 1024
+
 /** How items are gathered into batches. */
 export interface Options<Item, Value, E> extends Batch.Options<Item, Value, E> {
-  /** Items with a key in common run in order and never share a batch. By default, any can share one. */
+  /**
+   * Items with a key in common run in order: each is over before the next begins, also if it runs alone. They share
+   * a batch only if it is the key of a stack, see `stackOf`. By default, items have no keys.
+   */
   readonly keysOf?: (item: Item) => ReadonlyArray<string>
   /** The maximum number of items in a batch. */
   readonly maxBatch: number
@@ -19,21 +25,10 @@ export interface Options<Item, Value, E> extends Batch.Options<Item, Value, E> {
   readonly crowded: E
 }
 
-/** Removes and returns the longest run of items at the front of the queue that can share a batch. */
-const takeBatch = <Item, Value, E>(
-  queue: Array<Batch.Waiting<Item, Value, E>>,
-  { keysOf, maxBatch }: Options<Item, Value, E>,
-): ReadonlyArray<Batch.Waiting<Item, Value, E>> => {
-  if (keysOf === undefined) return queue.splice(0, maxBatch)
-  const taken = new Set<string>()
-  let count = 0
-  for (const { item } of queue) {
-    const keys = keysOf(item)
-    if (count === maxBatch || keys.some((key) => taken.has(key))) break
-    for (const key of keys) taken.add(key)
-    count++
-  }
-  return queue.splice(0, count)
+/** The items of the next batch, and those that go on waiting, both in order. */
+interface Selected<Waiting> {
+  readonly batch: ReadonlyArray<Waiting>
+  readonly rest: Array<Waiting>
 }
 
 /**
@@ -43,25 +38,86 @@ const takeBatch = <Item, Value, E>(
  * `Batch.ts`.
  */
 export const make = Effect.fnUntraced(function* <Item, Value, E>(options: Options<Item, Value, E>) {
+  type Waiting = Batch.Waiting<Item, Value, E>
+  const { keysOf, maxBatch, maxInFlight, stackOf } = options
   const start = yield* Batch.make(options)
-  const queue: Array<Batch.Waiting<Item, Value, E>> = []
+  let queue: Array<Waiting> = []
+  // The keys of items that have begun and are not over.
+  const busy = new Set<string>()
   let inFlight = 0
   let isScheduled = false
 
+  /** Selects the items that can run now, and share a batch. Nobody overtakes an item with the same key. */
+  const select = (): Selected<Waiting> => {
+    if (keysOf === undefined) {
+      return { batch: queue.slice(0, maxBatch), rest: queue.slice(maxBatch) }
+    }
+    const batch: Array<Waiting> = []
+    const rest: Array<Waiting> = []
+    const reserved = new Set<string>()
+    // The keys in the batch, each with the stack that has it, if one has.
+    const taken = new Map<string, string | undefined>()
+    let examined = 0
+    for (const waiting of queue) {
+      if (batch.length === maxBatch || examined === mostExamined) break
+      examined++
+      const keys = keysOf(waiting.item)
+      const stack = stackOf?.(waiting.item)
+      const isFree = keys.every(
+        (key) =>
+          !busy.has(key) &&
+          !reserved.has(key) &&
+          (!taken.has(key) || (key === stack && taken.get(key) === stack)),
+      )
+      if (isFree) batch.push(waiting)
+      else rest.push(waiting)
+      for (const key of keys) {
+        if (isFree) taken.set(key, stack === key ? stack : undefined)
+        else reserved.add(key)
+      }
+    }
+    return { batch, rest: [...rest, ...queue.slice(examined)] }
+  }
+
+  /** Has the keys of items busy until all items that have them are over. */
+  const occupy = (batch: ReadonlyArray<Waiting>): ReadonlyArray<Waiting> => {
+    if (keysOf === undefined) return batch
+    const users = new Map<string, number>()
+    for (const key of batch.flatMap(({ item }) => keysOf(item))) {
+      users.set(key, (users.get(key) ?? 0) + 1)
+      busy.add(key)
+    }
+    return batch.map(({ item, resume }) => ({
+      item,
+      resume: (exit) => {
+        for (const key of keysOf(item)) {
+          const left = (users.get(key) ?? 1) - 1
+          users.set(key, left)
+          if (left === 0) busy.delete(key)
+        }
+        resume(exit)
+        scheduleFlush()
+      },
+    }))
+  }
+
   const flush = (): void => {
     isScheduled = false
-    while (queue.length > 0 && inFlight < options.maxInFlight) {
+    while (queue.length > 0 && inFlight < maxInFlight) {
+      const { batch, rest } = select()
+      if (batch.length === 0) return
+      queue = rest
       inFlight++
-      start(takeBatch(queue, options), () => {
+      start(occupy(batch), () => {
         inFlight--
-        flush()
+        scheduleFlush()
       })
     }
   }
 
   // Items that arrive in the same turn of the event loop share a batch.
   const scheduleFlush = (): void => {
-    if (isScheduled || inFlight >= options.maxInFlight) return
+    if (isScheduled || queue.length === 0 || inFlight >= maxInFlight) return
     isScheduled = true
     queueMicrotask(flush)
   }

@@ -26,6 +26,7 @@ export const texts = arrayOf<string>(PgTypes.OID.text)
 export const uuid = nullable<string>(PgTypes.uuid)
 export const uuids = arrayOf<string>(PgTypes.OID.uuid)
 export const flag = nullable<boolean>(PgTypes.bool)
+export const flags = arrayOf<boolean>(PgTypes.OID.bool)
 export const integer = nullable<number>(PgTypes.int4)
 export const integers = arrayOf<number>(PgTypes.OID.int4)
 

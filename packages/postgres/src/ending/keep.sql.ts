@@ -35,29 +35,32 @@ export const goOn = (schema: string): string => `
       ORDER BY m.user_id LIMIT $2::integer
     ) m
   ),
-  listed AS MATERIALIZED (SELECT array_agg(user_id) AS users, array_agg(seq) AS seqs FROM page),
+  -- Joined with nothing: PostgreSQL keeps a copy of what a locked row is joined with beside each. From an array, few
+  -- rows are expected, which are looked up in the index. For many, the whole table would be read.
+  locked AS MATERIALIZED (
+    SELECT m.project_number, m.user_id, m.seq, m.end_date FROM ${schema}.memberships m
+    WHERE m.project_number = (SELECT number FROM project)
+      AND m.user_id = ANY (ARRAY(SELECT user_id FROM page))
+    FOR NO KEY UPDATE OF m SKIP LOCKED
+  ),
   free AS MATERIALIZED (
     SELECT m.project_number, m.user_id, p.bulk_seq, ${effectiveDate(schema)} AS end_date
-    FROM project p
-    CROSS JOIN listed l
-    -- From arrays, few rows are expected, which are looked up in the index. For many, the whole table would be read.
-    CROSS JOIN LATERAL unnest(l.users, l.seqs) AS a (user_id, seq)
-    JOIN ${schema}.memberships m ON m.project_number = p.number AND m.user_id = a.user_id
-    -- Who has changed it meanwhile may know of a bulk extension that the project does not have here.
-    WHERE m.seq = a.seq
-    FOR NO KEY UPDATE OF m SKIP LOCKED
+    FROM project p, locked m
+    -- Who has changed it meanwhile may know of a bulk extension that the project does not have here. Such a
+    -- condition is no join either, which a plan made for few rows would do by comparing each with each.
+    WHERE ((m.user_id, m.seq) IN (SELECT user_id, seq FROM page)) IS TRUE
   ),
   placed AS (
     UPDATE ${schema}.memberships m SET ends_seq = f.bulk_seq, ends_from = ${boundOf("f.end_date")}
     FROM free f
     WHERE m.project_number = f.project_number AND m.user_id = f.user_id AND m.ends_seq IS NULL
   ),
-  locked AS MATERIALIZED (
+  left_out AS MATERIALIZED (
     SELECT min(user_id) AS first FROM page WHERE user_id NOT IN (SELECT user_id FROM free)
   )
   SELECT CASE WHEN l.first IS NULL AND (SELECT count(*) FROM page) < $2 THEN '${beyondAll}'
          ELSE coalesce((SELECT max(user_id) FROM page WHERE l.first IS NULL OR user_id < l.first), '') END AS ends_to
-  FROM project, locked l
+  FROM project, left_out l
 `
 
 /** The row of `goOn`. */

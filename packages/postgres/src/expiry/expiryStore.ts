@@ -1,7 +1,7 @@
 /** The announcements of ends on PostgreSQL, by its clock. */
 
 import * as Event from "@tenure/core/Event"
-import type { Judge } from "@tenure/core/Expiry"
+import type { Judge, Outcome } from "@tenure/core/Expiry"
 import type { ExpiryStore } from "@tenure/core/ExpiryStore"
 import * as Effect from "effect/Effect"
 import type { Executor, Manner } from "../connection/Executor.ts"
@@ -28,6 +28,8 @@ import { watch, type WatchedRow, watchParams } from "./watch.sql.ts"
 const mostProjects = 100
 
 const manner: Manner = { owner: "expiry", isLong: true }
+
+const idOf = ({ announcement }: Outcome): string => announcement?.event.id ?? ""
 
 /** Makes that part of the store of memberships. */
 export const make = (executor: Executor, notifications: Notifications): ExpiryStore => {
@@ -81,10 +83,9 @@ export const make = (executor: Executor, notifications: Notifications): ExpirySt
   /** Does what is decided of memberships. Returns the events. */
   const settle = Effect.fnUntraced(function* (rows: ReadonlyArray<DueRow>, judge: Judge) {
     if (rows.length === 0) return []
-    const decided = rows.map((row) => ({
-      row,
-      outcome: judge(toCandidate(row), Number(row.now)),
-    }))
+    const decided = rows
+      .map((row) => ({ row, outcome: judge(toCandidate(row), Number(row.now)) }))
+      .toSorted((one, other) => (idOf(one.outcome) < idOf(other.outcome) ? -1 : 1))
     const announced = yield* executeApart<EachRow>(sql.settleDue, settleDueParams(decided), manner)
     if (hasDeliveries(announced)) yield* notifications.notify
     return announced.flatMap(({ n, seq }) => {

@@ -11,11 +11,14 @@ import { effectiveDate } from "../memberships/fragments.sql.ts"
 const columns = (schema: string): string => `
   p.id AS project_id, m.project_number, m.user_id, ${millisOf(effectiveDate(schema))} AS end_date,
   ${millisOf("m.announced_end")} AS announced_end, m.announced_lead,
-  m.xmin::text AS version, p.bulk_seq, ${millisOf("statement_timestamp()")} AS now`
+  m.xmin::text AS version, ${millisOf("statement_timestamp()")} AS now`
 
 /**
  * Returns up to `$1` memberships whose alarms have come, the earliest first, without those that others have
  * locked, or whose projects they have locked.
+ *
+ * Rows that change before they are locked are current, but not the floors beside them. So an end date may be
+ * one that never held: `settleDue` compares it with the one that holds.
  */
 export const findDue = (schema: string): string => `
   SELECT ${columns(schema)}
@@ -94,7 +97,6 @@ export interface DueRow {
   readonly announced_lead: number | null
   /** Another one as soon as the row has changed. */
   readonly version: string
-  readonly bulk_seq: Integer
   readonly now: Integer
 }
 

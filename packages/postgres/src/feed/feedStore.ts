@@ -1,6 +1,13 @@
 /** The feed on PostgreSQL. */
 
-import { CursorExpired, type FeedPage, type FeedStore, type From } from "@tenure/core/FeedStore"
+import {
+  CursorExpired,
+  type FeedPage,
+  type FeedStore,
+  type From,
+  type History,
+  type PageSize,
+} from "@tenure/core/FeedStore"
 import { ProjectNotFound } from "@tenure/core/Project"
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "../connection/Executor.ts"
@@ -81,6 +88,17 @@ const pageOf = (
 const isAhead = ({ base, within }: Place.Place, { xmax }: Snapshot.Snapshot): boolean =>
   largest(base.snapshot.xmax, within?.until.snapshot.xmax ?? 0n) > xmax
 
+const utf8 = new TextEncoder()
+
+/** Returns the room that a page has left, if it is not the last one and has any. */
+const restOf = ({ events, isLast }: FeedPage, size: PageSize): PageSize | undefined => {
+  if (isLast || events.length >= size.events) return undefined
+  const bytes = events.reduce((sum, { body }) => sum + utf8.encode(body).length, 0)
+  return bytes < size.bytes
+    ? { events: size.events - events.length, bytes: size.bytes - bytes }
+    : undefined
+}
+
 /**
  * Makes the store.
  *
@@ -102,31 +120,42 @@ export const make = (executor: Executor, retention: number): FeedStore["Service"
     return lastUsed.xid
   })
 
-  return {
-    read: Effect.fnUntraced(function* (projects, from, size) {
-      const place = placeOf(from)
-      if (place === undefined) return yield* new CursorExpired()
-      const limited = from === "now" ? { ...size, events: 0 } : size
-      const rows = yield* executor.execute<FeedRow>(
-        statement,
-        readFeedParams(projects, place, limited),
-        { owner: readsOf(projects[0]) },
-      )
-      const [row] = rows
-      if (row === undefined) return yield* new ProjectNotFound({ projectId: projects[0] })
-      const { epoch } = row
-      const now = { snapshot: Snapshot.parse(row.snapshot), at: Number(row.read_at) }
-      const isBeginning = from === "now" || from === "start"
-      const isKnown = place.epoch === epoch && !isAhead(place, now.snapshot)
-      if (!isBeginning && (!isKnown || now.at - place.base.at > retention)) {
-        return yield* new CursorExpired()
-      }
-      return pageOf(isBeginning ? Place.start(epoch, now.at) : place, {
-        now,
-        rows,
-        most: size.events,
-        used: yield* findUsed(row, now.snapshot),
-      })
-    }),
-  }
+  const readPage = Effect.fnUntraced(function* (
+    projects: Parameters<History["read"]>[0],
+    from: From,
+    size: PageSize,
+  ): Effect.fn.Return<FeedPage, Effect.Error<ReturnType<History["read"]>>> {
+    // Whether the project exists counts before the cursor, so a text that is none is looked up as well.
+    const place = placeOf(from)
+    const limited = from === "now" || place === undefined ? { ...size, events: 0 } : size
+    const rows = yield* executor.execute<FeedRow>(
+      statement,
+      readFeedParams(projects, place ?? Place.start("", 0), limited),
+      { owner: readsOf(projects[0]) },
+    )
+    const [row] = rows
+    if (row === undefined) return yield* new ProjectNotFound({ projectId: projects[0] })
+    const { epoch } = row
+    const now = { snapshot: Snapshot.parse(row.snapshot), at: Number(row.read_at) }
+    const isBeginning = from === "now" || from === "start"
+    const isKnown = place?.epoch === epoch && !isAhead(place, now.snapshot)
+    if (place === undefined || (!isBeginning && (!isKnown || now.at - place.base.at > retention))) {
+      return yield* new CursorExpired()
+    }
+    const page = pageOf(isBeginning ? Place.start(epoch, now.at) : place, {
+      now,
+      rows,
+      most: size.events,
+      used: yield* findUsed(row, now.snapshot),
+    })
+    const rest = restOf(page, size)
+    if (rest === undefined || place.within === undefined || row.found > page.events.length) {
+      return page
+    }
+    // What was visible when the pages began has come to its end. What has become visible since fills the page.
+    const next = yield* readPage(projects, page.cursor, rest)
+    return { ...next, events: [...page.events, ...next.events] }
+  })
+
+  return { read: readPage }
 }

@@ -9,7 +9,7 @@ export interface OncePart {
   /** A further condition on the change, after others. */
   readonly condition: string
   /**
-   * A common table expression, after others, which stores the key for each row of `source`.
+   * Common table expressions, after others, which store the key for each row of `source`.
    *
    * @param answer - an expression for what the answer needs
    * @param project - an expression for the number of the project with which the key is forgotten
@@ -22,6 +22,22 @@ export const isKnown = (schema: string): string => `(
         k.project_number = ${noProject}
         OR EXISTS (SELECT FROM ${schema}.projects o WHERE o.number = k.project_number)
       )`
+
+/**
+ * The common table expression `left_over`, which deletes keys of deleted projects: others can have them. Who
+ * stores a key counts its rows first, so that they are deleted by then.
+ *
+ * @param using - the tables besides the answers `k`
+ * @param condition - which keys
+ */
+const clearing = (schema: string, using: string, condition: string): string => `,
+  left_over AS (
+    DELETE FROM ${schema}.answers k ${using}
+    WHERE ${condition} AND k.moved_with = 0 AND NOT ${isKnown(schema)}
+    RETURNING 1
+  )`
+
+const afterClearing = "(SELECT count(*) FROM left_over) l (deleted)"
 
 /** The parts of a statement without an idempotency key. */
 const always: OncePart = { condition: "", keeping: () => "" }
@@ -42,10 +58,15 @@ const partOf = (schema: string, first: number): OncePart => {
       SELECT FROM ${schema}.answers k
       WHERE k.owner = ${owner} AND k.key = ${key} AND ${isKnown(schema)}
     )`,
-    keeping: (source, answer = "''", project = "project_number") => `,
+    keeping: (
+      source,
+      answer = "''",
+      project = "project_number",
+    ) => `${clearing(schema, "", `k.owner = ${owner} AND k.key = ${key}`)},
   kept AS (
     INSERT INTO ${schema}.answers (owner, key, project_number, fingerprint, answer)
-    SELECT ${owner}, ${key}, ${project}, ${fingerprint}, coalesce(${given}, ${answer}) FROM ${source}
+    SELECT ${owner}, ${key}, ${project}, ${fingerprint}, coalesce(${given}, ${answer})
+    FROM ${afterClearing}, ${source}
   )`,
   }
 }
@@ -78,8 +99,12 @@ export interface OnceEachPart {
   readonly columns: string
   /** The condition on what is asked. */
   readonly condition: string
-  /** A common table expression, after others, which stores the keys of the rows of `source`. */
-  readonly keeping: (source: string) => string
+  /**
+   * Common table expressions, after others, which store the keys of the rows of `source`.
+   *
+   * @param answer - an expression for what the answers need
+   */
+  readonly keeping: (source: string, answer?: string) => string
 }
 
 /**
@@ -96,10 +121,14 @@ const eachPartOf = (schema: string, first: number): OnceEachPart => ({
       WHERE k.owner = a.owner AND k.key = a.key AND ${isKnown(schema)}
     )`,
   // In the same order in all statements, which avoids deadlocks.
-  keeping: (source) => `,
+  keeping: (
+    source,
+    answer = "''",
+  ) => `${clearing(schema, "USING asked a", "k.owner = a.owner AND k.key = a.key")},
   kept AS (
     INSERT INTO ${schema}.answers (owner, key, project_number, fingerprint, answer)
-    SELECT owner, key, project_number, fingerprint, coalesce(answer, '') FROM ${source}
+    SELECT owner, key, project_number, fingerprint, coalesce(answer, ${answer})
+    FROM ${afterClearing}, ${source}
     ORDER BY owner COLLATE "C", key COLLATE "C"
   )`,
 })

@@ -1,7 +1,6 @@
 /** The takes of one client that share a statement, and what it has decided on them. */
 
 import type { Take } from "@tenure/core/RateLimitStore"
-import * as TokenBucket from "@tenure/core/TokenBucket"
 import { Micros } from "@tenure/core/Units"
 import type { Bucket } from "./Bucket.ts"
 
@@ -62,7 +61,7 @@ export const answersOf = (
     const after = (demands[index]?.buckets ?? []).map(({ key, policy }, bucket) => {
       const ahead = spent.get(key) ?? 0
       spent.set(key, ahead + taken * policy.increment)
-      return Math.min(tats[bucket] ?? now, now + TokenBucket.span(policy)) + ahead
+      return (tats[bucket] ?? now) + ahead
     })
     return { taken, isFinal: taken === most, now, tats: after }
   })

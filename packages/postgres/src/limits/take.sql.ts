@@ -28,10 +28,12 @@ export const take = (schema: string, count: number): string => {
       ORDER BY key
       FOR UPDATE
     ),
-    -- Before now would be more than full, and after now plus the span less than empty.
+    -- Before now would be more than full, and after now plus the span less than empty: what is later was
+    -- stored before the clock was set back.
     state AS MATERIALIZED (
       SELECT a.n, a.key, a.increment, a.span, k.key IS NOT NULL AS is_kept, c.now,
-             least(greatest(coalesce(k.tat, 0), c.now), c.now + a.span) AS tat
+             least(greatest(coalesce(k.tat, 0), c.now), c.now + a.span) AS tat,
+             k.tat > c.now + a.span AS is_late
       FROM asked a CROSS JOIN clock c LEFT JOIN kept k ON k.key = a.key
     ),
     decision AS MATERIALIZED (
@@ -40,7 +42,8 @@ export const take = (schema: string, count: number): string => {
     updated AS (
       UPDATE ${schema}.buckets b SET tat = s.tat + d.taken * s.increment
       FROM state s, decision d
-      WHERE b.key = s.key AND d.taken > 0
+      -- Otherwise nobody would take from a late bucket until the clock has reached it.
+      WHERE b.key = s.key AND (d.taken > 0 OR s.is_late)
     ),
     inserted AS (
       INSERT INTO ${schema}.buckets (key, tat)

@@ -36,9 +36,12 @@ export const takeMany = (schema: string): string => `
            array_agg(coalesce(tat, 0)::float8 ORDER BY bucket) AS tats
     FROM kept
   ),
+  -- As in \`take\`: full at the earliest, empty at the latest. NULL is ignored by both functions.
   demand AS (
-    SELECT d.*, f.now, greatest(f.tats[d.address], f.now) AS address_tat,
-           greatest(f.tats[d.key], f.now) AS key_tat, greatest(f.tats[d.burst], f.now) AS burst_tat
+    SELECT d.*, f.now,
+           least(greatest(f.tats[d.address], f.now), f.now + d.address_span) AS address_tat,
+           least(greatest(f.tats[d.key], f.now), f.now + d.key_span) AS key_tat,
+           least(greatest(f.tats[d.burst], f.now), f.now + d.burst_span) AS burst_tat
     FROM unnest($2::integer[], $3::integer[], $4::integer[], $5::integer[], $6::float8[],
                 $7::float8[], $8::float8[], $9::float8[], $10::float8[], $11::float8[])
       WITH ORDINALITY
@@ -73,21 +76,24 @@ export const takeMany = (schema: string): string => `
     FROM queued
   ),
   spent AS MATERIALIZED (
-    SELECT array_agg(micros ORDER BY bucket) AS micros
+    SELECT array_agg(micros ORDER BY bucket) AS micros, array_agg(empty ORDER BY bucket) AS empty
     FROM (
-      SELECT s.bucket, sum(s.micros) AS micros
+      SELECT s.bucket, sum(s.micros) AS micros, max(d.now + s.span) AS empty
       FROM decided d
-      CROSS JOIN LATERAL (VALUES (address, taken * address_increment), (key, taken * key_increment),
-                                 (burst, taken * burst_increment)) AS s (bucket, micros)
+      CROSS JOIN LATERAL (VALUES (address, taken * address_increment, address_span),
+                                 (key, taken * key_increment, key_span),
+                                 (burst, taken * burst_increment, burst_span)) AS s (bucket, micros, span)
       WHERE s.bucket IS NOT NULL
       GROUP BY s.bucket
     ) s
   ),
   changed AS MATERIALIZED (
     SELECT k.key, k.tat IS NOT NULL AS is_kept,
-           (greatest(coalesce(k.tat, 0), f.now) + s.micros[k.bucket])::bigint AS tat
+           (least(greatest(coalesce(k.tat, 0), f.now), s.empty[k.bucket])
+            + s.micros[k.bucket])::bigint AS tat
     FROM kept k CROSS JOIN found f CROSS JOIN spent s
-    WHERE s.micros[k.bucket] > 0
+    -- What is later than empty was stored before the clock was set back.
+    WHERE s.micros[k.bucket] > 0 OR k.tat > s.empty[k.bucket]
     ORDER BY k.key
   ),
   updated AS (

@@ -3,7 +3,7 @@
 import type { UserId } from "@tenure/core/Membership"
 import type { ProjectId } from "@tenure/core/Project"
 import { instant, nilUuid, text, uuid } from "../connection/parameters.ts"
-import type { Integer } from "../connection/results.ts"
+import { type Integer, millisOf } from "../connection/results.ts"
 import type { OncePart } from "../idempotency/fragments.sql.ts"
 import { isInProject } from "../projects.sql.ts"
 import { roundOf } from "../sequence.sql.ts"
@@ -26,7 +26,7 @@ const erasing = (schema: string, condition: string): string => `
 
 /**
  * Ends a membership, if there is one, removes the user from the first audit rows, and records that the person
- * is erased. Returns one row, with the seq of the end and the number of deliveries, if the project exists.
+ * is erased, and that the rest is to follow. Returns one row, with the seq of the end and the number of deliveries, if the project exists.
  */
 export const eraseMembership = (schema: string, once: OncePart): string => `
   WITH ${asked},
@@ -37,6 +37,11 @@ export const eraseMembership = (schema: string, once: OncePart): string => `
   audited AS (
     INSERT INTO ${schema}.audit (project_number, seq, action, at, request_id, key_id)
     SELECT p.number, ${roundOf("p.seq")}, 'person_erased', a.at, a.request_id, a.key_id FROM asked a, project p
+  ),
+  pending AS (
+    INSERT INTO ${schema}.erasures (project_number, user_id, at)
+    SELECT p.number, a.user_id, a.at FROM asked a, project p
+    ON CONFLICT (project_number, user_id) DO UPDATE SET at = excluded.at, begun_in = excluded.begun_in
   ),
   changed AS (SELECT a.*, e.project_number, e.seq FROM asked a, ended e),
   ${publishingChange(schema, "changed")}${once.keeping("project", "round(extract(epoch FROM $4::timestamptz) * 1000)::bigint::text", "number")}
@@ -68,12 +73,13 @@ const hasResponses = "d.event_id = ANY (ARRAY(SELECT id FROM old)) AND d.attempt
 /**
  * Removes the user `$2` from events of a project until `$3`, as `Erasure` of the core says, and the responses of
  * receivers to these from their deliveries. Looks at the next thousand events of the project, after the
- * event `$5` of the transaction `$4`. Returns one row with the last of them, if there may be more.
+ * event `$5` of the transaction `$4`; if `$6` is not NULL, of transactions before that one. Returns one row with the last of them, if there may be more.
  */
 export const eraseEvents = (schema: string): string => `
   WITH page AS MATERIALIZED (
     SELECT e.xid, e.id, e.at, e.body FROM ${schema}.events e
     WHERE ${isInProject(schema)} AND (e.xid, e.id) > ($4::text::xid8, $5::uuid)
+      AND ($6::text IS NULL OR e.xid < $6::text::xid8)
     ORDER BY e.xid, e.id LIMIT 1000
   ),
   old AS MATERIALIZED (
@@ -126,13 +132,67 @@ export const eraseEventsParams = (erased: Erased, after: EventPlace) => [
   ...eraseAuditParams(erased),
   text(after.xid),
   uuid(after.id),
+  text(erased.begunIn),
 ]
 
-/** Who is erased, with all or with what was written until `at`, in milliseconds since the epoch. */
+/**
+ * Returns the transactions that have written events and are open: those of `$1`, or all others than the one
+ * that asks. What they have published is not seen yet.
+ */
+export const listPublishing = (schema: string): string => `
+  SELECT DISTINCT l.virtualtransaction AS id FROM pg_locks l
+  WHERE l.locktype = 'relation' AND l.relation = '${schema}.events'::regclass
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND l.mode = 'RowExclusiveLock' AND l.pid IS DISTINCT FROM pg_backend_pid()
+    AND ($1::text[] IS NULL OR l.virtualtransaction = ANY ($1))
+`
+
+/** The row of `listPublishing`. */
+export interface PublishingRow {
+  readonly id: string
+}
+
+/** Returns the erasure of the user `$2` in the project `$1` that is not complete, if there is one. */
+export const findErasure = (schema: string): string => `
+  SELECT $1::text AS project_id, user_id, ${millisOf("at")} AS at, begun_in::text FROM ${schema}.erasures
+  WHERE ${isInProject(schema)} AND user_id = $2::text
+`
+
+/**
+ * Returns an erasure that is not complete, if there is one since whose beginning all transactions are over that were
+ * open then: what they have published is seen now.
+ */
+export const findErasureDue = (schema: string): string => `
+  SELECT p.id AS project_id, e.user_id, ${millisOf("e.at")} AS at, e.begun_in::text
+  FROM ${schema}.erasures e
+  -- A project that is parked while it moves has no name.
+  JOIN ${schema}.projects p ON p.number = e.project_number AND p.id > chr(31)
+  WHERE e.begun_in < pg_snapshot_xmin(pg_current_snapshot())
+  ORDER BY e.begun_in LIMIT 1
+`
+
+/** The row of both statements. */
+export interface ErasureRow {
+  readonly project_id: string
+  readonly user_id: string
+  readonly at: Integer
+  readonly begun_in: string
+}
+
+/** Records that the erasure of the user `$2` in the project `$1` is complete, unless it has begun anew since `$3`. */
+export const completeErasure = (schema: string): string => `
+  DELETE FROM ${schema}.erasures
+  WHERE ${isInProject(schema)} AND user_id = $2::text AND begun_in = $3::text::xid8
+`
+
+/** Who is erased, with all or with what was written until a time or before a transaction. */
 export interface Erased {
   readonly projectId: ProjectId
   readonly userId: UserId
+  /** Until when, in milliseconds since the epoch. */
   readonly at: number | undefined
+  /** Before which transaction events were written. */
+  readonly begunIn?: string | undefined
 }
 
 /** The row of `eraseMembership`. */

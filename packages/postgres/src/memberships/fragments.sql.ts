@@ -92,21 +92,32 @@ export const lockedProject = (schema: string, condition = ""): string => `
     FOR NO KEY UPDATE
   )`
 
-/** The effective end date of a membership `m` of a project `p`, as `Bulk.dateOf` in core. */
-const dateOf = (floor: string): string => `
-  CASE WHEN m.seq >= p.bulk_seq THEN m.end_date
-  ELSE greatest(CASE WHEN m.seq >= p.set_seq THEN m.end_date ELSE p.bulk_end_date END, ${floor}) END`
+/** The same for the projects `$1` of many changes. */
+export const lockedProjects = (schema: string): string => `
+  project AS MATERIALIZED (
+    SELECT ${projectColumns} FROM ${schema}.projects WHERE id = ANY ($1)
+    -- All statements lock projects in the same order, too, and before memberships.
+    ORDER BY id
+    FOR NO KEY UPDATE
+  )`
 
-/** An expression for the effective end date of a membership `m` of a project `p`. */
+/** The effective end date of a membership `m` of a project `p`, by the function of the migrations. */
+const dateAbove = (schema: string, floor: string): string =>
+  `${schema}.effective_end_date(m.end_date, m.seq, p.bulk_seq, p.set_seq, p.bulk_end_date, ${floor})`
+
+/** An expression for the effective end date of a membership `m` of a project `p`, as the statement sees them. */
 export const effectiveDate = (schema: string): string =>
-  dateOf(`(
+  dateAbove(
+    schema,
+    `(
     SELECT f.end_date FROM ${schema}.floors f
     WHERE f.project_number = m.project_number AND f.seq > m.seq ORDER BY f.seq LIMIT 1
-  )`)
+  )`,
+  )
 
 /** The same in a statement that has locked the project, and may have waited for it. */
-const effectiveDateLocked = (schema: string): string =>
-  dateOf(`${schema}.floor_after(m.project_number, m.seq)`)
+export const effectiveDateLocked = (schema: string): string =>
+  dateAbove(schema, `${schema}.floor_after(m.project_number, m.seq)`)
 
 /**
  * The common table expression `granted`: it creates the memberships of `asked`, or sets their end dates.

@@ -24,14 +24,21 @@ export interface Options<Change, Row> {
   ) => Effect.Effect<ReadonlyArray<Row>, StoreUnavailable>
   /** The statement that finds the changes that need not wait for a lock. */
   readonly findUnlocked: string
+  /** Whether a statement can have several changes of one member, which it makes in order. Default: `false`. */
+  readonly isStacking?: boolean
 }
 
-const waitedForLock = ({ cause }: StoreUnavailable): boolean =>
+/** Whether an item of a batch may have met a lock, which the others need not wait for. */
+export const waitedForLock = ({ cause }: StoreUnavailable): boolean =>
   isSqlError(cause) && isLockTimeout(cause)
 
+/** A text that no other member has. */
+export const memberOf = ({ projectId, userId }: Grant): string => `${userId} ${projectId}`
+
 /** The member of a change, and its idempotency key. */
-const keysOf = ({ once, projectId, userId }: Grant): ReadonlyArray<string> => {
-  const member = `${userId} ${projectId}`
+const keysOf = (change: Grant): ReadonlyArray<string> => {
+  const { once } = change
+  const member = memberOf(change)
   return once === undefined ? [member] : [member, ` ${once.owner} ${once.key}`]
 }
 
@@ -42,18 +49,22 @@ const keysOf = ({ once, projectId, userId }: Grant): ReadonlyArray<string> => {
  */
 export const make = Effect.fnUntraced(function* <Change extends Grant, Row extends EachRow>(
   executor: Executor,
-  { findUnlocked, owner, run }: Options<Change, Row>,
+  { findUnlocked, isStacking = false, owner, run }: Options<Change, Row>,
 ) {
   // A batch has changes of many projects, and does not wait for locks with all of them.
   const together: Manner = { owner, isBrief: true }
 
-  const changeOne = (change: Change) =>
-    Effect.map(run([change], { owner: change.projectId }), ([row = null]) => row)
+  /** Makes changes of one project, and waits for its locks. */
+  const changeApart = (changes: ReadonlyArray<Change>) =>
+    Effect.map(run(changes, { owner: changes[0]?.projectId }), (rows) =>
+      Gather.rowsOf(changes, rows),
+    )
 
   const makeGather = Gather.make({
     run: (changes: ReadonlyArray<Change>) =>
       Effect.map(run(changes, together), (rows) => Gather.rowsOf(changes, rows)),
-    runAlone: changeOne,
+    runAlone: changeApart,
+    stackOf: isStacking ? memberOf : () => undefined,
     findSound: (changes) =>
       Effect.map(
         executor.executeApart<EachRow>(findUnlocked, findUnlockedParams(changes), together),
@@ -71,7 +82,7 @@ export const make = Effect.fnUntraced(function* <Change extends Grant, Row exten
 
   return (change: Change): Effect.Effect<Row | null, StoreUnavailable> =>
     Effect.flatMap(executor.isInTransaction, (isJoined) => {
-      if (isJoined) return changeOne(change)
+      if (isJoined) return Effect.map(changeApart([change]), ([row = null]) => row)
       return change.once === undefined ? gather(change) : gatherOnce(change)
     })
 })

@@ -1,5 +1,6 @@
 import type { OnceEachPart } from "../idempotency/fragments.sql.ts"
-import { askedOfEach, granting, projectColumns, recordingChange } from "./fragments.sql.ts"
+import { roundOf } from "../sequence.sql.ts"
+import { askedOfEach, granting, lockedProjects, recordingChange } from "./fragments.sql.ts"
 
 /**
  * Creates memberships, or sets the end dates of those that exist. Returns the positions, from 1, of the
@@ -7,17 +8,18 @@ import { askedOfEach, granting, projectColumns, recordingChange } from "./fragme
  */
 export const grant = (schema: string, once: OnceEachPart): string => `
   WITH ${askedOfEach(once)},
-  project AS MATERIALIZED (
-    SELECT ${projectColumns} FROM ${schema}.projects WHERE id = ANY ($1)
-    -- All statements lock projects in the same order, too, and before memberships.
-    ORDER BY id
-    FOR NO KEY UPDATE
-  ),
+  ${lockedProjects(schema)},
   ${granting(schema, "p.seq + 1")},
+  -- Where the round of a member ends, the project goes on to the next one, too.
   counted AS (
-    UPDATE ${schema}.projects p SET members = p.members + new.members
-    FROM (SELECT project_number, count(*) AS members FROM granted WHERE is_new GROUP BY project_number) new
-    WHERE p.number = new.project_number
+    UPDATE ${schema}.projects p
+    SET members = p.members + g.new_members,
+        seq = CASE WHEN ${roundOf("g.seq")} > ${roundOf("p.seq")} THEN g.seq ELSE p.seq END
+    FROM (
+      SELECT project_number, count(*) FILTER (WHERE is_new) AS new_members, max(seq) AS seq
+      FROM granted GROUP BY project_number
+    ) g
+    WHERE p.number = g.project_number AND (g.new_members > 0 OR ${roundOf("g.seq")} > ${roundOf("p.seq")})
   ),
   changed AS (
     SELECT a.*, g.project_number, g.seq, g.from_date

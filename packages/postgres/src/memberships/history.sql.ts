@@ -6,6 +6,7 @@ import { Reason } from "@tenure/core/Reason"
 import { noProject } from "../audit/fragments.sql.ts"
 import { text } from "../connection/parameters.ts"
 import { type Integer, millisOf } from "../connection/results.ts"
+import { isInProject } from "../projects.sql.ts"
 
 // The columns of a row in a subquery.
 const columnsOf = (row: string): string =>
@@ -24,9 +25,23 @@ const latest = "9223372036854775807"
 /** The place of a row in the trail. */
 const placeOf = (row: string): string => `(${row}.seq, ${row}.id)`
 
-// The place of the cursor, which is NULL for the first page.
-const cursorIn = (seq: string, id: string): string =>
-  `(coalesce(${seq}::text, '${latest}')::bigint, coalesce(${id}::text, '${latest}')::bigint)`
+/**
+ * The place of the cursor in the parameters `seq` and `id`. They are NULL for the first page. The place is NULL,
+ * so that no row comes after it, if no row has the cursor.
+ */
+const cursorIn = (
+  schema: string,
+  seq: string,
+  id: string,
+  condition = isInProject(schema),
+): string => {
+  const valueOf = (column: string, parameter: string) =>
+    `CASE WHEN ${parameter}::text IS NULL THEN ${latest} ELSE (
+      SELECT c.${column} FROM ${schema}.audit c
+      WHERE c.${condition} AND c.seq = ${seq}::text::bigint AND c.id = ${id}::text::bigint
+    ) END`
+  return `(${valueOf("seq", seq)}, ${valueOf("id", id)})`
+}
 
 const newestFirst = (row: string): string => `${row}.seq DESC, ${row}.id DESC`
 
@@ -51,7 +66,7 @@ export const projectHistory = (schema: string): string =>
     schema,
     `
     SELECT * FROM ${schema}.audit a
-    WHERE a.project_number = p.number AND ${placeOf("a")} < ${cursorIn("$3", "$4")}
+    WHERE a.project_number = p.number AND ${placeOf("a")} < ${cursorIn(schema, "$3", "$4")}
     ORDER BY ${newestFirst("a")} LIMIT $2::integer`,
   )
 
@@ -75,7 +90,7 @@ const spans = (schema: string): string => `
       ),
       EXISTS (SELECT FROM ${schema}.memberships m WHERE m.project_number = p.number AND m.user_id = $5::text)
     )
-    FROM (VALUES ${cursorIn("$3", "$4")}) c (seq, id)
+    FROM (VALUES ${cursorIn(schema, "$3", "$4")}) c (seq, id)
   ) e
   WINDOW older AS (ORDER BY e.seq DESC, e.id DESC)`
 
@@ -126,7 +141,7 @@ export const userHistory = (schema: string): string =>
     `
     WITH own AS MATERIALIZED (
       SELECT ${columnsOf("o")} FROM ${schema}.audit o
-      WHERE o.project_number = p.number AND o.user_id = $5::text AND ${placeOf("o")} < ${cursorIn("$3", "$4")}
+      WHERE o.project_number = p.number AND o.user_id = $5::text AND ${placeOf("o")} < ${cursorIn(schema, "$3", "$4")}
       ORDER BY ${newestFirst("o")} LIMIT $2::integer
     ),
     bulk AS MATERIALIZED (
@@ -152,7 +167,7 @@ export const userHistory = (schema: string): string =>
 /** Returns the audit rows of what belongs to no project: the newest `$1` older than `$2` and `$3`. */
 export const otherHistory = (schema: string): string => `
   SELECT ${columns(schema)} FROM ${schema}.audit a
-  WHERE a.project_number = ${noProject} AND ${placeOf("a")} < ${cursorIn("$2", "$3")}
+  WHERE a.project_number = ${noProject} AND ${placeOf("a")} < ${cursorIn(schema, "$2", "$3", `project_number = ${noProject}`)}
   ORDER BY ${newestFirst("a")}
   LIMIT $1::integer
 `

@@ -10,8 +10,8 @@ import { auditing, granting, lockedProject, publishingChange } from "./fragments
  */
 export const importAll = (schema: string, once: OncePart): string => `
   WITH asked AS MATERIALIZED (
-    SELECT $1::text AS project_id, user_id, to_date
-    FROM unnest($2::text[], $3::timestamptz[]) AS a (user_id, to_date)
+    SELECT $1::text AS project_id, user_id, to_date, n
+    FROM unnest($2::text[], $3::timestamptz[]) WITH ORDINALITY AS a (user_id, to_date, n)
   ),
   ${lockedProject(schema, once.condition)},
   ${granting(schema, nextRound("p.seq"))},
@@ -20,10 +20,13 @@ export const importAll = (schema: string, once: OncePart): string => `
     SET members = p.members + (SELECT count(*) FROM granted WHERE is_new), seq = ${nextRound("p.seq")}
     FROM project WHERE p.number = project.number
   ),
-  -- Not joined with what was asked: a plan made for few rows would compare each with each.
+  -- Who has which place in the import, in the order of the user ids. Not joined with what was granted: a plan made
+  -- for few rows would compare each with each.
+  placed AS MATERIALIZED (SELECT array_agg(n ORDER BY user_id COLLATE "C") AS places FROM asked),
   changed AS (
     SELECT project_number, user_id, seq, from_date, to_date, $4::timestamptz AS at,
-           $5::text AS request_id, $6::text AS key_id, $10::text AS reason, user_id AS n
+           $5::text AS request_id, $6::text AS key_id, $10::text AS reason,
+           (SELECT places FROM placed)[row_number() OVER (ORDER BY user_id COLLATE "C")] AS n
     FROM granted
   ),
   ${auditing(schema, "changed", "imported")},

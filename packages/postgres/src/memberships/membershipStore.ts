@@ -2,7 +2,7 @@
 
 import { EndDate } from "@tenure/core/EndDate"
 import * as Event from "@tenure/core/Event"
-import { EndDateConflict, MembershipNotFound } from "@tenure/core/Membership"
+import { EndDateConflict, endsLater, MembershipNotFound } from "@tenure/core/Membership"
 import type {
   BulkExtension,
   Change,
@@ -19,6 +19,7 @@ import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Effect from "effect/Effect"
 import { recordShown, recordShownParams } from "../audit/recordShown.sql.ts"
 import { type Executor, type Manner, readsOf } from "../connection/Executor.ts"
+import * as Gather from "../connection/Gather.ts"
 import { flag, instant, integer, text, texts } from "../connection/parameters.ts"
 import type { Integer } from "../connection/results.ts"
 import * as listEnding from "../ending/listEnding.ts"
@@ -27,21 +28,25 @@ import type { Answers } from "../idempotency/Answers.ts"
 import { formOf, formOfEach, forms, formsOfEach } from "../idempotency/fragments.sql.ts"
 import type { Notifications } from "../outbox/Notifications.ts"
 import { countMemberships, type CountsRow } from "./countMemberships.sql.ts"
-import { createProject, createProjectParams } from "./createProject.sql.ts"
+import {
+  createProject,
+  createProjectParams,
+  createProjects,
+  createProjectsParams,
+  type Creation,
+} from "./createProject.sql.ts"
 import { deleteProject, deleteProjectParams } from "./deleteProject.sql.ts"
 import { end } from "./end.sql.ts"
+import { type ErasedRow, eraseMembership } from "./erase.sql.ts"
+import * as Erasing from "./erasing.ts"
 import {
-  beforeFirst,
-  eraseAudit,
-  eraseAuditParams,
-  type Erased,
-  type ErasedRow,
-  eraseEvents,
-  eraseEventsParams,
-  eraseMembership,
-  type EventPlace,
-} from "./erase.sql.ts"
-import { extend, type ExtendedRow, extendParams } from "./extend.sql.ts"
+  extend,
+  type ExtendedRow,
+  extendIf,
+  extendIfParams,
+  extendInOrder,
+  isConditional,
+} from "./extend.sql.ts"
 import { extendAll } from "./extendAll.sql.ts"
 import { findMembership } from "./findMembership.sql.ts"
 import { findGrantable, findUnlocked } from "./findUnlocked.sql.ts"
@@ -90,6 +95,7 @@ export const make = Effect.fnUntraced(function* (
   const { schema } = executor
   const sql = {
     createProject: forms(schema, createProject, 4),
+    createProjects: createProjects(schema),
     deleteProject: forms(schema, deleteProject, 5),
     findProject: findProject(schema),
     listProjects: listProjects(schema),
@@ -102,7 +108,9 @@ export const make = Effect.fnUntraced(function* (
     otherHistory: otherHistory(schema),
     grant: formsOfEach(schema, grant, 10),
     import: forms(schema, importAll, 10),
-    extend: formsOfEach(schema, extend, 11),
+    extend: formsOfEach(schema, extend, 10),
+    extendInOrder: formsOfEach(schema, extendInOrder, 10),
+    extendIf: formsOfEach(schema, extendIf, 12),
     findGrantable: findGrantable(schema),
     findUnlocked: findUnlocked(schema),
     count: countMemberships(schema),
@@ -112,8 +120,6 @@ export const make = Effect.fnUntraced(function* (
     },
     end: forms(schema, end, 10),
     eraseMembership: forms(schema, eraseMembership, 10),
-    eraseAudit: eraseAudit(schema),
-    eraseEvents: eraseEvents(schema),
   }
 
   /** Runs a statement that changes memberships, and notifies dispatchers of new deliveries. */
@@ -133,6 +139,29 @@ export const make = Effect.fnUntraced(function* (
     if (rows.length === 0) return yield* new IdempotencyMismatch()
   })
 
+  const createMany = (creations: ReadonlyArray<Creation>, manner: Manner) =>
+    Effect.map(executor.execute(sql.createProjects, createProjectsParams(creations), manner), () =>
+      creations.map(() => true),
+    )
+
+  const createGathered = yield* Gather.make({
+    run: (creations: ReadonlyArray<Creation>) =>
+      createMany(creations, { owner: "creations", isBrief: true }),
+    // Each is alone, as none belongs to a stack.
+    runAlone: (creations) => createMany(creations, { owner: creations[0]?.projectId }),
+    isOwn: Gathered.waitedForLock,
+    maxBatch: 256,
+    maxInFlight: 2,
+    crowded: new StoreUnavailable({ cause: "crowded" }),
+  })
+
+  /** Creates a project, in one statement with others that are created meanwhile if it needs none of its own. */
+  const create = Effect.fnUntraced(function* (projectId: ProjectId, occasion: Occasion) {
+    const isApart = occasion.once !== undefined || (yield* executor.isInTransaction)
+    if (isApart) return yield* createOne(projectId, occasion)
+    yield* createGathered({ projectId, occasion })
+  })
+
   const deleteOne = Effect.fnUntraced(function* (projectId: ProjectId, occasion: Occasion) {
     const params = deleteProjectParams(projectId, notifications.channel, occasion)
     const form = formOf(sql.deleteProject, params, occasion.once)
@@ -150,8 +179,19 @@ export const make = Effect.fnUntraced(function* (
   const extendOne = yield* Gathered.make(executor, {
     owner: "extensions",
     findUnlocked: sql.findUnlocked,
+    isStacking: true,
+    run: (extensions: ReadonlyArray<Extension>, manner) => {
+      const members = new Set(extensions.map(Gathered.memberOf))
+      const statement = members.size < extensions.length ? sql.extendInOrder : sql.extend
+      return change<EachRow>(formOfEach(statement, paramsOfEach(extensions), extensions), manner)
+    },
+  })
+
+  const extendOneIf = yield* Gathered.make(executor, {
+    owner: "conditional extensions",
+    findUnlocked: sql.findGrantable,
     run: (extensions: ReadonlyArray<Extension>, manner) =>
-      change<ExtendedRow>(formOfEach(sql.extend, extendParams(extensions), extensions), manner),
+      change<ExtendedRow>(formOfEach(sql.extendIf, extendIfParams(extensions), extensions), manner),
   })
 
   /** Makes a change once if it has an idempotency key. */
@@ -166,30 +206,14 @@ export const make = Effect.fnUntraced(function* (
     return row.seq === null ? undefined : Event.complete(erasure.event, Number(row.seq))
   })
 
-  /** Removes a person from the audit trail and from events, a part at a time. */
-  const eraseRows = Effect.fnUntraced(function* (erased: Erased) {
-    const manner = { owner: erased.projectId, isLong: true }
-    yield* Effect.repeat(executor.execute(sql.eraseAudit, eraseAuditParams(erased), manner), {
-      while: (rows) => rows.length > 0,
-    })
-    let after: EventPlace | undefined = beforeFirst
-    while (after !== undefined) {
-      const params = eraseEventsParams(erased, after)
-      const rows: ReadonlyArray<EventPlace> = yield* executor.execute<EventPlace>(
-        sql.eraseEvents,
-        params,
-        manner,
-      )
-      after = rows[0]
-    }
-  })
+  const { erase } = Erasing.make(executor)
 
   const store: MembershipStore["Service"] = {
     ping: executor.ping,
     expiry: Expiry.make(executor, notifications),
 
     createProject: (projectId, occasion) =>
-      answers.change(occasion.once, createOne(projectId, occasion)),
+      answers.change(occasion.once, create(projectId, occasion)),
 
     deleteProject: (projectId, occasion) =>
       answers.change(occasion.once, deleteOne(projectId, occasion)),
@@ -227,12 +251,19 @@ export const make = Effect.fnUntraced(function* (
 
     extend: Effect.fnUntraced(function* (extension: Extension) {
       const { projectId, userId } = extension
-      const row = yield* extendOne(extension)
+      if (!isConditional(extension)) {
+        const made = yield* extendOne(extension)
+        return made === null
+          ? yield* new MembershipNotFound({ projectId, userId })
+          : eventOf(extension, made)
+      }
+      const row = yield* extendOneIf(extension)
       if (row === null) return yield* new MembershipNotFound({ projectId, userId })
       if (row.conflicting_date !== null) {
         const currentEndDate = EndDate(Number(row.conflicting_date))
         return yield* new EndDateConflict({ projectId, userId, currentEndDate })
       }
+      if (row.later_date !== null) return endsLater(EndDate(Number(row.later_date)))
       return eventOf(extension, row)
     }, once),
 
@@ -269,7 +300,7 @@ export const make = Effect.fnUntraced(function* (
       const ended = yield* once(endErased(erasure), erasure)
       // A repetition completes what the first may have left, and leaves what was written since then.
       const at = isReplayed(ended) ? Number(ended.answer) : undefined
-      yield* eraseRows({ projectId, userId, at })
+      yield* erase({ projectId, userId, at })
       return ended
     }),
 

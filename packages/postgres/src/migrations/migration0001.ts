@@ -1,6 +1,8 @@
 /** Migration 1: the first tables. */
 
 import { effectiveDate } from "../memberships/fragments.sql.ts"
+import { createTakeSeq } from "../sequence.sql.ts"
+import { createAddTicket } from "../tickets/addTicket.sql.ts"
 import { createAudit } from "./migration0001Audit.ts"
 import { createClaim } from "./migration0001Claim.ts"
 import { createClosedDays } from "./migration0001ClosedDays.ts"
@@ -12,6 +14,7 @@ import { createFloors } from "./migration0001Floors.ts"
 import {
   createDeletedProjects,
   createDeleteProject,
+  createErasures,
   createForgetProjects,
 } from "./migration0001Projects.ts"
 
@@ -75,6 +78,7 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   UNION ALL
   SELECT id, number FROM ${schema}.elsewhere
   `,
+  createTakeSeq(schema),
   ...createFloors(schema),
   ...createExpiry(schema),
   createEnds(schema),
@@ -127,8 +131,9 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     -- The number of failed attempts since the last success, and the time of the first.
     failures      integer NOT NULL DEFAULT 0,
     failing_since timestamptz,
-    -- No attempt starts before this time.
+    -- No attempt starts before this time, which counts from the other one.
     held_until    timestamptz,
+    held_since    timestamptz,
     -- How many attempts may be in flight.
     concurrency   integer NOT NULL DEFAULT 4
   )
@@ -153,20 +158,22 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   `
   CREATE TABLE ${schema}.dispatchers (
     id      uuid PRIMARY KEY,
-    -- When it last reported that it is alive, and since when it has done so every second.
+    -- When it last reported that it is alive, and since when it has done so every second, by a clock that was
+    -- not set back.
     seen_at timestamptz NOT NULL,
     since   timestamptz NOT NULL
   ) WITH (fillfactor = 50)
   `,
   // The silence of a dispatcher counts only while the one that notices it could report itself: if the
-  // database stands still, all are silent.
+  // database stands still, all are silent. A report in the future was made before the clock was set back.
   `
   CREATE VIEW ${schema}.dispatchers_gone AS
   SELECT me.id AS noticed_by, other.id
   FROM ${schema}.dispatchers me
   JOIN ${schema}.dispatchers other ON other.id <> me.id
-  WHERE me.seen_at > clock_timestamp() - interval '1 second'
-    AND greatest(other.seen_at, me.since) < clock_timestamp() - interval '1.5 seconds'
+  WHERE abs(extract(epoch FROM me.seen_at - clock_timestamp())) < 1
+    AND me.since < clock_timestamp() - interval '1.5 seconds'
+    AND abs(extract(epoch FROM other.seen_at - clock_timestamp())) > 1.5
   `,
   `
   CREATE TABLE ${schema}.deliveries (
@@ -177,6 +184,8 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
                CHECK (state IN ('ready', 'later', 'leased', 'failed')),
     -- The time of the next attempt, or of the end of the lease.
     due_at     timestamptz NOT NULL,
+    -- When the last attempt failed: from then on, it waits until it is due.
+    waits_since timestamptz,
     -- The claim, and the dispatcher that has it.
     lease      bigint,
     dispatcher uuid,
@@ -206,6 +215,7 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   CREATE INDEX deliveries_due ON ${schema}.deliveries (due_at)
   WHERE state = 'later' OR state = 'leased'
   `,
+  `CREATE INDEX deliveries_later ON ${schema}.deliveries (waits_since) WHERE state = 'later'`,
   // What was delivered or cancelled moves here, so that deliveries stays small, and can be dropped by
   // the day of its event.
   `
@@ -238,6 +248,7 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
   createClaim(schema),
   createReadFeed(schema),
   createDeletedProjects(schema),
+  createErasures(schema),
   createDeleteProject(schema),
   createForgetProjects(schema),
   `
@@ -249,7 +260,10 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     fingerprint text NOT NULL,
     answer      text NOT NULL,
     at          timestamptz NOT NULL DEFAULT clock_timestamp(),
-    PRIMARY KEY (owner, key, project_number)
+    -- 0 if the request was answered here; the number of the project that has moved here with the key. So one
+    -- request here has a key, and a project can be moved whatever keys it brings.
+    moved_with  bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (owner, key, moved_with)
   )
   `,
   `CREATE INDEX answers_by_age ON ${schema}.answers (at)`,
@@ -263,10 +277,13 @@ export const migration0001 = (schema: string): ReadonlyArray<string> => [
     key_digest text,
     -- NULL for all projects.
     projects   text[],
+    -- How long it lives from the beginning, and until when.
+    life       interval NOT NULL,
     expires_at timestamptz NOT NULL
   )
   `,
   `CREATE INDEX tickets_of_key ON ${schema}.tickets (key_id, expires_at)`,
+  createAddTicket(schema),
   `
   CREATE UNLOGGED TABLE ${schema}.buckets (
     key text COLLATE "C" PRIMARY KEY,

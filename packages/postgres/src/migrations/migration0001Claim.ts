@@ -53,6 +53,9 @@ export const createClaim = (schema: string): string => `
   #variable_conflict use_column
   DECLARE
     now timestamptz;
+    -- A clock that is corrected by less than a second makes little difference.
+    soon timestamptz;
+    lease_length CONSTANT interval := lease_millis * interval '1 millisecond';
     no_webhook CONSTANT uuid := '00000000-0000-0000-0000-000000000000';
     steps integer;
     next uuid;
@@ -72,6 +75,7 @@ export const createClaim = (schema: string): string => `
     -- A claim that is lost in a crash of the server is made again.
     PERFORM set_config('synchronous_commit', 'off', true);
     now := clock_timestamp();
+    soon := now + interval '1 second';
 
     IF NOT EXISTS (SELECT FROM ${schema}.dispatchers d WHERE d.id = claimer) THEN
       INSERT INTO ${schema}.dispatchers (id, seen_at, since) VALUES (claimer, now, now);
@@ -105,6 +109,24 @@ export const createClaim = (schema: string): string => `
     ) due
     WHERE d.event_id = due.event_id AND d.webhook_id = due.webhook_id;
 
+    -- The clock was set back since these attempts failed: by its time, they would wait too long.
+    UPDATE ${schema}.deliveries d SET state = 'ready', due_at = now
+    FROM (
+      SELECT e.event_id, e.webhook_id FROM ${schema}.deliveries e
+      WHERE e.state = 'later' AND e.waits_since > soon
+      ORDER BY e.waits_since DESC LIMIT 1000
+      FOR UPDATE SKIP LOCKED
+    ) late
+    WHERE d.event_id = late.event_id AND d.webhook_id = late.webhook_id;
+    -- The same for leases, of which there are few. These begin again, because their attempts may go on.
+    UPDATE ${schema}.deliveries d SET due_at = now + lease_length
+    FROM (
+      SELECT e.event_id, e.webhook_id FROM ${schema}.deliveries e
+      WHERE e.state = 'leased' AND e.due_at > now + 2 * lease_length
+      FOR UPDATE SKIP LOCKED
+    ) late
+    WHERE d.event_id = late.event_id AND d.webhook_id = late.webhook_id;
+
     WITH RECURSIVE walk (id, is_second_half, step) AS (
       SELECT last_webhook, false, 0
       UNION ALL
@@ -135,14 +157,16 @@ export const createClaim = (schema: string): string => `
       ) m
       GROUP BY m.id
     ), counted AS (
-      SELECT m.*, w.held_until, w.failures > 0 AS is_failing,
+      SELECT m.*, w.held_until = 'infinity'
+                      OR w.held_until > now AND (w.held_since > soon) IS NOT TRUE AS is_held,
+             w.failures > 0 AS is_failing,
              w.id IS NOT NULL AND w.disabled_at IS NULL AS is_open, ${concurrency} AS concurrency,
              -- What was claimed ahead does not count.
              sum(least(m.attempts, ${concurrency})) OVER (PARTITION BY w.project_number)::bigint
                AS of_project
       FROM met m LEFT JOIN ${schema}.webhooks w ON w.id = m.id
     ), weighed AS (
-      SELECT *, is_open AND (held_until > now) IS NOT TRUE AS is_free,
+      SELECT *, is_open AND is_held IS NOT TRUE AS is_free,
              CASE WHEN is_failing OR is_elsewhere OR 2 * of_project > per_project THEN 0
              ELSE coalesce(most_ahead, 0) END AS ahead
       FROM counted WHERE step IS NOT NULL
@@ -246,7 +270,7 @@ export const createClaim = (schema: string): string => `
         FROM chosen
       ), claimed AS (
         UPDATE ${schema}.deliveries d
-        SET state = 'leased', due_at = now + lease_millis * interval '1 millisecond',
+        SET state = 'leased', due_at = now + lease_length,
             claims = d.claims + 1, lease = nextval('${schema}.leases'), dispatcher = claimer
         FROM placed p
         WHERE ${isPicked} AND d.event_id = p.event_id AND d.webhook_id = p.id

@@ -1,4 +1,16 @@
-/** Migration 1: what is left of projects that were deleted, until housekeeping has removed it. */
+/** Migration 1: what is left of projects that were deleted, and of persons who are erased, until housekeeping removes it. */
+
+/** Creates the table `erasures`. */
+export const createErasures = (schema: string): string => `
+  CREATE TABLE ${schema}.erasures (
+    project_number bigint NOT NULL REFERENCES ${schema}.projects (number) ON DELETE CASCADE,
+    user_id        text COLLATE "C" NOT NULL,
+    at             timestamptz NOT NULL,
+    -- An earlier transaction may have published events of the person that were not seen yet.
+    begun_in       xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    PRIMARY KEY (project_number, user_id)
+  )
+`
 
 /** Creates the table `deleted_projects`. */
 export const createDeletedProjects = (schema: string): string => `

@@ -20,7 +20,7 @@ export interface TableRow {
 export const listTables = (schema: string): string => `
   SELECT c.relname AS name,
          array_agg(quote_ident(a.attname) ORDER BY a.attnum) FILTER (
-           WHERE a.attname NOT IN ('project_number', 'lease', 'dispatcher', 'held_until')
+           WHERE a.attname NOT IN ('project_number', 'lease', 'dispatcher', 'held_until', 'held_since', 'moved_with')
              AND (c.relname, a.attname) NOT IN (('audit', 'id'), ('webhooks', 'position'))
              AND a.atttypid <> 'xid8'::regtype
          ) AS columns,
@@ -92,9 +92,11 @@ export const startReading = (schema: string, table: TableRow, place: Place): str
 /** Writes rows of a project: a JSON array of them, `$1`. */
 export const write = (schema: string, { columns, has_number, name }: TableRow, number: string) => {
   const all = columns.join(", ")
+  // The same key may belong to a request of another project there.
+  const numbers = name === "answers" ? ["project_number", "moved_with"] : ["project_number"]
   return has_number
-    ? `INSERT INTO ${schema}.${name} (project_number, ${all}) OVERRIDING SYSTEM VALUE
-       SELECT ${number}, ${all} FROM json_populate_recordset(NULL::${schema}.${name}, $1::text::json)`
+    ? `INSERT INTO ${schema}.${name} (${numbers.join(", ")}, ${all}) OVERRIDING SYSTEM VALUE
+       SELECT ${numbers.map(() => number).join(", ")}, ${all} FROM json_populate_recordset(NULL::${schema}.${name}, $1::text::json)`
     : `INSERT INTO ${schema}.${name} (${all}) OVERRIDING SYSTEM VALUE
        SELECT ${all} FROM json_populate_recordset(NULL::${schema}.${name}, $1::text::json)`
 }

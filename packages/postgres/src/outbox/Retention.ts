@@ -8,6 +8,7 @@ import type { Executor } from "../connection/Executor.ts"
 import { regularly } from "../connection/housekeeping.ts"
 import { days } from "../connection/parameters.ts"
 import { forgetAnswers } from "../idempotency/forgetAnswers.sql.ts"
+import * as Erasing from "../memberships/erasing.ts"
 import { forgetProjects } from "../memberships/forgetProjects.sql.ts"
 import { closeDays, createDays, dropDay } from "./days.sql.ts"
 import { forgetEvents } from "./forgetEvents.sql.ts"
@@ -83,5 +84,6 @@ export const start = Effect.fnUntraced(function* (
   yield* regularly(interval, run(forgetFailed(schema), days(failedRetention)))
   yield* regularly(interval, run(forgetEvents(schema), longest))
   yield* regularly("1 minute", run(forgetProjects(schema)))
+  yield* regularly("1 minute", Erasing.make(executor).eraseDue)
   yield* regularly(interval, run(forgetAnswers(schema), days(idempotencyRetention)))
 })

@@ -2,9 +2,50 @@ import type { Backlog } from "@tenure/core/Outbox"
 import { nilUuid } from "../connection/parameters.ts"
 
 /**
- * Returns one row with how much is left to deliver and what was given up. It counts up to `$1`, in the
- * order of an index, and steps through up to `$1` webhooks with ready deliveries, to the oldest of each,
- * and through as many with failed ones.
+ * The webhooks with deliveries in some states, up to `$1` of them. Steps from one to the next by an index,
+ * however many deliveries there are.
+ */
+const webhooksWith = (schema: string, name: string, states: string): string => `
+  ${name} (webhook_id, step) AS (
+    SELECT '${nilUuid}'::uuid, 0
+    UNION ALL
+    SELECT n.webhook_id, w.step + 1
+    FROM ${name} w
+    CROSS JOIN LATERAL (
+      SELECT d.webhook_id FROM ${schema}.deliveries d
+      WHERE d.state ${states} AND d.webhook_id > w.webhook_id
+      ORDER BY d.webhook_id LIMIT 1
+    ) n
+    WHERE w.step < $1::integer
+  )`
+
+/**
+ * Whether a webhook was not removed. Deliveries to one that was stay until a claim meets them, or are kept, but
+ * nobody sends them.
+ */
+const exists = (schema: string, webhookId: string): string =>
+  `(SELECT true FROM ${schema}.webhooks e WHERE e.id = ${webhookId})`
+
+/** Counts the deliveries in some states of the webhooks `name`, up to `$1`, in the order of an index. */
+const counted = (schema: string, name: string, states: string): string => `
+    (
+      SELECT count(*) FROM (
+        SELECT FROM ${name} w
+        CROSS JOIN LATERAL (
+          SELECT FROM ${schema}.deliveries d
+          WHERE d.state ${states} AND d.webhook_id = w.webhook_id AND ${exists(schema, "w.webhook_id")}
+          ORDER BY d.position LIMIT $1::integer
+        ) kept
+        LIMIT $1::integer
+      ) counted
+    )::integer`
+
+const open = "IN ('ready', 'later', 'leased')"
+
+/**
+ * Returns one row with how much is left to deliver and what was given up. It counts up to `$1`, and steps
+ * through up to `$1` webhooks with open deliveries, with ready ones, to the oldest of each, and with
+ * failed ones.
  */
 export const backlog = (schema: string): string => `
   WITH RECURSIVE oldest (webhook_id, due_at, step) AS (
@@ -18,43 +59,16 @@ export const backlog = (schema: string): string => `
       ORDER BY d.webhook_id, d.due_at LIMIT 1
     ) n
     WHERE o.step < $1::integer
-  ),
-  failing (webhook_id, step) AS (
-    SELECT '${nilUuid}'::uuid, 0
-    UNION ALL
-    SELECT n.webhook_id, f.step + 1
-    FROM failing f
-    CROSS JOIN LATERAL (
-      SELECT d.webhook_id FROM ${schema}.deliveries d
-      WHERE d.state = 'failed' AND d.webhook_id > f.webhook_id
-      ORDER BY d.webhook_id LIMIT 1
-    ) n
-    WHERE f.step < $1::integer
-  )
-  SELECT
-    (
-      SELECT count(*) FROM (
-        SELECT FROM ${schema}.deliveries d WHERE d.state IN ('ready', 'later', 'leased')
-        ORDER BY d.webhook_id, d.position LIMIT $1::integer
-      ) open
-    )::integer AS waiting,
+  ),${webhooksWith(schema, "waiting", open)},${webhooksWith(schema, "failing", "= 'failed'")}
+  SELECT ${counted(schema, "waiting", open)} AS waiting,
     1000 * extract(epoch FROM clock_timestamp() - least(
-      (SELECT min(o.due_at) FROM oldest o),
-      (SELECT min(d.due_at) FROM ${schema}.deliveries d WHERE d.state = 'later' OR d.state = 'leased')
-    ))::double precision AS due_for,
-    (
-      SELECT count(*) FROM (
-        SELECT FROM failing f
-        CROSS JOIN LATERAL (
-          SELECT FROM ${schema}.deliveries d
-          WHERE d.state = 'failed' AND d.webhook_id = f.webhook_id
-            -- Those to a webhook that was removed are kept, but nobody can send them again.
-            AND (SELECT true FROM ${schema}.webhooks w WHERE w.id = f.webhook_id)
-          ORDER BY d.position LIMIT $1::integer
-        ) kept
-        LIMIT $1::integer
-      ) failed
-    )::integer AS failed_deliveries,
+      (SELECT min(o.due_at) FROM oldest o WHERE ${exists(schema, "o.webhook_id")}),
+      (
+        SELECT d.due_at FROM ${schema}.deliveries d
+        WHERE (d.state = 'later' OR d.state = 'leased') AND ${exists(schema, "d.webhook_id")}
+        ORDER BY d.due_at LIMIT 1
+      )
+    ))::double precision AS due_for, ${counted(schema, "failing", "= 'failed'")} AS failed_deliveries,
     (
       SELECT count(*) FROM (
         SELECT FROM ${schema}.webhooks w WHERE w.disabled_at IS NOT NULL ORDER BY w.id LIMIT $1::integer

@@ -3,7 +3,8 @@
 /**
  * The common table expressions `published` and `delivered`: they store the events of `source`, and a
  * delivery of each to every webhook of its project that is enabled and receives its type. `source` has
- * the columns `project_number`, `event_id`, `event_type`, `at`, `body` and `n`, which gives the order.
+ * the columns `project_number`, `event_id`, `event_type`, `at`, `body` and `n`, which gives the order; the
+ * deliveries of an event are in that of the list of webhooks.
  *
  * @param options.body - an expression for the body, in place of that column
  * @param options.condition - a further condition on a webhook `w` and a row `s` of `source`
@@ -24,7 +25,7 @@ export const publishing = (
     JOIN ${schema}.webhooks w ON w.project_number = s.project_number AND w.disabled_at IS NULL
       AND (w.event_types IS NULL OR s.event_type = ANY (w.event_types))
       AND ${condition}
-    ORDER BY s.n
+    ORDER BY s.n, w.position
     RETURNING webhook_id
   )`
 

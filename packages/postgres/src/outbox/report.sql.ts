@@ -10,7 +10,9 @@ export const report = (schema: string): string => `
     SELECT $1::uuid, clock_timestamp(), clock_timestamp() FROM quick
     ON CONFLICT (id) DO UPDATE
     SET seen_at = clock_timestamp(),
+        -- Not across a pause, nor when the clock was set back: others had no time to report since then.
         since = CASE WHEN d.seen_at < clock_timestamp() - interval '1 second'
+                       OR d.seen_at > clock_timestamp()
                 THEN clock_timestamp() ELSE d.since END
   )
   SELECT EXISTS (

@@ -56,6 +56,7 @@ export const settle = (schema: string): string => `
           ELSE 'later'
         END,
         due_at = clock_timestamp() + a.delay_millis * interval '1 millisecond',
+        waits_since = clock_timestamp(),
         attempts = CASE WHEN a.attempt IS NULL THEN d.attempts
                    ELSE d.attempts || a.attempt::jsonb END,
         claims = CASE WHEN a.outcome = 'released' THEN d.claims - 1 ELSE d.claims END,
@@ -90,7 +91,10 @@ export const settle = (schema: string): string => `
         -- Whose project moves is held until that is over.
         held_until = CASE WHEN w.held_until = 'infinity' THEN w.held_until
                      WHEN s.succeeded > 0 THEN NULL
+                     -- One from the future was made before the clock was set back.
+                     WHEN w.held_since > clock_timestamp() THEN clock_timestamp() + s.hold
                      ELSE greatest(w.held_until, clock_timestamp() + s.hold) END,
+        held_since = clock_timestamp(),
         -- As \`Concurrency\` of the core says, as if the successes had come first.
         concurrency = greatest(${least}, least(${most}, w.concurrency + s.succeeded)
                                          >> least(s.failed, 30)),

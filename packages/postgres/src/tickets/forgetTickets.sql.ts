@@ -1,8 +1,10 @@
-/** Deletes up to 1000 tickets that have expired. Returns one row for each. */
+import { isAlive } from "./addTicket.sql.ts"
+
+/** Deletes up to 1000 tickets that do not live any more. Returns one row for each. */
 export const forgetTickets = (schema: string): string => `
   DELETE FROM ${schema}.tickets WHERE digest IN (
     SELECT t.digest FROM ${schema}.tickets t
-    WHERE t.expires_at < statement_timestamp()
+    WHERE NOT ${isAlive}
     LIMIT 1000
     FOR UPDATE SKIP LOCKED
   )

@@ -2,12 +2,13 @@ import { ApiKeyId, TokenDigest } from "@tenure/core/ApiKey"
 import type { Ticket } from "@tenure/core/Ticket"
 import { jsonOf } from "../connection/results.ts"
 import { projectsIn } from "../keys/fragments.sql.ts"
+import { isAlive } from "./addTicket.sql.ts"
 
 /** Deletes a ticket. Returns it, and whether it was alive. */
 export const takeTicket = (schema: string): string => `
   DELETE FROM ${schema}.tickets t WHERE t.digest = $1::text
   RETURNING t.digest, t.key_id, t.key_digest, ${jsonOf("t.projects")} AS projects,
-            t.expires_at > clock_timestamp() AS is_alive
+            ${isAlive} AS is_alive
 `
 
 /** The row of `takeTicket`. */

@@ -6,13 +6,16 @@ import type { OncePart } from "../idempotency/fragments.sql.ts"
 
 /**
  * Adds a webhook, unless the project has reached its limit. Returns whether the webhook was added,
- * and whether the project exists.
+ * and whether the project exists, which is known once it is locked: it may have been deleted meanwhile.
  */
 export const addWebhook = (schema: string, once: OncePart): string => `
-  WITH counted AS (
-    UPDATE ${schema}.projects SET webhooks = webhooks + 1
-    WHERE id = $2::text AND webhooks < $6::integer ${once.condition}
-    RETURNING number
+  WITH project AS MATERIALIZED (
+    SELECT number, webhooks FROM ${schema}.projects WHERE id = $2::text FOR NO KEY UPDATE
+  ),
+  counted AS (
+    UPDATE ${schema}.projects p SET webhooks = p.webhooks + 1 FROM project
+    WHERE p.number = project.number AND project.webhooks < $6::integer ${once.condition}
+    RETURNING p.number
   ),
   added AS (
     INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at, event_types)
@@ -20,7 +23,7 @@ export const addWebhook = (schema: string, once: OncePart): string => `
     RETURNING project_number, id::text AS subject
   ),${recording(schema, "added", 8, "'webhook_created'")}${once.keeping("added", "subject")}
   SELECT EXISTS (SELECT FROM added) AS added,
-         EXISTS (SELECT FROM ${schema}.projects WHERE id = $2::text) AS project_exists
+         EXISTS (SELECT FROM project) AS project_exists
 `
 
 /** The parameters of `addWebhook`. */

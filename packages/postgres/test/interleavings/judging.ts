@@ -1,0 +1,198 @@
+/** Judges what came of two operations that met: it must be what comes of them in one order or the other. */
+
+import type { Stop } from "./gates.ts"
+import {
+  countGates,
+  type Glance,
+  meet,
+  type Order,
+  type Outcome,
+  type Pair,
+  type Place,
+  runInOrder,
+} from "./meeting.ts"
+import { type Operation, operations } from "./operations.ts"
+import type { World } from "./world.ts"
+
+/** Two operations that met, with what came of neither order. */
+export interface Violation {
+  readonly pair: Pair
+  readonly stop: Stop
+  readonly place: Place
+  readonly outcome: Outcome
+  readonly orders: ReadonlyArray<Outcome>
+}
+
+const isSame = (one: unknown, other: unknown): boolean =>
+  JSON.stringify(one) === JSON.stringify(other)
+
+// What others read before the first operation goes on; not if the second waits for it.
+const isMeanwhile = (part: string): boolean => part === "meanwhile"
+
+/** The parts that differ. */
+const differences = ({ seen }: Outcome, expected: Outcome): ReadonlyArray<string> =>
+  Object.entries(seen).flatMap(([part, value]) =>
+    (isMeanwhile(part) && value === undefined) || isSame(value, expected.seen[part]) ? [] : [part],
+  )
+
+// What members and their changes come to. A delivery is for the webhooks that there are when an event is
+// stored, and others do not see the change before it commits.
+const ofMembers = new Set([
+  "meanwhile",
+  "answers",
+  "members",
+  "elsewhere",
+  "audit trail",
+  "audit trails of members",
+  "events by sequence",
+])
+
+interface Exception {
+  readonly first: RegExp
+  readonly second: RegExp
+  /** What may be of no order. */
+  readonly parts: ReadonlyArray<string>
+}
+
+/** What is otherwise, and said to be. */
+const exceptions: ReadonlyArray<Exception> = [
+  // An extension without a condition locks no project. If it began before a bulk extension, it comes before
+  // that in the order of the changes, also if the bulk extension is answered first.
+  {
+    first: /^(extend( twice| once( in another project)?)?|transaction of the host)$/,
+    second: /^extend all/,
+    parts: ["meanwhile"],
+  },
+  // An erasure takes several steps. Somebody who returns meanwhile may be erased from the records of that, too.
+  {
+    first: /^erase$/,
+    second: /^(grant to a member|import|transaction of the host)$/,
+    parts: ["audit trail", "audit trails of members", "feed", "events by sequence", "deliveries"],
+  },
+  // The deliveries of a webhook that is removed while an attempt is recorded can be of both: nobody sends them.
+  { first: /^settle and disable/, second: /^delete/, parts: ["answers", "deliveries"] },
+  { first: /^delete/, second: /^settle and disable/, parts: ["answers", "deliveries"] },
+]
+
+/** Whether it is as in one of the orders, and so is what others read while the first operation stood at its gate. */
+const isLegal = ({ orders, outcome, pair }: Violation): boolean => {
+  const excepted = new Set(
+    exceptions
+      .filter(({ first, second }) => first.test(pair.first.name) && second.test(pair.second.name))
+      .flatMap(({ parts }) => parts),
+  )
+  const all = orders.map((expected) =>
+    differences(outcome, expected).filter((part) => !excepted.has(part)),
+  )
+  return (
+    outcome.broken.length === 0 &&
+    all.some((parts) => parts.every(isMeanwhile)) &&
+    (pair.first.isNotOne === true ||
+      pair.second.isNotOne === true ||
+      all.some((parts) => !parts.some((part) => ofMembers.has(part))))
+  )
+}
+
+/** Whether all is as in one of the orders at the first look. */
+const isAmong = (glance: Glance, orders: ReadonlyArray<Order>): boolean =>
+  orders.some(
+    (order) =>
+      glance.everything === order.glance.everything &&
+      isSame(glance.answers, order.glance.answers) &&
+      (glance.meanwhile === undefined || isSame(glance.meanwhile, order.glance.meanwhile)),
+  )
+
+/** The gates of an operation: at all but the first statement, before which nothing has happened. */
+export const stopsOf = async (world: World, operation: Operation): Promise<ReadonlyArray<Stop>> => {
+  const { row, statement } = await countGates(world, operation)
+  return [
+    ...Array.from({ length: row }, (_, index): Stop => ({ kind: "row", n: index + 1 })),
+    ...Array.from({ length: Math.max(0, statement - 1) }, (_, index): Stop => ({
+      kind: "statement",
+      n: index + 2,
+    })),
+  ]
+}
+
+/**
+ * Has two operations meet at each of some gates. Returns how often they have met, and what was wrong.
+ *
+ * @param most - stops after so many violations
+ */
+export const judge = async (
+  world: World,
+  pair: Pair,
+  stops: ReadonlyArray<Stop>,
+  most = Infinity,
+) => {
+  const orders = await runInOrder(world, pair)
+  const violations: Array<Violation> = []
+  let met = 0
+  let blocked = 0
+  for (const stop of stops) {
+    if (violations.length === most) break
+    const meeting = await meet(world, pair, stop, (glance) => isAmong(glance, orders))
+    if (meeting === undefined) continue
+    const { outcome, place } = meeting
+    met++
+    if (place.wasBlocked) blocked++
+    if (outcome === undefined) continue
+    const expected: Array<Outcome> = []
+    for (const { look } of orders) expected.push(await look())
+    const violation = { pair, stop, place, outcome, orders: expected }
+    if (!isLegal(violation)) violations.push(violation)
+  }
+  return { met, blocked, violations }
+}
+
+/** Prepares what a process prepares once, so that gates are counted alike from then on. */
+export const warmUp = async (world: World): Promise<void> => {
+  for (const operation of operations) await countGates(world, operation)
+}
+
+const linesOf = (value: unknown): ReadonlyArray<string> =>
+  Array.isArray(value)
+    ? value.map((one) => (typeof one === "string" ? one : JSON.stringify(one)))
+    : typeof value === "object" && value !== null
+      ? Object.entries(value).flatMap(([name, inner]) =>
+          linesOf(inner).map((line) => `${name}: ${line}`),
+        )
+      : [String(value)]
+
+/** The lines that one has and the other does not; all lines if they only come in another order. */
+const diff = (got: unknown, expected: unknown): ReadonlyArray<string> => {
+  const [is, should] = [linesOf(got), linesOf(expected)]
+  const lacking = should.filter((line) => !is.includes(line)).map((line) => `      - ${line}`)
+  const extra = is.filter((line) => !should.includes(line)).map((line) => `      + ${line}`)
+  return lacking.length + extra.length > 0
+    ? [...lacking, ...extra]
+    : is.map((line) => `      = ${line}`)
+}
+
+/** Tells where operations met. */
+export const titleOf = ({ pair, place, stop }: Violation): string =>
+  `“${pair.second.name}” while “${pair.first.name}” stands at ${stop.kind} gate ${stop.n} (${place.name})` +
+  (place.wasBlocked ? ", where it waits for a lock" : "")
+
+/** Tells what has happened, and what differs from both orders. */
+export const explain = (violation: Violation): string => {
+  const { orders, outcome, pair } = violation
+  const names = [
+    `“${pair.first.name}”, then “${pair.second.name}”`,
+    `“${pair.second.name}”, then “${pair.first.name}”`,
+  ]
+  return [
+    titleOf(violation),
+    ...outcome.broken.map((text) => `  ${text}`),
+    // Other orders are of parts.
+    ...orders
+      .slice(0, 2)
+      .flatMap((expected, index) => [
+        `  differs from ${names[index]}:`,
+        ...differences(outcome, expected).flatMap((part) => [
+          `    ${part}`,
+          ...diff(outcome.seen[part], expected.seen[part]),
+        ]),
+      ]),
+  ].join("\n")
+}

@@ -1,0 +1,287 @@
+/** What clients, readers and receivers see after operations, without what differs from run to run. */
+
+import { EndDate, format } from "@tenure/core/EndDate"
+import type { EndingCursor } from "@tenure/core/EndingPage"
+import * as Event from "@tenure/core/Event"
+import * as Expiry from "@tenure/core/Expiry"
+import { FeedStore, type From } from "@tenure/core/FeedStore"
+import type { UserId } from "@tenure/core/Membership"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import type { ProjectId } from "@tenure/core/Project"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import * as Effect from "effect/Effect"
+import { judgeOf, leads, p1, p2, p3, users } from "./operations.ts"
+import type { World } from "./world.ts"
+
+/** What is seen, part by part. */
+export type Seen = Readonly<Record<string, unknown>>
+
+/** A property that holds whatever the operations are, and does not. */
+export type Broken = string
+
+const orTag = <A, E extends { readonly _tag: string }, R>(work: Effect.Effect<A, E, R>) =>
+  Effect.catch(work, (error) => Effect.succeed(error._tag))
+
+const sorted = (all: ReadonlyArray<unknown>): ReadonlyArray<string> =>
+  all.map((one) => JSON.stringify(one)).toSorted()
+
+/** An event, without its id, its time and its sequence. */
+const told = (event: Event.Event) => {
+  const data: Record<string, unknown> = { ...Object(Event.dataOf(event)) }
+  const sequence = Number(data["sequence"] ?? NaN)
+  delete data["sequence"]
+  return { id: event.id, type: event.type, data, sequence, user: data["user_id"] }
+}
+
+/** Reads the feed of the project from a place to its end. */
+const readFeed = Effect.fnUntraced(function* (from: From) {
+  const feed = yield* FeedStore
+  const events: Array<Event.Event> = []
+  let at = from
+  let isLast = false
+  while (!isLast) {
+    const page = yield* feed.read([p1], at, { events: 100, bytes: 1_000_000 })
+    events.push(...page.events)
+    at = page.cursor
+    isLast = page.isLast
+  }
+  return { events, cursor: at }
+}, orTag)
+
+/** What a reader of the feed has got when the operations overlap, and where it goes on. */
+export interface Reader {
+  readonly events: ReadonlyArray<Event.Event>
+  readonly cursor: From
+}
+
+/** Has a reader begin. */
+export const beginReading = Effect.map(readFeed("start"), (read): Reader =>
+  typeof read === "string" ? { events: [], cursor: "start" } : read,
+)
+
+/** Has a reader go on. Returns what it has got wrong, when all that it should get is there. */
+export const endReading = Effect.fnUntraced(function* ({ cursor, events }: Reader) {
+  const [rest, all] = [yield* readFeed(cursor), yield* readFeed("start")]
+  if (typeof rest === "string" || typeof all === "string") return []
+  const idsOf = (some: ReadonlyArray<Event.Event>) => sorted(some.map(({ id }) => id)).join()
+  return idsOf([...events, ...rest.events]) === idsOf(all.events)
+    ? []
+    : [
+        `a reader of the feed has got ${rest.events.length} events after ${events.length}, not ${all.events.length}`,
+      ]
+})
+
+const sweepAll = Effect.fnUntraced(function* (judge: Expiry.Judge) {
+  const { expiry } = yield* MembershipStore
+  if (expiry === undefined) return
+  for (let isMore = true; isMore;) ({ isMore } = yield* expiry.sweep(100, judge))
+})
+
+/** Reads the members and their dates. */
+export const readMembers = Effect.suspend(() =>
+  Effect.map(orTag(membersOf(p1)), (found) => (typeof found === "string" ? found : datesOf(found))),
+)
+
+const datesOf = (
+  memberships: ReadonlyArray<{ readonly userId: UserId; readonly endDate: EndDate }>,
+) => memberships.map(({ endDate, userId }) => `${userId} ${format(endDate)}`)
+
+const membersOf = (projectId: ProjectId) =>
+  Effect.flatMap(MembershipStore, (store) =>
+    store.list(projectId, { after: undefined, limit: 100 }),
+  )
+
+const historyOf = (projectId: ProjectId | undefined, userId?: UserId) =>
+  Effect.flatMap(MembershipStore, (store) => store.history(projectId, { userId, limit: 100 })).pipe(
+    Effect.map((rows) =>
+      rows.map((row) =>
+        [
+          row.action,
+          row.userId,
+          row.subject,
+          row.from && format(row.from),
+          "to",
+          row.to && format(row.to),
+        ].join(" "),
+      ),
+    ),
+    orTag,
+  )
+
+const endingOf = Effect.fnUntraced(function* (projectId: ProjectId) {
+  const store = yield* MembershipStore
+  const all: Array<string> = []
+  let after: EndingCursor | undefined
+  do {
+    const page = yield* store.listEnding(projectId, {
+      before: EndDate(Date.UTC(2100)),
+      after,
+      limit: 2,
+    })
+    all.push(...datesOf(page.memberships))
+    after = page.next
+  } while (after !== undefined)
+  return all
+})
+
+const deliveriesOf = (schema: string): string => `
+  WITH delivery AS (
+    SELECT event_id, webhook_id, state, claims, attempts FROM ${schema}.deliveries
+    UNION ALL
+    SELECT event_id, webhook_id, state, claims, attempts FROM ${schema}.ended_deliveries
+  )
+  SELECT d.webhook_id || ' '
+         -- The next claim does that.
+         || CASE WHEN d.state NOT IN ('ready', 'later') THEN d.state
+            WHEN w.id IS NULL THEN 'cancelled'
+            WHEN w.disabled_at IS NOT NULL THEN 'failed'
+            ELSE d.state END
+         || ' ' || d.claims || ' ' || jsonb_array_length(d.attempts) || ' '
+         || (e.body::jsonb - 'timestamp' #- '{data,sequence}')::text AS delivery
+  FROM delivery d
+  JOIN ${schema}.events e ON e.id = d.event_id
+  JOIN ${schema}.projects p ON p.number = e.project_number
+  LEFT JOIN ${schema}.webhooks w ON w.id = d.webhook_id
+  ORDER BY delivery
+`
+
+// Of each table, the rows without what differs from run to run.
+const kept = {
+  projects: "to_jsonb(t) - 'number'",
+  memberships: "to_jsonb(t)",
+  floors: "to_jsonb(t)",
+  webhooks: `to_jsonb(t) - '{position,disabled_at,failing_since,held_until}'::text[]
+    || jsonb_build_array(disabled_at IS NULL, failing_since IS NULL, held_until > now())`,
+  events: "jsonb_build_array(project_number, type, body::jsonb - 'timestamp')",
+  deliveries: `to_jsonb(t) - '{event_id,position,due_at,lease,dispatcher}'::text[]
+    || jsonb_build_array(due_at <= now(), (SELECT e.body::jsonb - 'timestamp' FROM events e WHERE e.id = event_id))`,
+  ended_deliveries: `to_jsonb(t) - '{event_id,position,due_at}'::text[]
+    || jsonb_build_array((SELECT e.body::jsonb - 'timestamp' FROM events e WHERE e.id = event_id))`,
+  audit: `to_jsonb(t) - '{id,at}'::text[]
+    || jsonb_build_array(row_number() OVER (PARTITION BY project_number ORDER BY seq, id))`,
+  answers: "to_jsonb(t) - 'at'",
+  expiry_passes: "to_jsonb(t) - '{id,begun_in}'::text[]",
+  deleted_projects: "to_jsonb(t) - 'deleted_in'",
+}
+
+/** A statement that returns all that is stored, in one row. Two states with the same row look the same. */
+export const everything = (schema: string): string =>
+  `SELECT concat_ws(E'\\n', ${Object.entries(kept)
+    .map(
+      ([table, row]) =>
+        `(SELECT string_agg(row, E'\\n' ORDER BY row) FROM (
+           SELECT '${table} ' || (${row.replace("events e", `${schema}.events e`)})::text AS row FROM ${schema}.${table} t
+         ) r)`,
+    )
+    .join(", ")}) AS everything`
+
+const webhooksOf = (schema: string): string => `
+  SELECT jsonb_build_object(
+    'id', id, 'secret', secret, 'previous', previous_secret, 'disabled', disabled_at IS NOT NULL,
+    'failures', failures, 'failing', failing_since IS NOT NULL, 'held', held_until > now(),
+    'concurrency', concurrency
+  )::text AS webhook
+  FROM ${schema}.webhooks ORDER BY id
+`
+
+const centuryMillis = 100 * 365 * 86_400_000
+
+/** Who is said to have ended when all time has passed. */
+const announceAll = Effect.fnUntraced(function* (before: ReadonlyArray<Event.Event>) {
+  yield* sweepAll(Expiry.judgeBy({ leads, since: -Number.MAX_SAFE_INTEGER }))
+  const read = yield* readFeed("start")
+  if (typeof read === "string") return read
+  const known = new Set(before.map(({ id }) => id))
+  return sorted(
+    read.events.filter(({ id }) => !known.has(id)).map((event) => [event.type, told(event).user]),
+  )
+})
+
+const isOfAll = (type: Event.EventType): boolean =>
+  type === Event.types.bulkExtended || type === Event.types.imported
+
+/** Looks at everything, and lets all time pass. */
+export const observe = async ({
+  advance,
+  gates,
+  processes,
+  schema,
+  setting,
+}: World): Promise<{ readonly seen: Seen; readonly broken: ReadonlyArray<Broken> }> => {
+  const { run } = processes.second
+  const broken: Array<Broken> = []
+  const { feed, seen } = await run(
+    Effect.gen(function* () {
+      const store = yield* MembershipStore
+      const webhooks = yield* WebhookStore
+      yield* sweepAll(judgeOf(setting))
+      const members = yield* orTag(membersOf(p1))
+      const summary = yield* orTag(store.findProject(p1))
+      const ending = yield* orTag(endingOf(p1))
+      const read = yield* readFeed("start")
+      const events = typeof read === "string" ? [] : read.events
+      const known = events.map(told)
+
+      if (typeof members !== "string") {
+        const active = members.filter(({ endDate }) => endDate > Date.now())
+        const dates = typeof ending === "string" ? [] : ending.map((one) => one.split(" ")[1])
+        // Those with the same date come in any order.
+        const isOrdered = dates.join() === dates.toSorted().join()
+        if (!isOrdered || sorted([ending].flat()).join() !== sorted(datesOf(active)).join())
+          broken.push(`the list by ends has ${JSON.stringify(ending)}`)
+        if (typeof summary === "string" || summary.memberships !== members.length)
+          broken.push(`${members.length} members, counted ${JSON.stringify(summary)}`)
+      }
+      for (const user of users) {
+        const sequences = known.filter((one) => one.user === user).map(({ sequence }) => sequence)
+        if (new Set(sequences).size < sequences.length)
+          broken.push(`two events of ${user} with one sequence`)
+      }
+
+      const histories = new Map<UserId, unknown>()
+      for (const user of users) histories.set(user, yield* historyOf(p1, user))
+      const all = yield* historyOf(p1)
+      return {
+        feed: events,
+        seen: {
+          members: typeof members === "string" ? members : datesOf(members),
+          elsewhere: yield* Effect.map(orTag(membersOf(p2)), (found) =>
+            typeof found === "string" ? found : datesOf(found),
+          ),
+          project: summary,
+          created: yield* orTag(store.findProject(p3)),
+          projects: yield* historyOf(undefined),
+          "audit trail": typeof all === "string" ? all : all.toSorted(),
+          "audit trails of members": Object.fromEntries(histories),
+          feed:
+            typeof read === "string" ? read : sorted(known.map(({ data, type }) => [type, data])),
+          "events by sequence": Object.fromEntries(
+            users.map((user) => [
+              user,
+              known
+                .filter((one) => one.user === user || isOfAll(one.type))
+                .toSorted((one, other) => one.sequence - other.sequence)
+                .map(({ data, type }) => JSON.stringify([type, data])),
+            ]),
+          ),
+          "registered webhooks": yield* Effect.map(orTag(webhooks.list(p1)), (found) =>
+            typeof found === "string" ? found : found.map(({ id }) => id).toSorted(),
+          ),
+        },
+      }
+    }),
+  )
+  const deliveries = await gates.run<{ readonly delivery: string }>(deliveriesOf(schema))
+  const states = await gates.run<{ readonly webhook: string }>(webhooksOf(schema))
+  await advance(centuryMillis)
+  const announced = await run(announceAll(feed))
+  return {
+    broken,
+    seen: {
+      ...seen,
+      deliveries: deliveries.map(({ delivery }) => delivery),
+      webhooks: states.map(({ webhook }) => webhook),
+      "announced in the end": announced,
+    },
+  }
+}

@@ -1,0 +1,408 @@
+/** The operations whose interleavings are run: all that change something, and what they answer. */
+
+import { EndDate, format } from "@tenure/core/EndDate"
+import * as Event from "@tenure/core/Event"
+import * as Expiry from "@tenure/core/Expiry"
+import { UserId } from "@tenure/core/Membership"
+import { type Change, MembershipStore } from "@tenure/core/MembershipStore"
+import { isReplayed, type Once } from "@tenure/core/Once"
+import * as Origin from "@tenure/core/Origin"
+import { type Claim, Outbox, type Settlement } from "@tenure/core/Outbox"
+import { ProjectId } from "@tenure/core/Project"
+import { StoredSecret } from "@tenure/core/StoredSecret"
+import type { Stores } from "@tenure/core/Tenure"
+import { Millis } from "@tenure/core/Units"
+import { type StoredWebhook, WebhookId } from "@tenure/core/Webhook"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import { Database } from "@tenure/postgres"
+import * as Effect from "effect/Effect"
+
+const hourMillis = 3_600_000
+export const dayMillis = 24 * hourMillis
+
+export const [p1, p2, p3] = [ProjectId("p1"), ProjectId("p2"), ProjectId("p3")]
+/** Whose membership the operations on one change, the others of its project, and somebody without one. */
+export const own = UserId("1001")
+export const bulk = UserId("1002")
+export const later = UserId("1003")
+const nobody = UserId("1004")
+export const users = [own, bulk, later, nobody]
+
+/** Which of two operations one is. They differ in what they set, so that results show what came of which. */
+export type Slot = "first" | "second"
+
+/** The names of the webhooks of `p1` that are there before: one is disabled. */
+export type WebhookName = "healthy" | "other" | "disabled"
+
+/** What is there before the operations. */
+export interface Setting {
+  /** When it was made, in milliseconds since the epoch. */
+  readonly at: number
+  readonly webhooks: Readonly<Record<WebhookName, StoredWebhook>>
+  /** A claim of a delivery to the healthy webhook. */
+  readonly claim: Claim
+  /** The date that the membership of the operations has. */
+  readonly expected: EndDate
+}
+
+/** Does something. The answer is compared as JSON. */
+export type Run = (
+  setting: Setting,
+  slot: Slot,
+) => Effect.Effect<unknown, unknown, Stores | Database>
+
+/** An operation. */
+export interface Operation {
+  readonly name: string
+  readonly run: Run
+  /** Calls that it commits together. Those of others may come between them. */
+  readonly parts?: ReadonlyArray<Run>
+  /** Whether its answer may be of several moments, and is not compared. */
+  readonly isNotOne?: boolean
+}
+
+/** The dates that each operation sets. Those of the first are earlier. */
+const dateOf = (slot: Slot, day: number): EndDate =>
+  EndDate(Date.UTC(slot === "first" ? 2031 : 2036, 0, day))
+
+const change = (
+  { at }: Setting,
+  slot: string,
+  type: Event.EventType,
+  more: object = {},
+): Change => ({
+  projectId: p1,
+  origin: Origin.host,
+  at,
+  reason: undefined,
+  event: Event.draft({
+    id: Event.derivedId(`${slot} ${type}`, at),
+    projectId: p1,
+    type,
+    at,
+    data: { project_id: p1, by: slot, ...more },
+  }),
+})
+
+const store = <A, E>(use: (store: MembershipStore["Service"]) => Effect.Effect<A, E>) =>
+  Effect.flatMap(MembershipStore, use)
+
+/** The host's key and request: those of both slots are the same. */
+const once: Once = { owner: "host", key: "a key", fingerprint: "a request" }
+
+const webhookOf = ({ at }: Setting, slot: Slot): StoredWebhook => {
+  const id = WebhookId(Event.derivedId(`${slot} webhook`, at))
+  return {
+    id,
+    projectId: p1,
+    url: `https://receiver.example/${slot}`,
+    secret: StoredSecret(`whsec_${slot}`),
+    previous: undefined,
+    signingKey: undefined,
+    eventTypes: undefined,
+    createdAt: at,
+    disabledAt: undefined,
+  }
+}
+
+/** When ends are announced: a day before, and when they have come. */
+export const leads = Expiry.leadsOf([Millis(dayMillis)])
+
+/** Announces what has ended in the last day. */
+export const judgeOf = ({ at }: Pick<Setting, "at">): Expiry.Judge =>
+  Expiry.judgeBy({ leads, since: at - dayMillis })
+
+const eventOf = ({ at }: Setting, name: string): Event.Event =>
+  Event.make({
+    id: Event.derivedId(name, at),
+    projectId: p1,
+    type: Event.EventType("order.paid"),
+    at,
+    data: { project_id: p1, name },
+  })
+
+const settle = (name: string, of: (setting: Setting, slot: Slot) => Settlement): Operation => ({
+  name: `settle ${name}`,
+  run: (setting, slot) =>
+    Effect.flatMap(Outbox, (outbox) => outbox.settle(setting.claim, of(setting, slot))),
+})
+
+const attempt = ({ at }: Setting, status: number) => ({
+  at,
+  durationMillis: 1,
+  result: { _tag: "Answered", status, body: "" } as const,
+})
+
+const onWebhook = (
+  name: string,
+  use: (
+    webhooks: WebhookStore["Service"],
+    setting: Setting,
+    slot: Slot,
+  ) => Effect.Effect<unknown, unknown>,
+): Operation => ({
+  name,
+  run: (setting, slot) => Effect.flatMap(WebhookStore, (webhooks) => use(webhooks, setting, slot)),
+})
+
+const extending = (name: string, more: (setting: Setting) => object): Operation => ({
+  name,
+  run: (setting, slot) => {
+    const endDate = dateOf(slot, 1)
+    return store(({ extend }) =>
+      extend({
+        ...change(setting, slot, Event.types.extended, { user_id: own }),
+        userId: own,
+        endDate,
+        ...more(setting),
+      }),
+    )
+  },
+})
+
+const bulkExtending = (
+  name: string,
+  mode: "set" | "neverShorten",
+  endDateOf: (slot: Slot) => EndDate,
+): Operation => ({
+  name,
+  run: (setting, slot) =>
+    store(({ extendAll }) =>
+      extendAll({
+        ...change(setting, slot, Event.types.bulkExtended),
+        endDate: endDateOf(slot),
+        mode,
+      }),
+    ),
+})
+
+const granting = (name: string, userId: UserId): Operation => ({
+  name,
+  run: (setting, slot) =>
+    store(({ grant }) =>
+      grant({
+        ...change(setting, slot, Event.types.granted, { user_id: userId }),
+        userId,
+        endDate: dateOf(slot, 4),
+      }),
+    ),
+})
+
+const paying: ReadonlyArray<Run> = [
+  (setting, slot) =>
+    Effect.flatMap(Outbox, (outbox) => outbox.publish(eventOf(setting, `${slot} payment`))),
+  (setting, slot) =>
+    store(({ extend }) =>
+      extend({
+        ...change(setting, slot, Event.types.extended, { user_id: own }),
+        userId: own,
+        endDate: dateOf(slot, 6),
+      }),
+    ),
+  (setting, slot) =>
+    store(({ grant }) =>
+      grant({
+        ...change(setting, slot, Event.types.granted, { user_id: nobody }),
+        userId: nobody,
+        endDate: dateOf(slot, 6),
+      }),
+    ),
+]
+
+const transaction: Operation = {
+  name: "transaction of the host",
+  run: (setting, slot) =>
+    Effect.flatMap(Database, ({ atomically }) =>
+      atomically(Effect.forEach(paying, (part) => part(setting, slot))),
+    ),
+  parts: paying,
+}
+
+export const operations: ReadonlyArray<Operation> = [
+  extending("extend", () => ({})),
+  extending("extend if expected", ({ expected }) => ({ expectedEndDate: expected })),
+  extending("extend, never shorten", () => ({ mode: "neverShorten" })),
+  extending("extend once", () => ({ once })),
+  {
+    name: "extend twice",
+    // In one statement, unless a lock is met.
+    run: (setting, slot) =>
+      Effect.forEach(
+        [7, 8],
+        (day) =>
+          store(({ extend }) =>
+            extend({
+              ...change(setting, `${slot} ${day}`, Event.types.extended, { user_id: own }),
+              userId: own,
+              endDate: dateOf(slot, day),
+            }),
+          ),
+        { concurrency: "unbounded" },
+      ),
+  },
+  {
+    name: "extend once in another project",
+    run: (setting, slot) =>
+      store(({ extend }) =>
+        extend({
+          ...change(setting, slot, Event.types.extended, { user_id: own }),
+          projectId: p2,
+          userId: own,
+          endDate: dateOf(slot, 1),
+          once: { ...once, fingerprint: "another request" },
+        }),
+      ),
+  },
+  bulkExtending("extend all", "set", (slot) => dateOf(slot, 2)),
+  bulkExtending("extend all, never shorten", "neverShorten", (slot) => dateOf(slot, 3)),
+  // Less than the other operations do.
+  bulkExtending("extend all a little, never shorten", "neverShorten", (slot) =>
+    EndDate(Date.UTC(2030, 0, slot === "first" ? 1 : 2)),
+  ),
+  granting("grant", nobody),
+  granting("grant to a member", own),
+  {
+    name: "end",
+    run: (setting, slot) =>
+      store(({ end }) =>
+        end({ ...change(setting, slot, Event.types.ended, { user_id: own }), userId: own }),
+      ),
+  },
+  {
+    name: "import",
+    run: (setting, slot) =>
+      store((memberships) =>
+        memberships.import({
+          ...change(setting, slot, Event.types.imported),
+          memberships: [own, nobody].map((userId) => ({ userId, endDate: dateOf(slot, 5) })),
+        }),
+      ),
+  },
+  {
+    name: "erase",
+    run: (setting, slot) =>
+      store(({ erase }) => erase({ ...change(setting, slot, Event.types.ended), userId: own })),
+  },
+  {
+    name: "announce ends",
+    // Those that it leaves for the next sweep are the same at the end.
+    isNotOne: true,
+    run: (setting) =>
+      store(({ expiry }) => expiry?.sweep(100, judgeOf(setting)) ?? Effect.die("no ends")),
+  },
+  {
+    name: "list by ends",
+    // Each page is of the moment at which it is read.
+    isNotOne: true,
+    run: () =>
+      store(({ listEnding }) =>
+        listEnding(p1, { before: dateOf("second", 300), after: undefined, limit: 10 }),
+      ),
+  },
+  {
+    name: "create project",
+    run: ({ at }) => store(({ createProject }) => createProject(p3, { origin: Origin.host, at })),
+  },
+  {
+    name: "delete project",
+    run: ({ at }) => store(({ deleteProject }) => deleteProject(p1, { origin: Origin.host, at })),
+  },
+  {
+    name: "publish",
+    run: (setting, slot) =>
+      Effect.flatMap(Outbox, (outbox) => outbox.publish(eventOf(setting, `${slot} event`))),
+  },
+  {
+    name: "publish once",
+    run: (setting, slot) =>
+      Effect.flatMap(Outbox, (outbox) =>
+        outbox.publish(eventOf(setting, `${slot} event with a key`), {
+          ...once,
+          fingerprint: "a third request",
+          answer: "an answer",
+        }),
+      ),
+  },
+  {
+    name: "claim",
+    run: () =>
+      Effect.flatMap(Outbox, (outbox) =>
+        Effect.map(
+          outbox.claim({
+            limit: 100,
+            failing: 100,
+            perWebhook: { least: 50, most: 50 },
+            perProject: 1000,
+            ahead: new Map(),
+            leaseMillis: 24 * hourMillis,
+          }),
+          ({ claims }) =>
+            claims
+              .map(({ attemptNumber, event, webhook }) => [
+                webhook.webhookId,
+                event.body.replace(/"timestamp":"[^"]*"|"sequence":\d+/g, ""),
+                attemptNumber,
+              ])
+              .toSorted((one, other) => (String(one) < String(other) ? -1 : 1)),
+        ),
+      ),
+  },
+  settle("as delivered", (setting) => ({ _tag: "Delivered", attempt: attempt(setting, 204) })),
+  settle("as to be repeated", (setting) => ({
+    _tag: "Retry",
+    attempt: attempt(setting, 500),
+    delayMillis: hourMillis,
+    holdMillis: hourMillis,
+  })),
+  settle("and disable", (setting, slot) => ({
+    _tag: "Disabled",
+    attempt: attempt(setting, 410),
+    announcement: eventOf(setting, `${slot} disabled`),
+  })),
+  onWebhook("register webhook", (webhooks, setting, slot) =>
+    // Only one more fits.
+    webhooks.add(webhookOf(setting, slot), 4, { origin: Origin.host, at: setting.at }),
+  ),
+  onWebhook("delete webhook", (webhooks, setting) =>
+    webhooks.remove(p1, setting.webhooks.healthy.id, { origin: Origin.host, at: setting.at }),
+  ),
+  onWebhook("enable webhook", (webhooks, setting) =>
+    webhooks.enable(p1, setting.webhooks.disabled.id, { origin: Origin.host, at: setting.at }),
+  ),
+  onWebhook("rotate secret", (webhooks, setting, slot) =>
+    webhooks.rotateSecret(
+      p1,
+      setting.webhooks.healthy.id,
+      { secret: StoredSecret(`whsec_${slot}`), previousUntil: setting.at + dayMillis },
+      { origin: Origin.host, at: setting.at },
+    ),
+  ),
+  {
+    name: "replay failed",
+    run: ({ webhooks: { other } }) =>
+      Effect.flatMap(Outbox, (outbox) =>
+        outbox.replay({ projectId: p1, webhookId: other.id }, { _tag: "FailedSince", at: 0 }),
+      ),
+  },
+  transaction,
+]
+
+/** What is left of an answer without what differs from run to run. */
+export const comparable = (answer: unknown): unknown =>
+  isReplayed(answer)
+    ? { replayed: answer.answer }
+    : JSON.stringify(answer ?? "done").replaceAll(/\\"sequence\\":\d+/g, "")
+
+/** What an operation answers. */
+export const answerOf = ({ isNotOne, run }: Operation, setting: Setting, slot: Slot) =>
+  run(setting, slot).pipe(
+    Effect.map((answer) => (isNotOne === true ? "answered" : comparable(answer))),
+    Effect.catch((error) => Effect.succeed(failureOf(error))),
+    Effect.catchDefect((defect) => Effect.succeed(`defect: ${String(defect)}`)),
+  )
+
+/** What is left of an error. */
+export const failureOf = (error: unknown): string =>
+  typeof error === "object" && error !== null && "_tag" in error
+    ? `${String(error._tag)}${"currentEndDate" in error ? ` ${format(EndDate(Number(error.currentEndDate)))}` : ""}`
+    : String(error)

@@ -1,0 +1,317 @@
+/** A schema with gates, the two processes whose operations meet in it, and what is there before them. */
+
+import { PgClient } from "@effect/sql-pg"
+import { EndDate } from "@tenure/core/EndDate"
+import * as Event from "@tenure/core/Event"
+import type { UserId } from "@tenure/core/Membership"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import * as Origin from "@tenure/core/Origin"
+import { Outbox } from "@tenure/core/Outbox"
+import type { ProjectId } from "@tenure/core/Project"
+import { StoredSecret } from "@tenure/core/StoredSecret"
+import type { Stores } from "@tenure/core/Tenure"
+import { type StoredWebhook, WebhookId } from "@tenure/core/Webhook"
+import { WebhookStore } from "@tenure/core/WebhookStore"
+import { type Database, layer } from "@tenure/postgres"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as ManagedRuntime from "effect/ManagedRuntime"
+import * as Redacted from "effect/Redacted"
+import * as Pg from "pg"
+import { round } from "../../src/sequence.sql.ts"
+import { type Gates, installGates, makeGates, role, sessionName } from "./gates.ts"
+import {
+  bulk,
+  dayMillis,
+  judgeOf,
+  later,
+  leads,
+  own,
+  p1,
+  p2,
+  type Setting,
+  type Slot,
+  type WebhookName,
+} from "./operations.ts"
+
+const occasion: Origin.Occasion = { origin: Origin.host, at: 0 }
+
+/** What the membership has that the operations change: where its date comes from, and which number. */
+export const scenes = ["own date", "date of a bulk extension", "last number of a round"] as const
+
+/** One of them. */
+export type Scene = (typeof scenes)[number]
+
+/** A process with stores. */
+interface Process {
+  readonly run: <A, E>(work: Effect.Effect<A, E, Stores | Database>) => Promise<A>
+}
+
+export interface World {
+  readonly schema: string
+  readonly gates: Gates
+  readonly setting: Setting
+  readonly processes: Readonly<Record<Slot, Process>>
+  /** Makes everything as it was before the operations. */
+  readonly restore: () => Promise<void>
+  /** Has so much time passed, by moving all that is stored into the past. */
+  readonly advance: (millis: number) => Promise<void>
+  readonly end: () => Promise<void>
+}
+
+const tables = [
+  "projects",
+  "memberships",
+  "floors",
+  "webhooks",
+  "events",
+  "deliveries",
+  "ended_deliveries",
+  "audit",
+  "answers",
+  "expiry",
+  "expiry_passes",
+  "deleted_projects",
+  "erasures",
+  "dispatchers",
+] as const
+
+const grantOf = (projectId: ProjectId, userId: UserId, endDate: number) =>
+  Effect.flatMap(MembershipStore, (store) =>
+    store.grant({
+      ...occasion,
+      projectId,
+      userId,
+      endDate: EndDate(endDate),
+      reason: undefined,
+      event: draft(projectId, Event.types.granted, userId),
+    }),
+  )
+
+const draft = (projectId: ProjectId, type: Event.EventType, userId?: UserId) =>
+  Event.draft({
+    id: Event.freshId(crypto, Date.now()),
+    projectId,
+    type,
+    at: 0,
+    data: { project_id: projectId, ...(userId === undefined ? {} : { user_id: userId }) },
+  })
+
+const bulkOf = (mode: "set" | "neverShorten", endDate: number) =>
+  Effect.flatMap(MembershipStore, (store) =>
+    store.extendAll({
+      ...occasion,
+      projectId: p1,
+      endDate: EndDate(endDate),
+      mode,
+      reason: undefined,
+      event: draft(p1, Event.types.bulkExtended),
+    }),
+  )
+
+const webhook = (name: WebhookName): StoredWebhook => ({
+  id: WebhookId(Event.derivedId(name, 0)),
+  projectId: p1,
+  url: `https://receiver.example/${name}`,
+  secret: StoredSecret(`whsec_${name}`),
+  previous: undefined,
+  signingKey: undefined,
+  eventTypes: undefined,
+  createdAt: 0,
+  disabledAt: undefined,
+})
+
+const claimEach = Effect.flatMap(Outbox, (outbox) =>
+  outbox.claim({
+    limit: 100,
+    failing: 100,
+    perWebhook: { least: 50, most: 50 },
+    perProject: 1000,
+    ahead: new Map(),
+    leaseMillis: dayMillis,
+  }),
+)
+
+/** Makes what is there before the operations. */
+const populate = Effect.fnUntraced(function* (
+  scene: Scene,
+  run: (statement: string) => Effect.Effect<unknown>,
+) {
+  const at = Date.now()
+  const store = yield* MembershipStore
+  const registry = yield* WebhookStore
+  const outbox = yield* Outbox
+  const { expiry } = store
+  if (expiry === undefined) return yield* Effect.die("no ends")
+  yield* store.createProject(p1, occasion)
+  yield* store.createProject(p2, occasion)
+  yield* expiry.watch(leads)
+  const judge = judgeOf({ at })
+  for (let isMore = true; isMore;) ({ isMore } = yield* expiry.sweep(100, judge))
+
+  const webhooks = {
+    healthy: webhook("healthy"),
+    other: webhook("other"),
+    disabled: webhook("disabled"),
+  }
+  for (const one of Object.values(webhooks)) yield* registry.add(one, 10, occasion)
+
+  const past = at - 3_600_000
+  const soon = at + 3_600_000
+  yield* grantOf(p2, own, soon)
+  yield* grantOf(p1, bulk, at + dayMillis)
+  if (scene === "date of a bulk extension") yield* grantOf(p1, own, past)
+  yield* bulkOf("set", past)
+  yield* bulkOf("neverShorten", soon)
+  if (scene !== "date of a bulk extension") yield* grantOf(p1, own, past)
+  yield* grantOf(p1, later, Date.UTC(2034, 0, 1))
+
+  // One delivery to the healthy webhook is claimed, one to each webhook is open, and one of the others has failed.
+  const { claims } = yield* claimEach
+  const kept = claims.find((one) => one.webhook.webhookId === webhooks.healthy.id)
+  if (kept === undefined) return yield* Effect.die("no claim")
+  const attempt = { at, durationMillis: 1, result: { _tag: "Failed", reason: "Timeout" } } as const
+  for (const one of claims.filter((each) => each !== kept)) {
+    const isOfHealthy = one.webhook.webhookId === webhooks.healthy.id
+    yield* outbox.settle(
+      one,
+      isOfHealthy ? { _tag: "Delivered", attempt } : { _tag: "Failed", attempt, holdMillis: 0 },
+    )
+  }
+  yield* outbox.publish(
+    Event.make({
+      id: Event.freshId(crypto, at),
+      projectId: p1,
+      type: Event.EventType("order.made"),
+      at,
+      data: { project_id: p1 },
+    }),
+  )
+  yield* run(`
+    UPDATE webhooks SET disabled_at = '2020-01-01' WHERE id = '${webhooks.disabled.id}';
+    UPDATE webhooks SET failures = 0, failing_since = NULL, held_until = NULL, concurrency = 4;
+    UPDATE deliveries SET state = 'failed' WHERE webhook_id = '${webhooks.disabled.id}';
+    UPDATE memberships SET alarm_at = '2020-01-01' WHERE user_id <> '${later}';
+    UPDATE expiry SET since = '2020-01-01';
+    -- It waits for transactions of others.
+    DELETE FROM expiry_passes;
+    -- No process takes this claim for one of a dispatcher that is gone.
+    UPDATE dispatchers SET seen_at = 'infinity';
+  `)
+  // In one scene, the first list by ends is made by an operation.
+  if (scene !== "own date")
+    yield* store.listEnding(p1, { before: EndDate(Date.UTC(2100)), after: undefined, limit: 10 })
+  if (scene === "last number of a round")
+    yield* run(
+      `UPDATE memberships SET seq = seq - seq % ${round} + ${round - 1} WHERE user_id = '${own}'`,
+    )
+  const expected = EndDate(scene === "date of a bulk extension" ? soon : past)
+  const setting: Setting = { at, webhooks, claim: kept, expected }
+  return setting
+})
+
+const millisecond = "interval '1 millisecond'"
+
+/**
+ * Makes a world. Each needs a lock, which is a number of its own.
+ *
+ * @param sabotage - a statement on its tables, which makes operations wrong
+ */
+export const makeWorld = async (
+  url: string,
+  scene: Scene,
+  lock: number,
+  sabotage = "SELECT",
+): Promise<World> => {
+  const schema = `interleavings_${lock}`
+  const owned = new URL(url)
+  owned.username = role
+  owned.password = role
+  const admin = new Pg.Client({ connectionString: url })
+  admin.on("error", () => undefined)
+  await admin.connect()
+  const execute = async (...statements: ReadonlyArray<string>): Promise<void> => {
+    for (const statement of statements) await admin.query(statement)
+  }
+  await execute(
+    `DROP SCHEMA IF EXISTS ${schema} CASCADE`,
+    `DROP SCHEMA IF EXISTS ${schema}_before CASCADE`,
+    `SELECT pg_advisory_lock(7236830185)`,
+    `DO $$ BEGIN
+       IF to_regrole('${role}') IS NULL THEN
+         CREATE ROLE ${role} LOGIN PASSWORD '${role}';
+         ALTER ROLE ${role} SET deadlock_timeout = '20ms';
+       END IF;
+     END $$`,
+    `SELECT pg_advisory_unlock(7236830185)`,
+    `CREATE SCHEMA ${schema} AUTHORIZATION ${role}`,
+    `SET search_path = ${schema}`,
+    // No trigger has a gate for this session.
+    `SET session_replication_role = replica`,
+  )
+  const clientOf = (applicationName: string, more: object = {}) =>
+    PgClient.layer({
+      url: Redacted.make(String(owned)),
+      maxConnections: 2,
+      applicationName,
+      ...more,
+    })
+  const runtimeOf = (client: ReturnType<typeof clientOf>) =>
+    ManagedRuntime.make(Layer.provide(Layer.fresh(layer({ schema, maxConnections: 2 })), client))
+
+  const preparing = runtimeOf(clientOf(`${schema} before`))
+  const setting = await preparing.runPromise(
+    populate(scene, (statement) => Effect.promise(() => execute(statement))),
+  )
+  await preparing.dispose()
+  await execute(
+    `CREATE SCHEMA ${schema}_before`,
+    ...tables.map((table) => `CREATE TABLE ${schema}_before.${table} AS TABLE ${schema}.${table}`),
+    `SET ROLE ${role}`,
+    ...installGates(schema, lock),
+    `RESET ROLE`,
+    sabotage,
+  )
+  const gates = await makeGates(url, schema, lock)
+  const first = runtimeOf(clientOf(sessionName(schema, "first"), { stream: gates.stream }))
+  const second = runtimeOf(clientOf(sessionName(schema, "second")))
+
+  const restoring = [...tables]
+    .toReversed()
+    .map((table) => `DELETE FROM ${schema}.${table};`)
+    .concat(
+      tables.map(
+        (table) =>
+          `INSERT INTO ${schema}.${table} OVERRIDING SYSTEM VALUE SELECT * FROM ${schema}_before.${table};`,
+      ),
+    )
+    .join("\n")
+
+  return {
+    schema,
+    gates,
+    setting,
+    processes: {
+      first: { run: (work) => first.runPromise(work) },
+      second: { run: (work) => second.runPromise(work) },
+    },
+    restore: () => execute(`DO $$ BEGIN ${restoring} END $$`),
+    advance: (millis) =>
+      execute(`DO $$ BEGIN
+        UPDATE memberships SET end_date = end_date - ${millis} * ${millisecond},
+          alarm_at = alarm_at - ${millis} * ${millisecond}, ends_from = ends_from - ${millis} * ${millisecond},
+          announced_end = announced_end - ${millis} * ${millisecond};
+        UPDATE projects SET bulk_end_date = bulk_end_date - ${millis} * ${millisecond},
+          last_bulk_end_date = last_bulk_end_date - ${millis} * ${millisecond},
+          alarm_at = alarm_at - ${millis} * ${millisecond};
+        UPDATE floors SET end_date = end_date - interval '1000 years';
+        UPDATE floors SET end_date = end_date + interval '1000 years' - ${millis} * ${millisecond};
+      END $$`),
+    end: async () => {
+      await Promise.all([first.dispose(), second.dispose()])
+      await gates.end()
+      await execute(`DROP SCHEMA ${schema} CASCADE`, `DROP SCHEMA ${schema}_before CASCADE`)
+      await admin.end()
+    },
+  }
+}
