@@ -3,6 +3,7 @@
 import type { ApiKey, ApiKeyId } from "@tenure/core/ApiKey"
 import * as Erasure from "@tenure/core/Erasure"
 import { complete, type Event, type EventId } from "@tenure/core/Event"
+import type { Cursor } from "@tenure/core/FeedStore"
 import type { OtherAction, UserId } from "@tenure/core/Membership"
 import type { Change } from "@tenure/core/MembershipStore"
 import type { Moment } from "@tenure/core/Moment"
@@ -14,6 +15,7 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Answers from "./Answers.ts"
 import * as Ring from "./collections/Ring.ts"
+import type * as Cursors from "./Cursors.ts"
 import * as Deliveries from "./deliveries/Deliveries.ts"
 import * as Job from "./deliveries/Job.ts"
 import * as Alarms from "./expiry/Alarms.ts"
@@ -24,6 +26,8 @@ import * as Trail from "./projects/Trail.ts"
 interface Stored {
   readonly event: Event
   readonly project: Project.Project
+  /** The place after it, once somebody has read it. */
+  cursor?: Cursor
 }
 
 /** The state behind all ports. */
@@ -37,8 +41,7 @@ export interface State {
   readonly otherHistory: Trail.Trail
   readonly deliveries: Deliveries.Deliveries
   readonly events: Ring.Ring<Stored>
-  /** Tells the history of this state from others, in the cursors of the feed. */
-  readonly epoch: string
+  readonly cursors: Cursors.Cursors
   /** The answers to requests with an idempotency key. */
   readonly answers: Answers.Answers
   /** When to look at end dates. */
@@ -55,15 +58,15 @@ export interface State {
  * @param history - how many rows of each project's audit trail are kept, and how many events and
  *   deliveries that have ended, over all projects
  */
-export const make = (history: number, answers: Answers.Bounds, epoch: string): State => {
+export const make = (history: number, answers: Answers.Bounds, cursors: Cursors.Cursors): State => {
   return {
     projects: new Map(),
     elsewhere: new Set(),
     keys: new Map(),
-    otherHistory: Trail.make(history),
+    otherHistory: Trail.make(0, history),
     deliveries: Deliveries.make(history),
     events: Ring.make(history),
-    epoch,
+    cursors,
     answers: Answers.make(answers),
     alarms: Alarms.make(),
     changed: Latch.makeUnsafe(),
@@ -80,7 +83,9 @@ export const createProject = (
   occasion: Origin.Occasion,
 ): void => {
   if (state.projects.has(projectId)) return
-  state.projects.set(projectId, Project.make(projectId, state.history))
+  // That trail has one more row with each project.
+  const trail = Trail.make(state.otherHistory.count + 1, state.history)
+  state.projects.set(projectId, Project.make(projectId, trail))
   audit(state, undefined, "project_created", projectId, occasion)
 }
 

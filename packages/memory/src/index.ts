@@ -18,6 +18,7 @@ import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Cursors from "./Cursors.ts"
 import * as State from "./State.ts"
 import * as ApiKeys from "./stores/ApiKeys.ts"
 import * as Directory from "./stores/Directory.ts"
@@ -67,8 +68,7 @@ export const memory = (given: Options = {}): Layer.Layer<Stores, InvalidInput> =
       const settings = yield* Setting.read(options, given)
       const { history, idempotencyRetention, maxBuckets, maxIdempotencyKeys } = settings
       const answers = { perOwner: maxIdempotencyKeys, millis: idempotencyRetention }
-      const epoch = (yield* WebCrypto).randomUUID()
-      const state = State.make(history, answers, epoch)
+      const state = State.make(history, answers, Cursors.make(yield* WebCrypto))
       return Context.make(MembershipStore, Memberships.make(state)).pipe(
         Context.add(WebhookStore, Webhooks.make(state)),
         Context.add(ApiKeyStore, ApiKeys.make(state)),

@@ -39,6 +39,7 @@ const onClock = <A, E>(
     /** When each notification came, in seconds since the beginning. */
     readonly seen: ReadonlyArray<number>
   }) => Effect.Effect<A, E, Tenure.Services>,
+  options: Tenure.Options = {},
 ) =>
   Effect.gen(function* () {
     yield* TestClock.setTime(10 * hour)
@@ -60,7 +61,7 @@ const onClock = <A, E>(
         return seen.map((second) => second - start)
       },
     }).pipe(
-      Effect.provide(Layer.provide(Tenure.layer({ transport: layer }), memory())),
+      Effect.provide(Layer.provide(Tenure.layer({ transport: layer, ...options }), memory())),
       Effect.provideService(Clock.Clock, clock),
     )
   })
@@ -109,5 +110,24 @@ it.effect("a cached key is found as long as before after the clock was set back"
       yield* tools.pass("1 second")
       expect(yield* keys.recall(token)).toBeUndefined()
     }),
+  ),
+)
+
+it.effect("ends are announced after the clock was ahead when they were first watched", () =>
+  onClock(
+    [],
+    (tools) =>
+      Effect.gen(function* () {
+        yield* prepare
+        tools.setBack()
+        yield* tools.pass("1 second")
+        const memberships = yield* Memberships
+        yield* memberships.grant({ projectId, userId: "1001", endDate: 9 * hour + 10_000 })
+        yield* tools.pass("5 seconds")
+        expect(tools.seen).toHaveLength(1)
+        yield* tools.pass("6 seconds")
+        expect(tools.seen).toHaveLength(2)
+      }),
+    { expiry: { reminders: [] } },
   ),
 )

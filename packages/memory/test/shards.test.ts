@@ -25,4 +25,8 @@ storeSuite(
 // A read of the feed is for projects of one shard.
 const ports: ReadonlyArray<Port> = ["MembershipStore", "WebhookStore", "ApiKeyStore", "Outbox"]
 
-storeSuite("shards, of which the home has one project", { ...on((id) => id === "p1"), ports })
+storeSuite("shards, of which the home has one project", {
+  ...on((id) => id === "p1"),
+  hasSeveralDatabases: true,
+  ports,
+})

@@ -133,9 +133,11 @@ export const make = (): Alarms => {
   return {
     watch: (leads, now, projects) => {
       const before = watching
-      const since = before?.since ?? now
+      // The clock was ahead, if it has not come to the time of the first call.
+      const wasAhead = before !== undefined && before.since > now
+      const since = before === undefined || wasAhead ? now : before.since
       watching = { since, leads, longest: Math.max(before?.longest ?? 0, ...leads) }
-      if (leads.some((lead) => before?.leads.includes(lead) !== true)) {
+      if (wasAhead || leads.some((lead) => before?.leads.includes(lead) !== true)) {
         for (const project of projects) begin(project)
       }
       return since

@@ -5,7 +5,7 @@ import type { Membership, ProjectSummary, UserId } from "@tenure/core/Membership
 import type { ProjectId } from "@tenure/core/Project"
 import type { StoredWebhook, WebhookId } from "@tenure/core/Webhook"
 import * as Members from "./Members.ts"
-import * as Trail from "./Trail.ts"
+import type * as Trail from "./Trail.ts"
 
 /** A project. */
 export interface Project {
@@ -22,13 +22,13 @@ export interface Project {
 /**
  * Makes a project.
  *
- * @param history - how many rows of its audit trail are kept
+ * @param history - its audit trail, which is empty
  */
-export const make = (id: ProjectId, history: number): Project => ({
+export const make = (id: ProjectId, history: Trail.Trail): Project => ({
   id,
   members: Members.make(),
   webhooks: new Map(),
-  history: Trail.make(history),
+  history,
   lastBulkEndDate: undefined,
   alarm: undefined,
 })

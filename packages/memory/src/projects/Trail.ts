@@ -10,17 +10,25 @@ type Row = Omit<AuditRow, "cursor" | "keyName">
 
 /** The newest rows of a trail. */
 export interface Trail {
+  /** Its number: no other trail has it, also if its project was deleted and created again. */
+  readonly number: number
   readonly rows: Ring.Ring<Row>
   /** How many rows were added. */
   count: number
 }
 
 /** Makes an empty trail that keeps `capacity` rows. */
-export const make = (capacity: number): Trail => ({ rows: Ring.make(capacity), count: 0 })
+export const make = (number: number, capacity: number): Trail => ({
+  number,
+  rows: Ring.make(capacity),
+  count: 0,
+})
 
-const cursorOf = (number: number): AuditCursor => AuditCursor(`0.${number}`)
-
-const numberOf = (cursor: AuditCursor): number => Number(cursor.slice(2))
+/** Returns the place of a row in a trail; 0, before which there is no row, for a cursor that no row has had. */
+const placeOf = ({ count, number }: Trail, cursor: AuditCursor): number => {
+  const [trail, place = 0] = cursor.split(".").map(Number)
+  return trail === number && place <= count ? place : 0
+}
 
 /** Adds a row. */
 export const add = (trail: Trail, row: Row): void => {
@@ -29,27 +37,29 @@ export const add = (trail: Trail, row: Row): void => {
 }
 
 /**
- * Returns a page of a trail, newest first; with a user, only changes of this one's membership.
+ * Returns a page of a trail, newest first; with a user, only changes of this one's membership. It is empty after
+ * a cursor that no row has.
  *
  * @param nameOf - returns the name of an API key
  */
 export const page = (
-  { count, rows }: Trail,
+  trail: Trail,
   nameOf: (keyId: ApiKeyId | undefined) => string | undefined,
   user: { readonly id: UserId; readonly isMember: boolean } | undefined,
   { after, limit }: { readonly after?: AuditCursor | undefined; readonly limit: number },
 ): ReadonlyArray<AuditRow> => {
+  const { count, number, rows } = trail
   const all = [...rows.newestFirst()]
     .map((row, age) => ({
       ...row,
       keyName: nameOf(row.origin.keyId),
-      cursor: cursorOf(count - age),
+      cursor: AuditCursor(`${number}.${count - age}`),
     }))
     .toReversed()
   const found = user === undefined ? all : changesOf(all, user.id, user.isMember)
-  const end = after === undefined ? Infinity : numberOf(after)
+  const end = after === undefined ? Infinity : placeOf(trail, after)
   return found
-    .filter(({ cursor }) => numberOf(cursor) < end)
+    .filter(({ cursor }) => placeOf(trail, cursor) < end)
     .toReversed()
     .slice(0, limit)
 }

@@ -35,12 +35,12 @@ export const make = (state: State.State): ExpiryStore => {
     return event
   }
 
-  /** Looks at a member. Returns what was published, if anything. */
+  /** Looks at a member. Returns what is to be published, if anything. */
   const look = (
     member: Alarms.Member,
     judge: Judge,
     now: Moment.Moment,
-  ): Event.Event | undefined => {
+  ): Announcement | undefined => {
     const { project, userId } = member
     const endDate = project.members.get(userId)
     const watched = project.members.watched(userId)
@@ -50,7 +50,7 @@ export const make = (state: State.State): ExpiryStore => {
     state.alarms.set(member, alarm)
     if (announcement === undefined) return undefined
     watched.announced = { endDate, lead: announcement.lead }
-    return publish(member, announcement, now)
+    return announcement
   }
 
   return {
@@ -59,14 +59,19 @@ export const make = (state: State.State): ExpiryStore => {
 
     sweep: (limit, judge) =>
       Effect.map(Moment.now, (now) => {
-        const events: Array<Event.Event> = []
+        const due: Array<{ readonly member: Alarms.Member; readonly announcement: Announcement }> =
+          []
         let looked = 0
         for (const member of state.alarms.due(now.unix)) {
-          const event = look(member, judge, now)
-          if (event !== undefined) events.push(event)
+          const announcement = look(member, judge, now)
+          if (announcement !== undefined) due.push({ member, announcement })
           looked++
           if (looked === limit) break
         }
+        const inOrder = due.toSorted((one, other) =>
+          one.announcement.event.id < other.announcement.event.id ? -1 : 1,
+        )
+        const events = inOrder.map(({ announcement, member }) => publish(member, announcement, now))
         return { events, isMore: looked === limit }
       }),
   }

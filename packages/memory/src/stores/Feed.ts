@@ -2,7 +2,6 @@
 
 import type { Event } from "@tenure/core/Event"
 import {
-  Cursor,
   CursorExpired,
   type FeedEvent,
   type FeedPage,
@@ -17,41 +16,41 @@ import type * as State from "../State.ts"
 const utf8 = new TextEncoder()
 
 /** Returns the place of a cursor; `undefined` if the events after it are not known, or not kept. */
-const placeOf = ({ epoch, events, history }: State.State, from: From): number | undefined => {
+const placeOf = ({ cursors, events, history }: State.State, from: From): number | undefined => {
   const count = events.pushed()
   const oldest = Math.max(0, count - history)
   if (from === "start") return oldest
   if (from === "now") return count
-  const [before, place = ""] = from.split(".")
-  const isPlace = before === epoch && /^\d{1,15}$/.test(place)
-  return isPlace && Number(place) >= oldest && Number(place) <= count ? Number(place) : undefined
+  const place = cursors.read(from)
+  return place !== undefined && place >= oldest && place <= count ? place : undefined
 }
 
-/** Returns the events of some projects after a place, with their own places, oldest first. */
+/** Returns the events of some projects after a place, each with the place after it, oldest first. */
 const eventsAfter = (
-  { events, projects: existing }: State.State,
+  { cursors, events, projects: existing }: State.State,
   place: number,
   projects: ReadonlySet<ProjectId>,
-): ReadonlyArray<readonly [place: number, event: Event]> => {
-  const found: Array<readonly [number, Event]> = []
+): ReadonlyArray<FeedEvent> => {
+  const found: Array<FeedEvent> = []
   let at = events.pushed()
-  for (const { event, project } of events.newestFirst()) {
+  for (const stored of events.newestFirst()) {
     if (at === place) break
+    const { event, project } = stored
     const { projectId } = event
-    if (projects.has(projectId) && existing.get(projectId) === project) found.push([at, event])
+    if (projects.has(projectId) && existing.get(projectId) === project) {
+      stored.cursor ??= cursors.print(at)
+      found.push({ ...event, cursor: stored.cursor })
+    }
     at--
   }
   return found.toReversed()
 }
 
 /** Returns how many of the events fit into a page: at least one, if there is one. */
-const fitting = (
-  found: ReadonlyArray<readonly [place: number, event: Event]>,
-  size: PageSize,
-): number => {
+const fitting = (found: ReadonlyArray<Event>, size: PageSize): number => {
   let bytes = 0
   let count = 0
-  for (const [, { body }] of found) {
+  for (const { body } of found) {
     if (count === size.events || bytes >= size.bytes) break
     bytes += utf8.encode(body).length
     count++
@@ -61,17 +60,13 @@ const fitting = (
 
 /** Makes the store. */
 export const make = (state: State.State): FeedStore["Service"] => {
-  const cursorAt = (place: number): Cursor => Cursor(`${state.epoch}.${place}`)
-
   const pageAfter = (place: number, projects: ReadonlySet<ProjectId>, size: PageSize): FeedPage => {
     const found = eventsAfter(state, place, projects)
     const count = fitting(found, size)
-    const events = found
-      .slice(0, count)
-      .map(([at, event]): FeedEvent => ({ ...event, cursor: cursorAt(at) }))
+    const events = found.slice(0, count)
     const isLast = count === found.length
-    const cursor = isLast ? cursorAt(state.events.pushed()) : events.at(-1)?.cursor
-    return { events, cursor: cursor ?? cursorAt(place), isLast }
+    const cursor = events.at(-1)?.cursor ?? state.cursors.print(state.events.pushed())
+    return { events, cursor, isLast }
   }
 
   return {

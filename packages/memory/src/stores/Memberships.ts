@@ -9,6 +9,10 @@ import {
   bulkActions,
   conflictOf,
   type Dated,
+  type EndDateConflict,
+  type EndsLater,
+  isEndsLater,
+  laterOf,
   type Membership,
   MembershipNotFound,
   stateAt,
@@ -83,24 +87,24 @@ export const make = (state: State.State): MembershipStore["Service"] => {
     Effect.all({ project: State.projectOf(state, projectId), now: Moment.now })
 
   /** Changes one membership that exists, if `apply` succeeds. */
-  const change = <E>(
+  const change = <A, E>(
     changed: Change & { readonly userId: UserId },
-    apply: (project: Project, from: EndDate) => Result.Result<Entry, E>,
+    apply: (project: Project, from: EndDate, now: Moment.Moment) => Result.Result<A, E>,
+    answerOf?: (value: A) => string,
   ) =>
     state.answers.change(
       changed.once,
       changed.projectId,
-      Moment.nowWith((now): Effect.Effect<Event, MembershipNotFound | E> => {
+      Moment.nowWith((now): Effect.Effect<A, MembershipNotFound | E> => {
         const { projectId, userId } = changed
         const project = state.projects.get(projectId)
         const from = project?.members.get(userId)
         if (project === undefined || from === undefined) {
           return Effect.fail(new MembershipNotFound({ projectId, userId }))
         }
-        const entry = apply(project, from)
-        if (Result.isFailure(entry)) return Effect.fail(entry.failure)
-        return Effect.succeed(record(project, changed, entry.success, now))
+        return Effect.fromResult(apply(project, from, now))
       }),
+      answerOf,
     )
 
   /** Changes a project that exists. */
@@ -161,13 +165,20 @@ export const make = (state: State.State): MembershipStore["Service"] => {
       }),
 
     extend: (extension) =>
-      change(extension, (project, from) => {
-        const { endDate, expectedEndDate, projectId, userId } = extension
-        const conflict = conflictOf({ projectId, userId, endDate: from }, expectedEndDate)
-        if (conflict !== undefined) return Result.fail(conflict)
-        setDate(project, extension)
-        return Result.succeed({ action: "extended", userId, from, to: endDate })
-      }),
+      change(
+        extension,
+        (project, from, now): Result.Result<Event | EndsLater, EndDateConflict> => {
+          const { endDate, expectedEndDate, projectId, userId } = extension
+          const conflict = conflictOf({ projectId, userId, endDate: from }, expectedEndDate)
+          if (conflict !== undefined) return Result.fail(conflict)
+          const later = laterOf(from, extension)
+          if (later !== undefined) return Result.succeed(later)
+          setDate(project, extension)
+          const entry: Entry = { action: "extended", userId, from, to: endDate }
+          return Result.succeed(record(project, extension, entry, now))
+        },
+        (result) => (isEndsLater(result) ? String(result.endDate) : ""),
+      ),
 
     extendAll: (extension) =>
       changeProject(
@@ -191,10 +202,11 @@ export const make = (state: State.State): MembershipStore["Service"] => {
       })),
 
     end: (ending) =>
-      change(ending, ({ members }, from) => {
-        members.delete(ending.userId)
+      change(ending, (project, from, now) => {
         const { userId } = ending
-        return Result.succeed({ action: "ended", userId, from, to: undefined })
+        project.members.delete(userId)
+        const entry: Entry = { action: "ended", userId, from, to: undefined }
+        return Result.succeed(record(project, ending, entry, now))
       }),
 
     erase: (erasure) =>
