@@ -5,10 +5,14 @@ import { join } from "node:path"
 import type { PGlite } from "@electric-sql/pglite"
 import type { NodeFS } from "@electric-sql/pglite/nodefs"
 import * as Predicate from "effect/Predicate"
+import { create, damageOf, databaseIn, hasDatabase } from "./Files.ts"
+import { type Folder, identityOf, lost } from "./Folder.ts"
 import type { Database } from "./Sessions.ts"
 
 /** A database that is open. */
 export interface Engine extends Database {
+  /** Throws `FolderUnusable` if the folder or its database were replaced, and stops. */
+  readonly checkFiles: () => void
   readonly close: () => Promise<void>
 }
 
@@ -25,13 +29,12 @@ const addSync = ({ NODEFS }: Pick<PGlite["Module"], "NODEFS">, onSync: () => voi
   })
 }
 
-/** Makes files wait for the disk when PostgreSQL tells them to. */
-const durable = (files: NodeFS, onSync: () => void): NodeFS => {
+/** Calls a function with PostgreSQL's module before that starts. */
+const beforeStart = (files: NodeFS, use: (module: PGlite["Module"]) => void): NodeFS => {
   const init = files.init.bind(files)
-  const add = (module: PGlite["Module"]): void => addSync(module, onSync)
   files.init = async (database, options) => {
     const { emscriptenOpts } = await init(database, options)
-    const preRun = [...(emscriptenOpts.preRun ?? []), add]
+    const preRun = [...(emscriptenOpts.preRun ?? []), use]
     return { emscriptenOpts: { ...emscriptenOpts, preRun } }
   }
   return files
@@ -73,20 +76,6 @@ const parametersOf = (standard: ReadonlyArray<string>, isDurable: boolean): Arra
     ? [...standard.filter((one) => one !== withoutFsync), ...always, ...whenDurable]
     : [...standard, ...always]
 
-const syncFile = (path: string): void => {
-  const file = fs.openSync(path, "r")
-  try {
-    fs.fsyncSync(file)
-  } finally {
-    fs.closeSync(file)
-  }
-}
-
-const syncFolder = (path: string): void => {
-  for (const entry of [".", ...fs.readdirSync(path, { encoding: "utf8", recursive: true })])
-    syncFile(join(path, entry))
-}
-
 const isMissing = (fault: unknown): boolean =>
   Predicate.hasProperty(fault, "code") && fault.code === "ERR_MODULE_NOT_FOUND"
 
@@ -102,75 +91,111 @@ const load = async () => {
   }
 }
 
-type Loaded = Awaited<ReturnType<typeof load>>
-
-/** Creates a database: as a whole, or not at all. */
-const create = async ({ NodeFS, PGlite }: Loaded, path: string): Promise<void> => {
-  const unfinished = `${path}.new`
-  fs.rmSync(unfinished, { recursive: true, force: true })
-  const database = await PGlite.create({ fs: new NodeFS(unfinished) })
-  await database.close()
-  syncFolder(unfinished)
-  fs.renameSync(unfinished, path)
-  syncFile(join(path, ".."))
+/** Refuses what is no database of Tenure, before anything is written to it. */
+const check = (folder: string): void => {
+  const damage = damageOf(folder)
+  if (damage !== undefined)
+    throw new Error(
+      `its database is damaged: ${damage}. Nothing was changed. Restore the folder from a copy.`,
+    )
 }
 
-const databaseIn = (folder: string): string => join(folder, "database")
+// What PostgreSQL logs when it gives up, and why. Its hints are for those who have a server.
+const complaint = /(?:FATAL|PANIC|DETAIL): +(.*)/
+
+/** Says why PostgreSQL does not start, in its own words if it has said something. */
+const startFault = (log: ReadonlyArray<string>, cause: unknown): unknown => {
+  const reasons = log.flatMap((line) => complaint.exec(line)?.[1] ?? [])
+  if (reasons.length === 0) return cause
+  const problem = reasons.join(": ").replace(/\.$/, "")
+  return new Error(
+    `its database does not open: ${problem}. Unless the disk is full, or the version of @electric-sql/pglite has changed, the database is damaged. Restore the folder from a copy.`,
+    { cause },
+  )
+}
 
 /**
- * Tells whether a folder has a database, which would be created if it were opened otherwise.
- *
- * @param folder - the path of the folder, which need not exist
- *
- * @example
- * ```ts
- * import { hasDatabase } from "tenure/embedded"
- *
- * if (!hasDatabase("./data")) throw new Error("There is nothing to back up in ./data")
- * ```
- */
-export const hasDatabase = (folder: string): boolean => fs.existsSync(databaseIn(folder))
-
-/**
- * Opens the database of a folder, or creates it.
+ * Opens the database of a folder. A folder that has none gets a new one.
  *
  * @param isDurable - whether what is committed outlives a power cut
  */
-export const open = async (folder: string, isDurable: boolean): Promise<Engine> => {
-  const path = databaseIn(folder)
-  const loaded = await load()
-  const { NodeFS, PGlite } = loaded
-  if (!fs.existsSync(path)) await create(loaded, path)
-  const files = new NodeFS(path)
+export const open = async (folder: Folder, isDurable: boolean): Promise<Engine> => {
+  const { NodeFS, PGlite } = await load()
+  if (!hasDatabase(folder.path)) {
+    await create(folder, async (path) => {
+      const database = await PGlite.create({ fs: new NodeFS(path) })
+      await database.close()
+    })
+  }
+  check(folder.path)
+  const path = databaseIn(folder.path)
+  const log: Array<string> = []
+  let module: PGlite["Module"] | undefined
+  let isStarting = true
   let isStopped = false
   let syncs = 0
-  const database: PGlite = await PGlite.create({
-    fs: isDurable ? durable(files, () => syncs++) : files,
+  const files = beforeStart(new NodeFS(path), (started) => {
+    module = started
+    if (isDurable) addSync(started, () => syncs++)
+  })
+  const database = await PGlite.create({
+    fs: files,
     startParams: parametersOf(PGlite.defaultStartParams, isDurable),
     onStderr: (text) => {
+      if (isStarting) log.push(text)
       // For example because the disk is full.
       if (text.startsWith("Aborted(")) {
         isStopped = true
-        endLoop(database.Module)
+        if (module !== undefined) endLoop(module)
       }
       return false
     },
+  }).catch((cause: unknown) => {
+    // PostgreSQL may have left it behind when it gave up.
+    fs.rmSync(join(path, "postmaster.pid"), { force: true })
+    throw startFault(log, cause)
   })
+  isStarting = false
   if (isDurable) {
     await checkSync(database, () => syncs).catch(async (fault: unknown) => {
       await database.close()
       throw fault
     })
   }
+  const identity = identityOf(path)
+
+  /** Throws once the files are another's: this process must not write to them any more. */
+  const checkFiles = (): void => {
+    try {
+      folder.check()
+      if (identityOf(path) !== identity) throw lost(folder.path)
+    } catch (fault) {
+      isStopped = true
+      throw fault
+    }
+  }
+
+  const isOurs = (): boolean => {
+    try {
+      checkFiles()
+    } catch {
+      // Whoever watches the folder is told.
+    }
+    return !isStopped
+  }
+
   return {
     run: async (messages, answer) => {
       if (isStopped) throw new Error("The database has stopped")
+      checkFiles()
       await database.execProtocolRawStream(messages, { syncToFs: false, onRawData: answer })
     },
     isInTransaction: () => !isStopped && database.isInTransaction(),
     isStopped: () => isStopped,
+    checkFiles,
     close: async () => {
-      if (!isStopped) await database.close()
+      // To close a database is to write to it.
+      if (isOurs()) await database.close()
     },
   }
 }

@@ -4,6 +4,7 @@
  */
 
 import { Duplex } from "node:stream"
+import { setImmediate } from "node:timers/promises"
 import * as Messages from "./Messages.ts"
 
 /** A database that one client at a time can use. */
@@ -18,6 +19,8 @@ export interface Database {
 /** Opens sessions. */
 export interface Sessions {
   readonly open: () => Duplex
+  /** Closes all sessions if the database has failed for good, so that those that are idle do not seem to work. */
+  readonly closeIfStopped: () => void
 }
 
 interface Session {
@@ -31,12 +34,29 @@ interface Waiting {
   readonly drop: (reason: Error) => void
 }
 
+// After so many milliseconds of statements, timers, signals and sockets of this process have their turn:
+// whoever only waits for one statement after the other would keep them waiting forever.
+const mostMillis = 20
+
 /** Makes the sessions of a database. */
 export const make = (database: Database): Sessions => {
   let waiting: ReadonlyArray<Waiting> = []
   let isBusy = false
   // The session that has a transaction open, or rows to read.
   let owner: Session | undefined
+  let lastTurn = performance.now()
+  const streams = new Set<Duplex>()
+
+  const closeIfStopped = (): void => {
+    if (!database.isStopped()) return
+    for (const stream of streams) stream.destroy(new Error("The database has stopped"))
+  }
+
+  const letOthers = async (): Promise<void> => {
+    if (performance.now() - lastTurn < mostMillis) return
+    await setImmediate()
+    lastTurn = performance.now()
+  }
 
   const admit = (): void => {
     if (isBusy) return
@@ -55,10 +75,12 @@ export const make = (database: Database): Sessions => {
     })
     const answers: Array<Buffer> = []
     try {
+      await letOthers()
       await database.run(messages, (bytes) => answers.push(Buffer.from(bytes)))
     } finally {
       owner = isUnfinished || database.isInTransaction() ? session : undefined
       isBusy = false
+      closeIfStopped()
       admit()
     }
     return Buffer.concat(answers)
@@ -88,6 +110,7 @@ export const make = (database: Database): Sessions => {
   }
 
   return {
+    closeIfStopped,
     open: () => {
       const read = Messages.reader()
       const stream = new Duplex({
@@ -104,12 +127,14 @@ export const make = (database: Database): Sessions => {
           done()
         },
         destroy: (error, done) => {
+          streams.delete(stream)
           // What a database that has failed cannot forget is lost with it.
           const closed = (): void => done(error)
           forget(session).then(closed, closed)
         },
       })
       const session: Session = { stream, prepared: new Set() }
+      streams.add(stream)
       return stream
     },
   }

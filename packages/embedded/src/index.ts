@@ -5,6 +5,7 @@ import type { InvalidInput } from "@tenure/core/InvalidInput"
 import * as Setting from "@tenure/core/Setting"
 import type { Stores } from "@tenure/core/Tenure"
 import * as Postgres from "@tenure/postgres"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { SqlClient } from "effect/sql/SqlClient"
@@ -13,7 +14,7 @@ import * as Folder from "./Folder.ts"
 import * as Sessions from "./Sessions.ts"
 import * as Upkeep from "./Upkeep.ts"
 
-export { hasDatabase } from "./Engine.ts"
+export { hasDatabase } from "./Files.ts"
 export { FolderUnusable } from "./Folder.ts"
 
 /** The options of the database. */
@@ -47,20 +48,36 @@ export const options = Setting.struct({ ...clientOptions.fields, ...storeOptions
 /** The options that a host passes. */
 export interface Options extends Setting.Input<typeof options> {}
 
+// How soon a process that has nothing to write notices that the folder is not its own any more.
+const checkInterval = "1 second"
+
+/** Checks now and then whether the files are still this process's, until they are not. */
+const watch = ({ checkFiles }: Engine.Engine, { closeIfStopped }: Sessions.Sessions) =>
+  Effect.try({ try: checkFiles, catch: (fault) => fault }).pipe(
+    Effect.delay(checkInterval),
+    Effect.forever,
+    Effect.tapError((fault) => Effect.logError("The database has stopped", Cause.fail(fault))),
+    Effect.ensuring(Effect.sync(closeIfStopped)),
+    Effect.ignore,
+    Effect.forkScoped,
+  )
+
 const openSessions = Effect.fnUntraced(function* ({
   durable,
   path: given,
 }: Setting.Output<typeof clientOptions>) {
   const unusable = (cause: unknown) => Folder.unusable(given, cause)
-  const { path } = yield* Effect.acquireRelease(
+  const folder = yield* Effect.acquireRelease(
     Effect.tryPromise({ try: () => Folder.acquire(given), catch: unusable }),
     ({ release }) => Effect.sync(release),
   )
   const engine = yield* Effect.acquireRelease(
-    Effect.tryPromise({ try: () => Engine.open(path, durable), catch: unusable }),
+    Effect.tryPromise({ try: () => Engine.open(folder, durable), catch: unusable }),
     ({ close }) => Effect.promise(close),
   )
-  return Sessions.make(engine)
+  const sessions = Sessions.make(engine)
+  yield* watch(engine, sessions)
+  return sessions
 })
 
 /**

@@ -51,8 +51,8 @@ const harness: StoreHarness<PgClient.PgClient> = {
   advance: (millis) =>
     execute(
       `UPDATE tenure.buckets SET tat = tat - ${1000 * millis}`,
-      `UPDATE tenure.webhooks SET held_until = held_until - ${millis} * interval '1 millisecond'`,
-      `UPDATE tenure.deliveries SET due_at = due_at - ${millis} * interval '1 millisecond'`,
+      `UPDATE tenure.webhooks SET held_until = held_until - ${millis} * interval '1 millisecond', held_since = held_since - ${millis} * interval '1 millisecond'`,
+      `UPDATE tenure.deliveries SET due_at = due_at - ${millis} * interval '1 millisecond', waits_since = waits_since - ${millis} * interval '1 millisecond'`,
       `UPDATE tenure.tickets SET expires_at = expires_at - ${millis} * interval '1 millisecond'`,
       `UPDATE tenure.memberships SET end_date = end_date - ${millis} * interval '1 millisecond',
          alarm_at = alarm_at - ${millis} * interval '1 millisecond', ends_from = ends_from - ${millis} * interval '1 millisecond',

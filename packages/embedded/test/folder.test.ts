@@ -35,15 +35,11 @@ describe("a folder", () => {
     })
   })
 
-  it("is refused if its database is damaged, with the reason", async () => {
+  it("that is refused is not in use", async () => {
     const path = temporaryFolder()
     mkdirSync(join(path, "database"))
-    writeFileSync(join(path, "database", "PG_VERSION"), "18\n")
-    await expect(opening(path)).rejects.toMatchObject({
-      _tag: "FolderUnusable",
-      message: expect.stringMatching(/cannot be used: ./),
-    })
-    // The next one finds it as it was, and not in use.
+    writeFileSync(join(path, "lock"), "")
+    await expect(opening(path)).rejects.toMatchObject({ _tag: "FolderUnusable" })
     ;(await acquire(path)).release()
   })
 
@@ -59,6 +55,17 @@ describe("a folder", () => {
     } finally {
       PGlite.defaultStartParams.length = standard
     }
+  })
+
+  it("leaves turns to the rest of the process", async () => {
+    const tenure = await opening(await folderWithDatabase())
+    const told = new AbortController()
+    setTimeout(() => told.abort())
+    const deadline = performance.now() + 3000
+    while (!told.signal.aborted && performance.now() < deadline)
+      await tenure.memberships.listProjects()
+    expect(told.signal.aborted).toBe(true)
+    await tenure.close()
   })
 
   it("needs a path", async () => {

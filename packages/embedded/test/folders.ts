@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll } from "vitest"
 import { open } from "../src/Engine.ts"
+import { acquire } from "../src/Folder.ts"
 
 const cache = fileURLToPath(new URL("../node_modules", import.meta.url))
 
@@ -18,10 +19,12 @@ export const temporaryFolder = (): string => {
 
 /** Makes a folder with a database, which is empty. To create one takes seconds, so they are copied. */
 export const folderWithDatabase = async (): Promise<string> => {
-  const model = join(cache, ".empty-database")
+  const model = join(cache, ".empty-folder")
   if (!existsSync(model)) {
     const created = mkdtempSync(join(cache, ".database-"))
-    await (await open(created, false)).close()
+    const folder = await acquire(created)
+    await (await open(folder, false)).close()
+    folder.release()
     // Another process may have been faster.
     if (!existsSync(model)) renameSync(created, model)
   }
