@@ -12,7 +12,8 @@ import { Micros } from "@tenure/core/Units"
  * is moved only if they would be deleted too early, and then to a minute after they are full.
  *
  * `KEYS` are those of the first client, then those of the second, and so on. `ARGV` are the tokens, the
- * part, and then the increment and the span of each bucket. No token only looks; -1 gives one back.
+ * part, and then the increment and the span of each bucket. No token only looks, and brings back buckets that
+ * lie too far ahead; -1 gives one back.
  *
  * Returns the time, then for each client whether it was admitted, and when each bucket will be full:
  * now, for those that are not in the part.
@@ -73,7 +74,8 @@ for i = 1, #KEYS, width do
     burst = burst + burstSpent
   end
 
-  if admitted or isLate then
+  -- Who only looks stores nothing else.
+  if admitted and tokens ~= 0 or isLate then
     if hasAddress then
       local expiry = expiryOf(addressName, address, addressExpiry)
       changed[addressName] = pack('<dd', address, expiry)
@@ -90,14 +92,12 @@ for i = 1, #KEYS, width do
   size = size + 4
 end
 
-if tokens ~= 0 then
-  for name, value in pairs(changed) do
-    local expiry = moved[name]
-    if expiry then
-      redis.call('SET', name, value, 'PXAT', math.ceil(expiry / 1000))
-    else
-      redis.call('SETRANGE', name, '0', value)
-    end
+for name, value in pairs(changed) do
+  local expiry = moved[name]
+  if expiry then
+    redis.call('SET', name, value, 'PXAT', math.ceil(expiry / 1000))
+  else
+    redis.call('SETRANGE', name, '0', value)
   end
 end
 return reply
