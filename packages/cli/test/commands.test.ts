@@ -1,27 +1,31 @@
 /** The commands, against the bundled server and on a database in a folder. */
 
 import { execFile, spawn } from "node:child_process"
+import { once } from "node:events"
 import {
   chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmdirSync,
   rmSync,
   statSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs"
+import { createServer, request } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Tenure from "@tenure/core/Tenure"
 import { postgres } from "@tenure/postgres"
-import { startReceiver } from "@tenure/testing"
+import { freePort, startReceiver } from "@tenure/testing"
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest"
 import * as Folder from "../../embedded/src/Folder.ts"
 import { folderWithDatabase } from "../../embedded/test/folders.ts"
-import { tenureWith } from "./inProcess.ts"
+import { startWith, tenureWith } from "./inProcess.ts"
 import { bareEnvironment, binary } from "./programs.ts"
 import { type Server, startServer, token } from "./server.ts"
 
@@ -92,6 +96,10 @@ describe.each([
     const conflict = await tenure("members", "extend", "2", "2097-01-01", ...expecting)
     expect(conflict).toMatchObject({ code: 1 })
     expect(conflict.stderr).toContain("END_DATE_CONFLICT")
+    const later = ["members", "extend", "2", "2097-01-01", "--never-shorten", ...inProject]
+    expect(json(await succeed(...later, "--json"))).toEqual({
+      new_end_date: "2099-01-01T00:00:00.000Z",
+    })
     const history = lines(await succeed("members", "history", "2", ...inProject, "--json"))
     expect(history).toMatchObject([{ action: "extended" }, { action: "granted", reason: "a test" }])
     await succeed("members", "end", "2", ...inProject)
@@ -195,6 +203,71 @@ describe.each([
     await succeed("members", "grant", "0", "2098-01-01", "-p", "own")
     expect(await tenure("trigger", "memberships.extended", "-p", "own")).toMatchObject({ code: 1 })
     expect(await tenure("trigger", "membership.ended", "-p", "own")).toMatchObject({ code: 1 })
+  })
+})
+
+describe("trigger leaves no member", () => {
+  const none = "There are none.\n"
+
+  const listed = async (project: string) =>
+    (await onDatabase("members", "list", "-p", project)).stdout
+
+  it("when it is interrupted", async () => {
+    await onDatabase("projects", "create", "interrupted")
+    // No server announces anything here, so it waits.
+    const args = ["trigger", "membership.expired", "-p", "interrupted"]
+    const running = startWith({ ...database, XDG_CONFIG_HOME: folder })(...args)
+    await expect.poll(() => listed("interrupted")).not.toBe(none)
+    await running.interrupt()
+    expect(await listed("interrupted")).toBe(none)
+  })
+
+  it("when what it does fails", async () => {
+    await atServer("projects", "create", "failing")
+    const proxy = createServer(({ headers, method = "", url: path = "" }, response) => {
+      if (method === "PATCH") return void response.writeHead(403).end()
+      const onward = request(new URL(path, server.url), { method, headers }, (answer) => {
+        response.writeHead(answer.statusCode ?? 500, answer.headers)
+        answer.pipe(response)
+      })
+      response.req.pipe(onward)
+    })
+    onTestFinished(() => void proxy.close())
+    const port = await freePort()
+    await new Promise<void>((resolve) => proxy.listen(port, "127.0.0.1", resolve))
+    const failing = tenureWith({ TENURE_URL: `http://127.0.0.1:${port}`, TENURE_TOKEN: token })
+    expect(await failing("trigger", "membership.extended", "-p", "failing")).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("403"),
+    })
+    expect((await atServer("members", "list", "-p", "failing")).stdout).toBe(none)
+  })
+
+  it("of an earlier run that was killed", async () => {
+    await onDatabase("projects", "create", "killed")
+    const child = spawn("/bin/sh", ["-c", `exec ${binary} trigger membership.expired -p killed`], {
+      env: { ...bareEnvironment, ...database },
+      stdio: "ignore",
+    })
+    const closed = once(child, "close")
+    await expect.poll(() => listed("killed")).not.toBe(none)
+    child.kill("SIGKILL")
+    await closed
+    expect(await listed("killed")).not.toBe(none)
+    const again = await onDatabase("trigger", "memberships.imported", "-p", "killed")
+    expect(again).toMatchObject({ code: 0 })
+    expect(await listed("killed")).toBe(none)
+  })
+
+  it("but those who are members otherwise", async () => {
+    await onDatabase("projects", "create", "kept")
+    await onDatabase("trigger", "membership.granted", "-p", "kept")
+    await onDatabase("members", "grant", "0", "2099-01-01", "-p", "kept")
+    expect(await onDatabase("trigger", "membership.granted", "-p", "kept")).toMatchObject({
+      code: 1,
+      stderr: "0 is already a member. Pass a --user that is not.\n",
+    })
+    expect(await listed("kept")).toContain("2099")
   })
 })
 
@@ -390,6 +463,20 @@ describe("a connection", () => {
     expect(await environment()("profiles", "remove", "default")).toMatchObject({ code: 3 })
     expect(json(readFileSync(file, "utf8"))).toEqual({})
   })
+
+  it("is kept beside those that are added at the same time, and after a process was killed", async () => {
+    const tenure = tenureWith({ XDG_CONFIG_HOME: join(folder, "many"), TENURE_TOKEN: token })
+    const names = Array.from({ length: 10 }, (_, index) => `profile-${index}`)
+    const add = (name: string) => tenure("profiles", "add", name, "--url", server.url)
+    await Promise.all(names.map(add))
+    const file = join(folder, "many", "tenure", "profiles.json")
+    expect(Object.keys(Object(json(readFileSync(file, "utf8")))).toSorted()).toEqual(names)
+    // Of a process that was killed in the middle.
+    writeFileSync(`${file}.lock`, "")
+    utimesSync(`${file}.lock`, 1_000_000_000, 1_000_000_000)
+    expect(await tenure("profiles", "remove", "profile-0")).toMatchObject({ code: 0 })
+    expect(readdirSync(join(folder, "many", "tenure"))).toEqual(["profiles.json"])
+  })
 })
 
 describe("a wrong command line", () => {
@@ -415,6 +502,10 @@ describe("a wrong command line", () => {
     ],
     [["members", "grant", "1", "tomorrow", "-p", "p"], /Expected: a date, such as 2027-01-31/],
     [["trigger", "a.b", "-p", "p", "--data", "{"], /Expected: JSON, such as/],
+    [
+      ["trigger", "a.b", "-p", "p", "--data", `{"order":9007199254740993}`],
+      /Expected: JSON, .* with numbers beyond 2\^53 as text/,
+    ],
   ])("%j is told in plain words", async (args, told) => {
     const { stderr } = await tenureWith({
       TENURE_URL: server.url,

@@ -59,7 +59,7 @@ it("prints lines each of which can be pasted, and the verified events of what th
   expect(await stop()).toBe(130)
 })
 
-it("leaves the profile to whoever started after it, and runs without one", async () => {
+it("has a profile of its own beside others that run, and runs without one", async () => {
   const environment = { XDG_CONFIG_HOME: join(home, "other") }
   const startHere = async () => {
     const running = startWith(environment)("dev", "--port", "0")
@@ -67,17 +67,29 @@ it("leaves the profile to whoever started after it, and runs without one", async
     await expect.poll(() => running.printed.stdout).toContain("Webhooks that have arrived")
     return running
   }
+  const keyBy = async (profile: string) => {
+    const args = ["keys", "list", "--json", "--profile", profile]
+    const { code, stdout } = await tenureWith(environment)(...args)
+    return code === 0 ? JSON.parse(stdout).id : code
+  }
   const first = await startHere()
+  const firstKey = await keyBy("tenure-dev")
   const second = await startHere()
+  expect(second.printed.stdout).toContain("--profile tenure-dev-2\n")
+  expect(await keyBy("tenure-dev")).toBe(firstKey)
+  expect(await keyBy("tenure-dev-2")).not.toBe(firstKey)
   await first.interrupt()
-  const list = ["members", "list", "--project", "demo", "--profile", "tenure-dev"]
-  expect(await tenureWith(environment)(...list)).toMatchObject({ code: 0 })
+  expect(await keyBy("tenure-dev")).toBe(2)
+  expect(await keyBy("tenure-dev-2")).toMatch(/-/)
   await second.interrupt()
-  expect(await tenureWith(environment)(...list)).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining("There is no profile tenure-dev"),
-  })
+  expect(await keyBy("tenure-dev-2")).toBe(2)
+
   const profiles = join(home, "other", "tenure", "profiles.json")
+  const left = { url: "http://127.0.0.1:9", token: "of-one-that-was-killed" }
+  writeFileSync(profiles, JSON.stringify({ "tenure-dev": left }), { mode: 0o600 })
+  const third = await startHere()
+  expect(third.printed.stdout).toContain("--profile tenure-dev\n")
+  await third.interrupt()
   writeFileSync(profiles, "{", { mode: 0o600 })
   expect((await startHere()).printed.stderr).toContain("mend it, or remove it")
 })

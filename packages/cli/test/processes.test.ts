@@ -3,7 +3,10 @@
 import { spawn, type StdioOptions } from "node:child_process"
 import { once } from "node:events"
 import { closeSync, openSync } from "node:fs"
+import { createServer, request } from "node:http"
 import { text } from "node:stream/consumers"
+import { setTimeout } from "node:timers/promises"
+import { freePort } from "@tenure/testing"
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
 import { tenureWith } from "./inProcess.ts"
 import { bareEnvironment, command } from "./programs.ts"
@@ -58,4 +61,35 @@ it("listen ends on Ctrl+C, and says where to go on", async () => {
     code: 130,
     stderr: expect.stringMatching(/To go on from here: --after \S+\n$/),
   })
+})
+
+it("ends at once on a second Ctrl+C, and not when npm repeats the first one", async () => {
+  // A server that never answers a change: the command waits, to undo it afterwards.
+  let hasAsked = false
+  const silent = createServer(({ headers, method = "", url: path = "" }, response) => {
+    if (method !== "GET") return void (hasAsked = true)
+    const onward = request(new URL(path, server.url), { headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 500, answer.headers)
+      answer.pipe(response)
+    })
+    onward.end()
+  })
+  onTestFinished(() => {
+    silent.closeAllConnections()
+    silent.close()
+  })
+  const port = await freePort()
+  await new Promise<void>((resolve) => silent.listen(port, "127.0.0.1", resolve))
+  const before = environment
+  environment = { ...before, TENURE_URL: `http://127.0.0.1:${port}` }
+  const { child, ended } = start("trigger membership.granted")
+  environment = before
+  await expect.poll(() => hasAsked).toBe(true)
+  child.kill("SIGINT")
+  await setTimeout(50)
+  child.kill("SIGINT")
+  await setTimeout(700)
+  expect(child.exitCode).toBe(null)
+  child.kill("SIGINT")
+  expect(await Promise.race([ended, setTimeout(5000, "waits")])).toMatchObject({ code: 130 })
 })

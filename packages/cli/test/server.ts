@@ -46,7 +46,7 @@ export const startServer = async (
   const url = await new Promise<string>((resolve, reject) => {
     child.once("exit", (code) => reject(new Error(`exit code ${code}`)))
     createInterface(child.stdout).on("line", (line) => {
-      const [, found] = /^Tenure listens on (\S+)$/.exec(line) ?? []
+      const [, found] = /Tenure listens on ([^\s"]+)/.exec(line) ?? []
       if (found !== undefined) resolve(found)
     })
   })

@@ -1,15 +1,18 @@
 /** Profiles: named connections, in a file that only its owner may read. */
 
 import { homedir } from "node:os"
+import * as Clock from "effect/Clock"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import { type Failure, failed, usage } from "../Failure.ts"
 import { fileProblem } from "../input/fileProblem.ts"
+import * as WholeFile from "../output/WholeFile.ts"
 
 const Server = Schema.Struct({ url: Schema.String, token: Schema.String })
 
@@ -70,27 +73,71 @@ export const read = Effect.gen(function* () {
 
 /** Replaces the profiles, as a whole or not at all. */
 const write = Effect.fnUntraced(function* (profiles: Profiles) {
+  const draft = yield* WholeFile.open(yield* path, 0o600)
+  yield* draft.write(`${JSON.stringify(profiles, undefined, 2)}\n`)
+  yield* draft.commit
+}, Effect.scoped)
+
+// A change takes milliseconds: after so many, the process that began it was killed.
+const longestChange = 10_000
+
+/** Takes a lock, and returns whether that was possible. */
+const take = Effect.fnUntraced(function* (lock: string) {
+  const files = yield* FileSystem.FileSystem
+  const { mtime } = yield* files
+    .stat(lock)
+    .pipe(Effect.orElseSucceed(() => ({ mtime: Option.none<Date>() })))
+  const now = yield* Clock.currentTimeMillis
+  // It is in the future if the clock was set back meanwhile.
+  const isLeft = Option.exists(mtime, (at) => Math.abs(now - at.getTime()) > longestChange)
+  if (isLeft) yield* files.remove(lock, { force: true })
+  return yield* files.open(lock, { flag: "wx" }).pipe(
+    Effect.scoped,
+    Effect.as(true),
+    Effect.catchIf(
+      ({ reason }) => reason._tag === "AlreadyExists",
+      () => Effect.succeed(false),
+    ),
+  )
+})
+
+/** Reads the profiles and writes them while no other process does. */
+const exclusively = Effect.fnUntraced(function* <A, R>(
+  change: Effect.Effect<A, Failure | PlatformError, R>,
+) {
   const files = yield* FileSystem.FileSystem
   const { dirname } = yield* Path.Path
   const file = yield* path
+  const lock = `${file}.lock`
   yield* files.makeDirectory(dirname(file), { recursive: true, mode: 0o700 })
-  const text = `${JSON.stringify(profiles, undefined, 2)}\n`
-  const temporary = `${file}.${process.pid}`
-  yield* files.writeFileString(temporary, text, { mode: 0o600 })
-  yield* files.rename(temporary, file)
+  return yield* Effect.acquireUseRelease(
+    Effect.repeat(take(lock), { until: (is) => is, schedule: Schedule.spaced("20 millis") }),
+    () => change,
+    () => Effect.ignore(files.remove(lock)),
+  )
 }, explained)
 
 /** Adds a profile, or replaces the one of this name. */
-export const add = Effect.fnUntraced(function* (name: string, profile: Profile) {
-  yield* write({ ...(yield* read), [name]: profile })
-})
+export const add = (name: string, profile: Profile) =>
+  exclusively(Effect.flatMap(read, (profiles) => write({ ...profiles, [name]: profile })))
+
+/** Adds a profile if the one of this name is still the expected one. Returns whether it is added. */
+export const replace = (name: string, expected: Profile | undefined, profile: Profile) =>
+  exclusively(
+    Effect.gen(function* () {
+      const profiles = yield* read
+      if (JSON.stringify(profiles[name]) !== JSON.stringify(expected)) return false
+      yield* write({ ...profiles, [name]: profile })
+      return true
+    }),
+  )
 
 /** Removes a profile, and returns it if there was one. It stays if the predicate is false for it. */
-export const remove = Effect.fnUntraced(function* (
-  name: string,
-  predicate: (profile: Profile) => boolean = () => true,
-) {
-  const { [name]: found, ...rest } = yield* read
-  if (found !== undefined && predicate(found)) yield* write(rest)
-  return found
-})
+export const remove = (name: string, predicate: (profile: Profile) => boolean = () => true) =>
+  exclusively(
+    Effect.gen(function* () {
+      const { [name]: found, ...rest } = yield* read
+      if (found !== undefined && predicate(found)) yield* write(rest)
+      return found
+    }),
+  )

@@ -84,22 +84,46 @@ const openKey = ({ apiKeys }: Tenure.Tenure) =>
     ({ id }) => Effect.promise(() => apiKeys.revoke(id)),
   )
 
+const attempt = <A>(call: () => Promise<A>) => Effect.tryPromise({ try: call, catch: ofCall })
+
 // A name that nobody gives to a profile of their own.
 const profile = "tenure-dev"
 
+/** Whether a profile is that of a command that runs: one that was killed has left its own. */
+const isRunning = (found: Profiles.Profile | undefined) =>
+  found === undefined || !("url" in found)
+    ? Effect.succeed(false)
+    : attempt(() => {
+        const { token, url: baseUrl } = found
+        return createClient({ baseUrl, token, maxRetries: 0, timeout: 1000 }).identity.get({})
+      }).pipe(
+        Effect.as(true),
+        Effect.catchTag("Failure", ({ code }) => Effect.succeed(code === "TIMEOUT")),
+      )
+
+/** Adds the profile under the first name that no running command has, and returns that name. */
+const addProfile = Effect.fnUntraced(function* (own: Profiles.Profile) {
+  for (let number = 1; ; number += 1) {
+    const name = number === 1 ? profile : `${profile}-${number}`
+    const found = (yield* Profiles.read)[name]
+    if (yield* isRunning(found)) continue
+    if (yield* Profiles.replace(name, found, own)) return name
+  }
+})
+
 /**
- * Keeps the connection in a profile while the command runs, so that commands in any other terminal find it. If
- * another one has started meanwhile, the profile is its.
+ * Keeps the connection in a profile while the command runs, so that commands in any other terminal find it.
+ * Returns the name of the profile.
  */
 const openProfile = (url: string, token: string) =>
-  Effect.acquireRelease(Profiles.add(profile, { url, token }), () =>
-    Effect.ignore(Profiles.remove(profile, (one) => "token" in one && one.token === token)),
+  Effect.acquireRelease(addProfile({ url, token }), (name) =>
+    Effect.ignore(Profiles.remove(name, (one) => "token" in one && one.token === token)),
   ).pipe(
     // The API and the console can be used nevertheless.
-    Effect.catchTag("Failure", ({ message }) => Console.error(printable(message))),
+    Effect.catchTag("Failure", ({ message }) =>
+      Effect.as(Console.error(printable(message)), profile),
+    ),
   )
-
-const attempt = <A>(call: () => Promise<A>) => Effect.tryPromise({ try: call, catch: ofCall })
 
 /** Creates a project with members, unless it is there. */
 const seed = Effect.fnUntraced(function* ({ memberships, projects }: Client) {
@@ -131,7 +155,15 @@ const invocation = Config.String("npm_lifecycle_event").pipe(
   Effect.map((isScript) => (isScript ? "npm run --silent tenure --" : "npx tenure")),
 )
 
-const helpOf = (url: string, token: string, command: string): string =>
+interface Shown {
+  readonly url: string
+  readonly token: string
+  /** The name of the profile. */
+  readonly name: string
+  readonly command: string
+}
+
+const helpOf = ({ command, name, token, url }: Shown): string =>
   [
     `The API      ${url}    ${url}/v2/docs shows it`,
     `The console  ${url}/console/    sign in with the token`,
@@ -139,8 +171,8 @@ const helpOf = (url: string, token: string, command: string): string =>
     "",
     "In another terminal, in this folder:",
     "",
-    `${command} members list --project ${project_id} --profile ${profile}`,
-    `${command} members extend ${users[0]} 2099-01-01 --project ${project_id} --profile ${profile}`,
+    `${command} members list --project ${project_id} --profile ${name}`,
+    `${command} members extend ${users[0]} 2099-01-01 --project ${project_id} --profile ${name}`,
     `curl -X PATCH ${url}/v2/projects/${project_id}/memberships/${users[0]}/extend -H "Authorization: Bearer ${token}" -H "Content-Type: application/json" -d '{"extend":"2099-01-01T00:00:00.000Z"}'`,
     "",
     "Webhooks that have arrived here, and are genuine:",
@@ -160,7 +192,7 @@ export const run = Effect.fnUntraced(function* ({ folder, port }: Given) {
   const client = createClient({ baseUrl: url, token })
   yield* seed(client)
   yield* subscribe(client, receiver)
-  yield* openProfile(url, token)
-  yield* Console.log(helpOf(url, token, yield* invocation))
+  const name = yield* openProfile(url, token)
+  yield* Console.log(helpOf({ url, token, name, command: yield* invocation }))
   return yield* Effect.never
 }, Effect.scoped)

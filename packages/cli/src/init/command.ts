@@ -37,10 +37,19 @@ const write = Effect.fnUntraced(function* ({ fill, host, path }: Start) {
   const template = new URL(`../../templates/${host.name}.ts`, import.meta.url)
   const content = fill(yield* files.readFileString(yield* paths.fromFileUrl(template)))
   yield* files.makeDirectory(paths.dirname(path), { recursive: true })
-  yield* Effect.catchIf(
-    files.writeFileString(path, content, { flag: "wx" }),
-    ({ reason }) => reason._tag === "AlreadyExists",
-    () => refuse(`${path} exists, and stays as it is.`),
+  yield* files.open(path, { flag: "wx" }).pipe(
+    Effect.catchIf(
+      ({ reason }) => reason._tag === "AlreadyExists",
+      () => refuse(`${path} exists, and stays as it is.`),
+    ),
+    Effect.flatMap((file) =>
+      // A part of it would keep the next run from writing it.
+      Effect.onError(file.writeAll(new TextEncoder().encode(content)), () =>
+        Effect.ignore(files.remove(path)),
+      ),
+    ),
+    Effect.scoped,
+    Effect.uninterruptible,
   )
 })
 

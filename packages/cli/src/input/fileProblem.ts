@@ -7,7 +7,7 @@ const problemOf = ({ reason }: PlatformError): string => {
     case "NotFound":
       return "no such file or folder"
     case "PermissionDenied":
-      return "permission denied"
+      return "permission denied, for it or for its folder"
     case "BadResource":
       return "it is a folder, or its path leads through a file"
     default:

@@ -86,9 +86,11 @@ const expected = flags.date(
   "Changes the end date only if it is this one now, so that nobody else's change is undone",
 )
 
+const keepLater = toggle("never-shorten", "Leaves the end date as it is if it is later")
+
 const extend = Command.make(
   "extend",
-  { user: userId, date: endDate, project, reason, expected, dryRun },
+  { user: userId, date: endDate, project, reason, expected, neverShorten: keepLater, dryRun },
   (given) =>
     Output.callAndRecord(
       ({ memberships }, options) =>
@@ -99,6 +101,7 @@ const extend = Command.make(
             extend: given.date,
             reason: getOrUndefined(given.reason),
             expected_end_date: getOrUndefined(given.expected),
+            mode: given.neverShorten ? "never_shorten" : undefined,
             dry_run: given.dryRun,
           },
           options,

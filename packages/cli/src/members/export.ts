@@ -5,7 +5,6 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
@@ -15,6 +14,7 @@ import { fileProblem } from "../input/fileProblem.ts"
 import { project } from "../input/flags.ts"
 import * as Output from "../output/Output.ts"
 import * as Progress from "../output/Progress.ts"
+import * as WholeFile from "../output/WholeFile.ts"
 import { exportFormat, type Format, format } from "./formats.ts"
 
 const output = Flag.String("output").pipe(
@@ -34,6 +34,16 @@ const headOf: Readonly<Record<Format, string>> = { csv: "user_id,end_date,state\
 
 // The most of a page.
 const pageSize = 1000
+
+/** Replaces a file, once all of its text is known. */
+const writeTo = Effect.fnUntraced(function* <E, R>(
+  path: string,
+  texts: Stream.Stream<string, E, R>,
+) {
+  const { commit, write } = yield* WholeFile.open(path)
+  yield* Stream.runForEach(texts, write)
+  yield* commit
+}, Effect.scoped)
 
 /** The command. */
 export const exportMembers = Command.make(
@@ -62,11 +72,8 @@ export const exportMembers = Command.make(
       ),
     )
     const { stdout } = yield* Stdio.Stdio
-    const { sink } = yield* FileSystem.FileSystem
     const all = Stream.concat(Stream.make(headOf[as]), texts)
-    yield* (
-      path === "" ? Stream.run(all, stdout()) : Stream.run(Stream.encodeText(all), sink(path))
-    ).pipe(
+    yield* (path === "" ? Stream.run(all, stdout()) : writeTo(path, all)).pipe(
       Effect.ensuring(Effect.sync(display.end)),
       Effect.catchTag("PlatformError", (error) => Effect.fail(failed(fileProblem(path, error)))),
     )

@@ -1,16 +1,18 @@
 /** `tenure trigger`: makes an event happen, for those who write receivers. */
 
-import type { CallOptions, Client } from "@tenure/client"
+import type { CallOptions, Client, MembershipChange } from "@tenure/client"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import { call } from "../connection/Api.ts"
 import { connected } from "../connection/connected.ts"
 import { failed } from "../Failure.ts"
 import { project } from "../input/flags.ts"
+import { parseUnrounded } from "../input/json.ts"
 import * as Output from "../output/Output.ts"
 import { disable } from "./disable.ts"
 
@@ -28,12 +30,14 @@ const user = Flag.String("user").pipe(
   Flag.withDefault("0"),
 )
 
-const parsed = Option.liftThrowable((text: string): unknown => JSON.parse(text))
+const parsed = Option.liftThrowable(parseUnrounded)
+
+const dataExpected = `JSON, such as '{"amount":100}', with numbers beyond 2^53 as text`
 
 const data = Flag.String("data").pipe(
   Flag.withMetavar("JSON"),
   Flag.withDescription("The data of an event of your own"),
-  Flag.filterMap(parsed, () => `JSON, such as '{"amount":100}'`),
+  Flag.filterMap(parsed, () => dataExpected),
   Flag.optional,
 )
 
@@ -52,14 +56,20 @@ interface Member {
   readonly user_id: string
 }
 
+// By it, a run knows the member that an earlier one has left behind, because it was killed.
+const reason = "an example of tenure trigger"
+
+// An import has no reason, but nobody else imports a member who ends at this millisecond.
+const exampleEnd = "2099-01-01T00:00:00.042Z"
+
 const grant: Act = ({ memberships }, member, options) =>
-  memberships.grant({ ...member, end_date: farFuture }, options)
+  memberships.grant({ ...member, end_date: farFuture, reason }, options)
 
 const grantUntil =
   (fromNow: number): Act =>
   ({ memberships }, member, options) => {
     const end_date = new Date(Date.now() + fromNow).toISOString()
-    return memberships.grant({ ...member, end_date }, options)
+    return memberships.grant({ ...member, end_date, reason }, options)
   }
 
 const acts: Readonly<Record<string, ReadonlyArray<Act>>> = {
@@ -67,7 +77,7 @@ const acts: Readonly<Record<string, ReadonlyArray<Act>>> = {
   "membership.extended": [
     grant,
     ({ memberships }, member, options) =>
-      memberships.extend({ ...member, extend: farFuture }, options),
+      memberships.extend({ ...member, extend: farFuture, reason }, options),
   ],
   "membership.ended": [grant],
   // Any reminder of a minute or more is due at once.
@@ -75,18 +85,50 @@ const acts: Readonly<Record<string, ReadonlyArray<Act>>> = {
   "membership.expired": [grantUntil(0)],
   "memberships.imported": [
     ({ memberships }, { project_id, user_id }, options) =>
-      memberships.import({ project_id, lines: [{ user_id, end_date: farFuture }] }, options),
+      memberships.import({ project_id, lines: [{ user_id, end_date: exampleEnd }] }, options),
   ],
 }
 
-const isMember = ({ project_id, user_id }: Member) =>
-  call(({ memberships }, options) => memberships.get({ project_id, user_id }, options)).pipe(
+const isMember = (member: Member) =>
+  call(({ memberships }, options) => memberships.get(member, options)).pipe(
     Effect.as(true),
     Effect.catchIf(
       ({ code }) => code === "MEMBERSHIP_NOT_FOUND",
       () => Effect.succeed(false),
     ),
   )
+
+// What is announced of a member, or happens to all of them, is not by whoever made it one.
+const isOwnChange = ({ action }: MembershipChange): boolean =>
+  action === "granted" || action === "imported" || action === "extended"
+
+const isExample = ({ action, reason: given, to }: MembershipChange): boolean =>
+  given === reason || (action === "imported" && to === exampleEnd)
+
+/** Whether a member is the example of an earlier run. */
+const isLeftOver = (member: Member) =>
+  Effect.map(
+    call(({ memberships }, options) => memberships.history(member, options)),
+    (page) => page.data.filter(isOwnChange).slice(0, 1).some(isExample),
+  )
+
+/** Ends the membership of the example, if it has one. */
+const end = (member: Member) =>
+  call(({ memberships }, options) => memberships.end(member, options)).pipe(
+    Effect.asVoid,
+    Effect.catchIf(
+      ({ code }) => code === "MEMBERSHIP_NOT_FOUND",
+      () => Effect.void,
+    ),
+  )
+
+/** Ends what a run has left behind that was killed. Fails if the user is a member otherwise. */
+const clear = Effect.fnUntraced(function* (member: Member) {
+  if (!(yield* isMember(member))) return
+  if (!(yield* isLeftOver(member)))
+    return yield* failed(`${member.user_id} is already a member. Pass a --user that is not.`)
+  yield* end(member)
+})
 
 // Several times as long as a server needs that has nothing else to announce.
 const patience = "5 seconds"
@@ -111,16 +153,19 @@ const announced = (of: string, member: Member) => {
   )
 }
 
-/** Performs acts on a member that exists only meanwhile. */
+/** Performs acts on a member that exists only meanwhile, also if one fails or the command is interrupted. */
 const perform = Effect.fnUntraced(function* (of: string, steps: ReadonlyArray<Act>, given: Given) {
   const member = { project_id: given.project, user_id: given.user }
-  if (yield* isMember(member))
-    return yield* failed(`${given.user} is a member: give the --user of nobody.`)
-  const end = call(({ memberships }, options) => memberships.end(member, options))
-  yield* Effect.forEach(steps, (act) => call((client, options) => act(client, member, options)))
-  const exit = yield* Effect.exit(announced(of, member))
-  yield* end
-  yield* exit
+  yield* clear(member)
+  yield* Effect.forEach(
+    steps,
+    // The server may carry out an interrupted request after the request that ends the membership.
+    (act) => Effect.uninterruptible(call((client, options) => act(client, member, options))),
+    { discard: true },
+  ).pipe(
+    Effect.andThen(announced(of, member)),
+    Effect.onExit((exit) => (Exit.isSuccess(exit) ? end(member) : Effect.ignore(end(member)))),
+  )
 })
 
 const extendAll = Effect.fnUntraced(function* (project_id: string) {

@@ -3,6 +3,7 @@
 import { UserId } from "@tenure/core/Membership"
 import * as Predicate from "effect/Predicate"
 import * as dates from "../../input/dates.ts"
+import { parseExact } from "../../input/json.ts"
 
 /** A line that can be sent. */
 export interface Member {
@@ -24,8 +25,11 @@ export interface Refused {
 /** A line. */
 export type Line = Member | Refused
 
-const asText = (value: unknown): string =>
-  typeof value === "number" ? String(value) : typeof value === "string" ? value.trim() : ""
+// A number that is no safe integer may have been rounded: another user's id.
+const asText = (value: unknown): string => {
+  if (Number.isSafeInteger(value)) return String(value)
+  return typeof value === "string" ? value.trim() : ""
+}
 
 /** Judges the fields of a line. Fields with other names are left out. */
 export const ofFields = (line: number, given: unknown): Line => {
@@ -42,7 +46,7 @@ export const ofFields = (line: number, given: unknown): Line => {
 /** Judges a line of JSON. */
 export const ofJson = (line: number, text: string): Line => {
   try {
-    return ofFields(line, JSON.parse(text))
+    return ofFields(line, parseExact(text))
   } catch {
     return { _tag: "Refused", line, problem: "it must be JSON", given: text }
   }

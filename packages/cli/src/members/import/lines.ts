@@ -1,6 +1,5 @@
 /** Reads the lines of a file, one after the other, however large it is. */
 
-import { createInterface } from "node:readline"
 import { pipeline, type Readable } from "node:stream"
 import { CsvError, parse } from "csv-parse"
 import type { Format } from "../formats.ts"
@@ -45,15 +44,46 @@ async function* ofCsv(source: Readable): AsyncGenerator<Line.Line> {
   }
 }
 
+// The most bytes of a line. Without a limit, a file without line feeds would take all memory.
+const mostBytes = 1 << 20
+
+const lineFeed = 0x0a
+
+/** Splits bytes at line feeds alone: JSON texts may contain all other separators of lines. */
+async function* textsOf(source: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  let parts: Array<Buffer> = []
+  let bytes = 0
+  let line = 1
+  const add = (part: Buffer): void => {
+    parts.push(part)
+    bytes += part.length
+    if (bytes > mostBytes)
+      throw new Unreadable(`Line ${line} is longer than 1 MiB, so it cannot be a member`)
+  }
+  const take = (): string => {
+    const text = Buffer.concat(parts).toString()
+    parts = []
+    bytes = 0
+    return line++ === 1 ? text.replace(/^\uFEFF/, "") : text
+  }
+  for await (const chunk of source) {
+    let start = 0
+    for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, start)) {
+      add(chunk.subarray(start, end))
+      yield take()
+      start = end + 1
+    }
+    add(chunk.subarray(start))
+  }
+  yield take()
+}
+
 async function* ofNdjson(source: Readable): AsyncGenerator<Line.Line> {
   let line = 0
-  const texts = createInterface({ input: source, crlfDelay: Infinity })
-  source.once("error", () => texts.close())
-  for await (const text of texts) {
+  for await (const text of textsOf(source)) {
     line += 1
-    if (text.trim() !== "") yield Line.ofJson(line, text)
+    if (text.trim() !== "") yield Line.ofJson(line, text.trimEnd())
   }
-  if (source.errored !== null) throw source.errored
 }
 
 /** Reads lines. Throws `Unreadable` if what follows cannot be read. */

@@ -1,6 +1,6 @@
 /** Imports a file: reads it, sends it part by part, and keeps what was refused. */
 
-import { createReadStream } from "node:fs"
+import { createReadStream, fstatSync, statSync } from "node:fs"
 import type { Readable } from "node:stream"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -10,6 +10,7 @@ import * as Stream from "effect/Stream"
 import { failed, Failure, usage } from "../../Failure.ts"
 import { fileProblem } from "../../input/fileProblem.ts"
 import * as Progress from "../../output/Progress.ts"
+import * as WholeFile from "../../output/WholeFile.ts"
 import type { Format } from "../formats.ts"
 import type { Refused } from "./Line.ts"
 import { read, Unreadable } from "./lines.ts"
@@ -53,20 +54,35 @@ const open = Effect.fnUntraced(
 const toText = (lines: ReadonlyArray<Refused>): string =>
   lines.map(({ given, line, problem }) => `${JSON.stringify({ line, problem, given })}\n`).join("")
 
-/** Keeps the lines that are refused in a file, which there is only if there are some. */
-const makeKeep = Effect.fnUntraced(
-  function* (path: string) {
-    const files = yield* FileSystem.FileSystem
-    yield* files.remove(path, { force: true })
-    return (lines: ReadonlyArray<Refused>) =>
-      lines.length === 0
-        ? Effect.void
-        : files
-            .writeFileString(path, toText(lines), { flag: "a" })
-            .pipe(Effect.mapError((error) => failed(fileProblem(path, error))))
-  },
-  (opening, path) => Effect.catchTag(opening, "PlatformError", unusable(path)),
-)
+/** Makes a file of the lines that are refused. If there are none, there is no such file afterwards. */
+const makeKeep = (path: string) => {
+  let draft: WholeFile.Draft | undefined
+  const explained = Effect.mapError((error: PlatformError) => failed(fileProblem(path, error)))
+  const keep = Effect.fnUntraced(function* (lines: ReadonlyArray<Refused>) {
+    if (lines.length === 0) return
+    draft ??= yield* WholeFile.open(path)
+    yield* draft.write(toText(lines))
+  }, explained)
+  const end = Effect.suspend(() => draft?.commit ?? WholeFile.remove(path)).pipe(explained)
+  return { keep, end }
+}
+
+const identityOf = (path: string) =>
+  path === "-" ? fstatSync(0, { bigint: true }) : statSync(path, { bigint: true })
+
+/** Whether two paths name one file, as links and other spellings do. A file that is not there is no other. */
+const isSameFile = (one: string, other: string) =>
+  Effect.try(() => {
+    const { dev, ino } = identityOf(other)
+    const found = identityOf(one)
+    return found.isFile() && found.dev === dev && found.ino === ino
+  }).pipe(Effect.orElseSucceed(() => false))
+
+/** Fails if the lines that are refused would replace the lines that are read. */
+const requireOther = Effect.fnUntraced(function* (file: string, refused: string) {
+  if (yield* isSameFile(file, refused))
+    return yield* usage(`${refused} is the file with the members: give --refused another file.`)
+})
 
 const unreadable = (fault: unknown): Failure =>
   fault instanceof Unreadable
@@ -90,8 +106,9 @@ export const run = Effect.fnUntraced(function* ({
   refused,
   run: name,
 }: Given) {
+  yield* requireOther(file, refused)
   const { size, stream } = yield* open(file)
-  const keep = yield* makeKeep(refused)
+  const { end, keep } = makeKeep(refused)
   const display = Progress.make(process.stderr, "members")
   const start = yield* Clock.currentTimeMillis
   const total = { members: 0, repeated: 0, refused: 0 }
@@ -115,5 +132,6 @@ export const run = Effect.fnUntraced(function* ({
     Effect.ensuring(Effect.sync(display.end)),
     Effect.mapError(advise),
   )
+  yield* end
   return { ...total, seconds: ((yield* Clock.currentTimeMillis) - start) / 1000 }
 }, Effect.scoped)
