@@ -72,15 +72,30 @@ const messageOf = (answer: unknown): string | undefined => {
     : undefined
 }
 
+/** The answer, unless it is not JSON: a proxy answers in HTML if it does not reach the server. */
+const read = async (response: Response): Promise<unknown> => {
+  try {
+    return await response.json()
+  } catch {
+    return undefined
+  }
+}
+
+const unreached = "The server cannot be reached. Check that it runs, and try again."
+
+const foreign = (status: number): string =>
+  `The answer with status ${status} is not the console's. Check that Tenure runs, and that no proxy answers in its place; then try again.`
+
 const session = async (method: "POST" | "DELETE", headers: Record<string, string>) => {
   const response = await fetch(new URL("session", location.href), {
     method,
     headers: { "content-type": type, ...headers },
+  }).catch((cause: unknown) => {
+    throw new Error(unreached, { cause })
   })
-  const text = await response.text()
-  if (!response.ok) {
-    throw new Error(messageOf(JSON.parse(text)) ?? `The server answered ${response.status}.`)
-  }
+  const answer = await read(response)
+  if (response.ok && answer !== undefined) return
+  throw new Error(messageOf(answer) ?? foreign(response.status))
 }
 
 /** Begins a session. Rejects with the reason if that is refused. */

@@ -1,10 +1,10 @@
 /** The page: who uses it, where they are, and whether the server answers. */
 
 import type { Identity } from "@tenure/client"
-import { useEffect, useState } from "preact/hooks"
+import { useContext, useEffect, useState } from "preact/hooks"
 import { api, type Link, onLink, probe, signOut } from "./api.ts"
 import { Announce } from "./parts/action.tsx"
-import { Lost, Outages, Problem, useLoad } from "./parts/load.tsx"
+import { Lost, messageOf, Outages, Problem, useLoad } from "./parts/load.tsx"
 import { SchemeChoice } from "./parts/scheme.tsx"
 import { Screen } from "./parts/screen.tsx"
 import { type Place, to, usePlace } from "./router.ts"
@@ -109,6 +109,23 @@ const links = (who: Identity) => [
   ...(seesAll(who) ? [["Audit", to("audit")] as const] : []),
 ]
 
+const SignOut = () => {
+  const announce = useContext(Announce)
+  const signOutAndReload = async () => {
+    try {
+      await signOut()
+      location.reload()
+    } catch (fault) {
+      announce(`You are still signed in. ${messageOf(fault)}`)
+    }
+  }
+  return (
+    <button type="button" class="small" onClick={signOutAndReload}>
+      Sign out
+    </button>
+  )
+}
+
 const Header = ({ place, who }: { readonly place: Place; readonly who: Identity | undefined }) => (
   <header>
     <a class="brand" href={to()}>
@@ -132,15 +149,7 @@ const Header = ({ place, who }: { readonly place: Place; readonly who: Identity 
         <span title={who.key_id}>{who.read_only ? `${who.role}, read-only` : who.role}</span>
       )}
       <SchemeChoice />
-      {who !== undefined && hasSignIn && (
-        <button
-          type="button"
-          class="small"
-          onClick={() => void signOut().then(() => location.reload())}
-        >
-          Sign out
-        </button>
-      )}
+      {who !== undefined && hasSignIn && <SignOut />}
     </div>
   </header>
 )

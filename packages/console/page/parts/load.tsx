@@ -21,7 +21,7 @@ export interface Loading<A> {
 }
 
 /** The message of what was thrown. */
-const messageOf = (error: unknown): string =>
+export const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error)
 
 /**

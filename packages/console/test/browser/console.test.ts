@@ -484,7 +484,7 @@ describe.skipIf(path === undefined)(
         await page.locator("dialog").waitFor({ state: "detached" })
         expect(await page.getByText("tnr_").count()).toBe(0)
         const row = page.getByRole("row", { name: /nightly import/ })
-        await row.getByText("shop, gym").waitFor()
+        await row.getByText("gym, shop").waitFor()
         await row.getByRole("button", { name: "Revoke" }).click()
         await inDialog(page, "Revoke").click()
         await row.getByText("revoked").waitFor()

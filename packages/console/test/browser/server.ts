@@ -52,7 +52,7 @@ const start = async (port: number, seedFile: string): Promise<ChildProcess> => {
   const { stdout } = child
   if (stdout === null) throw new Error("the server has no output")
   for await (const line of createInterface(stdout)) {
-    if (line.startsWith("Tenure listens")) break
+    if (line.includes("Tenure listens")) break
   }
   stdout.resume()
   return child
@@ -100,6 +100,10 @@ export type Server = Awaited<ReturnType<typeof startServer>>
 export const addHistory = async ({ client, receiver }: Server): Promise<{ broken: string }> => {
   const shop = { project_id: "shop" }
   const member = { ...shop, user_id: "1055" }
+  // More than a page of events, before anybody is told of them.
+  for (let count = 0; count < 100; count++) {
+    await client.events.publish({ ...shop, type: "door.opened", data: { count } })
+  }
   const { data } = await client.webhooks.create({
     ...shop,
     url: `${receiver}/broken`,
