@@ -440,7 +440,7 @@ export interface Webhook {
   readonly url: string
   /** A UUID. */
   readonly id: string
-  /** The secret that signs notifications: `whsec_` and base64. */
+  /** The secret that signs notifications: `whsec_` and base64. `unreadable_` and a UUID, which nobody signs with, stand for one that the server cannot read. */
   readonly secret: string
 }
 
@@ -459,7 +459,7 @@ export interface WebhookDetails {
   readonly failing_since: string | null
   /** How many attempts have failed since one succeeded. */
   readonly failures: number
-  /** The secret that signs notifications: `whsec_` and base64. */
+  /** The secret that signs notifications: `whsec_` and base64. `unreadable_` and a UUID, which nobody signs with, stand for one that the server cannot read. */
   readonly secret: string
 }
 
@@ -632,7 +632,7 @@ export interface Events {
 /** The client: an object for each resource, with a method for each operation. */
 export interface Client {
   readonly memberships: {
-    /** Sets the end date of a membership, which may have expired. `PATCH /v2/projects/{project_id}/memberships/{user_id}/extend` */
+    /** Sets the end date of a membership, which may have expired. `new_end_date` is the end date afterwards: with the mode `never_shorten`, it may be later than `extend`. `PATCH /v2/projects/{project_id}/memberships/{user_id}/extend` */
     readonly extend: (
       input: {
         /** The id of the project. */
@@ -647,6 +647,8 @@ export interface Client {
         readonly reason?: string | undefined
         /** If given, the membership is changed only if it has this end date. */
         readonly expected_end_date?: number | string | undefined
+        /** Whether a membership that ends later is set, too, which is the default, or left as it is. */
+        readonly mode?: "set" | "never_shorten" | undefined
       },
       options?: CallOptions,
     ) => Promise<Counted<Extended>>
@@ -898,7 +900,7 @@ export interface Client {
       options?: CallOptions,
     ) => Promise<
       Success<{
-        /** The secret that signs notifications: `whsec_` and base64. */
+        /** The secret that signs notifications: `whsec_` and base64. `unreadable_` and a UUID, which nobody signs with, stand for one that the server cannot read. */
         readonly secret: string
         /** A time in UTC, with milliseconds. */
         readonly previous_until: string

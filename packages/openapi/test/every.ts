@@ -29,15 +29,22 @@ const requestFor = (
   ...more,
 })
 
+/** Sends a request for every operation. If a project is given, each finds it. */
+type Send = (more: Partial<ApiRequest>, project?: string) => Promise<void>
+
 /** Sends requests for every operation to a new instance. */
 const sending = async (
   options: Tenure.Options,
-  use: (send: (more: Partial<ApiRequest>) => Promise<void>, tenure: Tenure.Tenure) => Promise<void>,
+  use: (send: Send, tenure: Tenure.Tenure) => Promise<void>,
 ): Promise<void> => {
   const tenure = await Tenure.make({ ...options, stores: memory() })
   const { handle } = checked(tenure)
-  await use(async (more) => {
-    for (const operation of operations) await handle(requestFor(operation, more))
+  await use(async (more, project) => {
+    for (const operation of operations) {
+      // One of the operations deletes it.
+      if (project !== undefined) await tenure.memberships.createProject(project)
+      await handle(requestFor(operation, more))
+    }
   }, tenure)
   await tenure.close()
 }
@@ -60,12 +67,10 @@ export const causeErrors = async (): Promise<void> => {
     await send({})
     await send({ headers: await bearer("client") })
     await send({ headers, method: "TRACE" })
-    await send({ headers, body: { _tag: "TooLarge" } })
+    await send({ headers, body: { _tag: "TooLarge" } }, "1001")
     const bytes = new TextEncoder().encode("a=b")
-    await send({
-      headers: { ...headers, "content-type": "application/x-www-form-urlencoded" },
-      body: { _tag: "Bytes", bytes },
-    })
+    const form = { ...headers, "content-type": "application/x-www-form-urlencoded" }
+    await send({ headers: form, body: { _tag: "Bytes", bytes } }, "1001")
     await tenure.memberships.createProject("1001")
     await send({ headers, query: "limit=0" })
     const once = { ...headers, "idempotency-key": "one" }
