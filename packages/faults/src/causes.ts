@@ -68,6 +68,15 @@ const halting: Cause = async ({ database }) => {
   return database.resume
 }
 
+const hourMillis = 3_600_000
+
+/** How far a clock jumps, which is the same in every run of the seed: ahead, or back. */
+const jumpOf = ({ at, kind, millis }: Planned): number => {
+  const choose = random(at, kind, millis)
+  const most = choose.chance(0.5) ? hourMillis : -hourMillis
+  return kind === "databaseClockJumped" ? most : Math.round(most * choose.next())
+}
+
 /** The delay of a fault is one of its own, the same in every run of the seed. */
 const delayOf = ({ at, kind, millis }: Planned): number => random(at, kind, millis).between(20, 100)
 
@@ -132,4 +141,15 @@ export const causes: Readonly<Record<KindName, Cause>> = {
      WHERE p.id = $1 FOR UPDATE OF m`,
   ),
   tableLocked: locking("LOCK TABLE tenure.memberships IN ACCESS EXCLUSIVE MODE"),
+  statementsStopped: ({ database }, { at, kind, millis }) =>
+    database.stopStatements(random(at, kind, millis)).catch(() => nothing),
+  databaseClockJumped: async ({ database }, planned) => {
+    await database.shiftClock(jumpOf(planned))
+    return () => database.shiftClock(0)
+  },
+  serverClockJumped: async (world, planned) => {
+    const server = serverOf(world, planned)
+    await server.shiftClock(jumpOf(planned))
+    return () => server.shiftClock(0)
+  },
 }

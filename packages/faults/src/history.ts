@@ -8,7 +8,10 @@ export type Action =
   | "extendAll"
   | "grant"
   | "end"
+  | "import"
+  | "erase"
   | "find"
+  | "list"
   | "publish"
   | "createWebhook"
   | "deleteWebhook"
@@ -28,8 +31,23 @@ export interface Operation {
   /** Empty if a server is asked whether it is ready. */
   readonly projectId: string
   readonly userId?: string | undefined
-  /** The end date asked for, which no other operation asks for, or the one that was found. */
+  /**
+   * The end date asked for, which no other request asks for, or the one that was found: also by a change
+   * that expected another one.
+   */
   readonly endDate?: number | undefined
+  /** The memberships to import, each with an end date that nothing else asks for, or those of a list. */
+  readonly members?: ReadonlyArray<Dated> | undefined
+  /** Whether a bulk extension leaves later dates as they are. */
+  readonly isNeverShortening?: boolean | undefined
+  /** The end date that an extension expects. */
+  readonly expectedEndDate?: number | undefined
+  /** The end date that was found in place of the expected one. */
+  readonly conflictingDate?: number | undefined
+  /** Repetitions of a request have the same one. */
+  readonly idempotencyKey?: string | undefined
+  /** Whether the answer says that it repeats an earlier one. */
+  readonly isReplayed?: boolean | undefined
   /** The name of the API key. Calls in process have none. */
   readonly key?: string | undefined
   /** What identifies a published event, or the webhook that is deleted. */
@@ -45,6 +63,12 @@ export interface Operation {
   readonly webhook?: Webhook | undefined
   /** What is wrong with the answer, or why it is missing. */
   readonly problem?: string | undefined
+}
+
+/** An end date of a user; none if the user is no member. */
+export interface Dated {
+  readonly userId: string
+  readonly endDate: number | undefined
 }
 
 /** A webhook as an answer shows it. */
@@ -71,6 +95,8 @@ export interface Arrival {
 export interface Reader {
   readonly name: string
   readonly projectId: string
+  /** The types of the events that it asks for; all if missing. */
+  readonly types?: ReadonlyArray<string> | undefined
   /** What it got, in this order. */
   readonly got: ReadonlyArray<Got>
 }

@@ -152,6 +152,27 @@ const table = {
     healsFrom: "end",
     takesDown: false,
   },
+  statementsStopped: {
+    title: "sessions of the database stand still within statements, up to 0.3 s each (SIGSTOP)",
+    hits: "database",
+    seconds: [2, 6],
+    healsFrom: "end",
+    takesDown: false,
+  },
+  databaseClockJumped: {
+    title: "the clock of the database jumps by an hour, and back",
+    hits: "database",
+    seconds: [0.5, 6],
+    healsFrom: "end",
+    takesDown: false,
+  },
+  serverClockJumped: {
+    title: "the clock of a server jumps by up to an hour, and back",
+    hits: "server",
+    seconds: [0.5, 4],
+    healsFrom: "end",
+    takesDown: false,
+  },
 } as const satisfies Readonly<Record<string, Kind>>
 
 /** The name of a kind. */

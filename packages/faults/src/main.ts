@@ -1,29 +1,26 @@
 /**
  * Breaks servers, database and network by seed, and checks what clients and receivers see. Fails if
- * anything is wrong. With `--slack`, things may happen that many seconds later than documented, because
- * others keep the machine busy. With `--sabotage` it falsifies what it has recorded instead, to prove that every
- * check can fail.
+ * anything is wrong. With `--jobs`, so many seeds run at the same time, each on a PostgreSQL of its own. With
+ * `--slack`, things may happen that many seconds later than documented, because others keep the machine
+ * busy. With `--sabotage` it falsifies what it has recorded instead, to prove that every check can fail.
  */
 
+import { fork } from "node:child_process"
+import { once } from "node:events"
+import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
-import { startPostgres } from "@tenure/testing/PostgresServer"
-import { violationsOf } from "./checks/checks.ts"
-import { grown } from "./checks/processes.ts"
-import { figures, markdown, sum, type Table } from "./figures.ts"
-import type { Holding } from "./history.ts"
-import { explain, line } from "./report.ts"
-import { perform } from "./run.ts"
-import { sabotage, uncaught } from "./sabotage.ts"
-import { describe, schedule } from "./schedule.ts"
+import { markdown, sum, type Table } from "./figures.ts"
+import { uncaught } from "./sabotage.ts"
 import { parseSeeds } from "./seeds.ts"
-import { holdingOf } from "./world/server.ts"
-import { places } from "./world/World.ts"
+import type { Ended, Performed } from "./worker.ts"
+import { bundled } from "./world/program.ts"
 
 const { values } = parseArgs({
   options: {
     seeds: { type: "string", default: "1-5" },
     seconds: { type: "string", default: "20" },
     slack: { type: "string", default: "0" },
+    jobs: { type: "string", default: "1" },
     sabotage: { type: "boolean", default: false },
   },
 })
@@ -31,50 +28,55 @@ const { values } = parseArgs({
 const seeds = parseSeeds(values.seeds)
 const seconds = Number(values.seconds)
 const slack = Number(values.slack)
+const jobs = Number(values.jobs)
 if (!(slack >= 0)) throw new Error("--slack takes a number of seconds")
 if (!(seconds >= 1 && seconds <= 3600)) throw new Error("--seconds takes a number from 1 to 3600")
+if (!(Number.isInteger(jobs) && jobs >= 1)) throw new Error("--jobs takes a number from 1 on")
 
-// The processes of a crashed server lose nothing, with or without fsync.
-const server = await startPostgres({ settings: { fsync: "off" } })
-
-/** What the harness holds itself, which is also what the hosts have left in it. */
-const ownHolding = async (): Promise<Holding> => {
-  globalThis.gc?.()
-  const { handles } = await holdingOf(process.pid)
-  return { bytes: process.memoryUsage().heapUsed, handles }
-}
-
-// Everything has been loaded and used after a few runs.
-const settledAfter = 3
+const program = await bundled()
+const worker = fileURLToPath(new URL("worker.ts", import.meta.url))
 
 let table: Table = new Map()
-const outcomes: Array<ReturnType<typeof sabotage>> = []
+const outcomes: Array<Performed["outcomes"]> = []
 let failures = 0
-let settled: Holding | undefined
-try {
-  for (const seed of seeds) {
-    const planned = schedule(seed, seconds, places)
-    const run = await perform(server, seed, planned, 1000 * slack)
-    const violations = violationsOf(run)
-    console.log(line(run, describe(planned), violations))
-    if (violations.length > 0) console.log(explain(run, violations))
-    failures += violations.length
-    table = sum(table, figures(run))
-    if (seeds.indexOf(seed) === settledAfter) settled = await ownHolding()
-    if (values.sabotage) outcomes.push(sabotage(run))
-  }
-} finally {
-  await server.stop()
+
+const tell = ({ figures, outcomes: found, texts, violations }: Performed): void => {
+  for (const text of texts) console.log(text)
+  failures += violations
+  table = sum(table, new Map(figures))
+  if (values.sabotage) outcomes.push(found)
 }
 
-if (settled !== undefined) {
-  const found = grown("the harness", settled, await ownHolding())
-  for (const { text } of found) console.log(text)
-  failures += found.length
+const waiting = [...seeds]
+
+/** Has a process of its own perform one seed after the other, until none is left. */
+const work = async (): Promise<void> => {
+  const options = [program, values.seconds, values.slack, String(values.sabotage)]
+  const child = fork(worker, options, { execArgv: process.execArgv })
+  const left = once(child, "exit").then(([code]) => {
+    throw new Error(`a worker ended with ${code}`)
+  })
+  left.catch(() => {})
+  const ask = async (message: string): Promise<string> => {
+    const answer = once(child, "message")
+    child.send(message)
+    const [text] = await Promise.race([answer, left])
+    return String(text)
+  }
+  for (let seed = waiting.shift(); seed !== undefined; seed = waiting.shift()) {
+    const performed: Performed = JSON.parse(await ask(String(seed)))
+    tell(performed)
+  }
+  const ended: Ended = JSON.parse(await ask("end"))
+  for (const text of ended.texts) console.log(text)
+  failures += ended.texts.length
+  child.disconnect()
 }
+
+await Promise.all(Array.from({ length: Math.min(jobs, seeds.length) }, work))
 
 if (values.sabotage) {
-  const missed = uncaught(outcomes)
+  const missed = uncaught(outcomes.map((found) => new Map(found)))
   for (const name of missed) console.log(`not caught: ${name}`)
   failures += missed.length
 }

@@ -2,8 +2,8 @@
 
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { setTimeout as sleep } from "node:timers/promises"
-import type { PostgresServer } from "@tenure/testing/PostgresServer"
 import { causes } from "./causes.ts"
+import { missedBy } from "./checks/feed.ts"
 import { grownAmong } from "./checks/processes.ts"
 import { now } from "./clock.ts"
 import type { Exit, Fault, Holding, Log, Manner, Reader, Run, Size } from "./history.ts"
@@ -12,16 +12,17 @@ import { random } from "./random.ts"
 import { calmMillis, type Episode, type Planned, type Schedule } from "./schedule.ts"
 import { countOpen, endHolds, isAnnouncing, readState } from "./state.ts"
 import { lazyReaders, runCrowd, runLazyReader, runRevoked } from "./workload/crowd.ts"
-import { runEnding } from "./workload/ending.ts"
+import { runEnding, runRush } from "./workload/ending.ts"
 import { intruderKey, runIntruders } from "./workload/intruders.ts"
 import { runLateHost } from "./workload/late.ts"
-import { createWebhook, runHost } from "./workload/local.ts"
+import { createWebhook, runBulkHost, runHost } from "./workload/local.ts"
 import { startNaiveReader } from "./workload/naive.ts"
 import { runProbes } from "./workload/probes.ts"
 import { readerKeys, type Readers, startReaders } from "./workload/readers.ts"
 import { makeRecorder, type Recorder } from "./workload/recorder.ts"
 import { runClient, runGreedyClient, warmUp } from "./workload/remote.ts"
 import {
+  type Ground,
   host,
   leads,
   limits,
@@ -83,16 +84,18 @@ const runEpisode = async (
   )
 }
 
-/** Causes all faults of a schedule, with a calm before and after each episode. */
+/** Causes all faults of a schedule, with a calm before and after each episode. Tells of the last calm. */
 const runFaults = async (
   world: World,
   { episodes }: Schedule,
   onExit: (exit: Exit) => void,
+  onLastCalm: () => void,
 ): Promise<ReadonlyArray<Fault>> => {
   const faults: Array<Fault> = []
   await sleep(episodes[0]?.[0]?.at ?? 0)
   for (const episode of episodes) {
     faults.push(...(await runEpisode(world, episode, onExit)))
+    if (episode === episodes.at(-1)) onLastCalm()
     await sleep(calmMillis)
   }
   return faults
@@ -131,10 +134,7 @@ const catchUp = async ({ database }: World, { readers }: Readers): Promise<void>
   const session = await database.connect()
   const { events } = await readState(session)
   await session.close()
-  const isBehind = ({ got, projectId }: Reader): boolean => {
-    const seen = new Set(got.map(({ eventId }) => eventId))
-    return events.some(({ id, projectId: of }) => of === projectId && !seen.has(id))
-  }
+  const isBehind = (reader: Reader): boolean => missedBy(reader, { state: { events } }).length > 0
   const deadline = now() + catchUpMillis
   while (readers().some(isBehind) && now() < deadline) await sleep(100)
 }
@@ -184,6 +184,9 @@ const work = async (
 ) => {
   let over = false
   const isOver = () => over
+  // Afterwards, ends have most of their time before the run is over.
+  let isLastCalm = false
+  const isEnough = () => over || isLastCalm
   const crowd = runCrowd(world, seed, crowdKey, isOver)
   const revoked = runRevoked(world, seed)
   const intruders = runIntruders(world, recorder, seed, isOver)
@@ -192,12 +195,14 @@ const work = async (
     ...clientKeys.map((key) => runClient(world, recorder, seed, key, isOver)),
     runGreedyClient(world, recorder, seed, greedyKeys, isOver),
     runHost(world, recorder, seed, isOver),
-    runEnding(world, recorder, seed, isOver),
+    runBulkHost(world, recorder, seed, isOver),
+    runEnding(world, recorder, seed, isEnough),
+    runRush(world, recorder, seed, isEnough),
     ...lateHosts.map((name) => runLateHost(world, recorder, seed, name, isOver)),
     runProbes(world, recorder, isOver),
   ]
   try {
-    const faults = await runFaults(world, schedule, onExit)
+    const faults = await runFaults(world, schedule, onExit, () => (isLastCalm = true))
     over = true
     return {
       faults,
@@ -235,16 +240,16 @@ const leave = async (world: World) => {
 
 /** Performs the run of a seed. `slackMillis` is how much later than documented things may happen. */
 export const perform = async (
-  server: PostgresServer,
+  ground: Ground,
   seed: number,
   schedule: Schedule,
   slackMillis: number,
 ): Promise<Run> => {
   const lag = monitorEventLoopDelay()
   const keys = [...clientKeys, ...greedyKeys, ...readerKeys, crowdKey, ...lazyKeys, intruderKey]
-  const world = await makeWorld(server, seed, keys, schedule.clockOffsets)
+  const world = await makeWorld(ground, seed, keys, schedule.clockOffsets)
   try {
-    const recorder = makeRecorder()
+    const recorder = makeRecorder(seed)
     const exits: Array<Exit> = []
     const onExit = (exit: Exit) => void exits.push(exit)
     await createWebhooks(world, recorder, seed)

@@ -59,7 +59,7 @@ export const isExcused = (
       (trouble) =>
         concerns(trouble, place) &&
         from <= trouble.to + slackMillis &&
-        (trouble.isForLater ? from : to) >= trouble.from,
+        (trouble.isForLater ? from + slackMillis : to) >= trouble.from,
     )
 
 /**

@@ -5,7 +5,7 @@ import { checks, violationsOf } from "../src/checks/checks.ts"
 import { deletions } from "../src/checks/deletions.ts"
 import { deliveries } from "../src/checks/deliveries.ts"
 import { endDates } from "../src/checks/endDates.ts"
-import { limits } from "../src/checks/limits.ts"
+import { limits, refusals } from "../src/checks/limits.ts"
 import type { Check, Fault, Operation, Run } from "../src/history.ts"
 import { outcomeOf, sabotage, sabotages, uncaught } from "../src/sabotage.ts"
 import { begin, soundRun } from "./soundRun.ts"
@@ -42,7 +42,7 @@ describe("what is falsified is caught:", () => {
 
   it("every check has a falsification", () => {
     expect(uncaught([sabotage(soundRun)])).toEqual([])
-    expect(checks.map(({ name }) => name)).toHaveLength(17)
+    expect(checks.map(({ name }) => name)).toHaveLength(20)
   })
 })
 
@@ -123,9 +123,64 @@ describe("limits", () => {
     expect(textsOf(limits, burst(21, 10))).toHaveLength(1)
   })
 
+  it("may refuse what exceeds them, and nothing else", () => {
+    const refused = (count: number) =>
+      withOperations(
+        ...Array.from({ length: count }, () => operation(10, { key: "greedy" })),
+        operation(10, { key: "greedy", status: 429 }),
+      )
+    expect(textsOf(refusals, refused(20))).toEqual([])
+    expect(textsOf(refusals, refused(19))).toHaveLength(1)
+  })
+
+  it("may refuse a key once after the clock of the database has jumped", () => {
+    const jump = { kind: "databaseClockJumped", target: undefined } as const
+    const refusedAt = (...seconds: ReadonlyArray<number>): Run => ({
+      ...withOperations(
+        ...seconds.map((second) => operation(second, { key: "late", status: 429 })),
+      ),
+      faults: [{ ...jump, start: begin + 9000, end: begin + 10_000 }],
+    })
+    expect(textsOf(refusals, refusedAt(14))).toEqual([])
+    expect(textsOf(refusals, refusedAt(14, 16))).toHaveLength(1)
+  })
+
   it("are those of each process while the database does not answer", () => {
     expect(textsOf(limits, burst(60, 20.2))).toEqual([])
     expect(textsOf(limits, burst(100, 20.2))).toHaveLength(1)
+  })
+})
+
+describe("the clock of the database", () => {
+  const hour = 3_600_000
+  const fault = {
+    kind: "databaseClockJumped",
+    target: undefined,
+    start: begin + 7500,
+    end: begin + 9000,
+  } as const
+
+  /** A run whose ends are announced by a clock that is off. */
+  const shifted = (millis: number, faults: ReadonlyArray<Fault>): Run => ({
+    ...soundRun,
+    faults: [...soundRun.faults, ...faults],
+    state: {
+      ...soundRun.state,
+      events: soundRun.state.events
+        .filter(({ type }) => type !== "membership.expiring")
+        .map((event) => {
+          if (event.type !== "membership.expired") return event
+          const timestamp = new Date(begin + 8000 + millis).toISOString()
+          const body = event.body.replace(/"timestamp":"[^"]*"/, `"timestamp":"${timestamp}"`)
+          return { ...event, body }
+        }),
+    },
+  })
+
+  it("may announce ends early, if it has jumped", () => {
+    expect(textsOf(announcements, shifted(hour, [fault]))).toEqual([])
+    expect(textsOf(announcements, shifted(hour, []))).not.toEqual([])
+    expect(textsOf(announcements, shifted(0, [fault]))).toHaveLength(1)
   })
 })
 
@@ -146,6 +201,75 @@ describe("end dates", () => {
       one === first ? { ...one, start: begin + 1500, end: begin + 4500 } : one,
     )
     expect(textsOf(endDates, { ...soundRun, operations })).toEqual([])
+  })
+
+  const dateOf = (number: number): number => Date.UTC(2100, 0) + number
+
+  const finding = (second: number, number: number, fields: Partial<Operation> = {}): Operation =>
+    operation(second, { action: "find", endDate: dateOf(number), ...fields })
+
+  it("stay as they are if a bulk extension shortens nobody", () => {
+    expect(textsOf(endDates, withOperations(finding(5.8, 4)))).toEqual([])
+    // The date of that bulk extension, which holds for nobody.
+    expect(textsOf(endDates, withOperations(finding(5.8, -1)))).toHaveLength(1)
+  })
+
+  it("may be those of a bulk extension that an extension waits for, if it expects none", () => {
+    const between = dateOf(3) + 0.5
+    const waiting = (expectedEndDate: number | undefined): Run => ({
+      ...soundRun,
+      operations: [
+        ...soundRun.operations.map((one) => {
+          if (one.requestId === "request--1") return { ...one, endDate: between }
+          if (one.endDate !== dateOf(4)) return one
+          return { ...one, end: Math.max(one.end, begin + 6500), expectedEndDate }
+        }),
+        finding(6.2, 3.5),
+      ],
+      state: {
+        ...soundRun.state,
+        audit: soundRun.state.audit.map((row) =>
+          row.requestId === "request--1" ? { ...row, to: between } : row,
+        ),
+      },
+    })
+    expect(textsOf(endDates, waiting(undefined))).toEqual([])
+    expect(textsOf(endDates, waiting(dateOf(3)))).toHaveLength(1)
+  })
+
+  it("may be read while they are changed, in one order", () => {
+    const operations = soundRun.operations.map((one) =>
+      one.requestId === "request-2" ? { ...one, start: begin + 2500, end: begin + 3500 } : one,
+    )
+    const reading = (first: number, second: number): Run => ({
+      ...soundRun,
+      operations: [...operations, finding(2.7, first), finding(2.9, second)],
+    })
+    expect(textsOf(endDates, reading(1, 2))).toEqual([])
+    expect(textsOf(endDates, reading(2, 2))).toEqual([])
+    expect(textsOf(endDates, reading(2, 1))).toHaveLength(1)
+  })
+
+  it("that nobody has are read as well", () => {
+    const gone = { userId: "1003", status: 404, endDate: undefined }
+    expect(textsOf(endDates, withOperations(finding(9, 0, gone)))).toEqual([])
+    expect(textsOf(endDates, withOperations(finding(8.5, 0, gone)))).toHaveLength(1)
+  })
+
+  it("are not those that an extension expected", () => {
+    const expecting = (number: number): Run => ({
+      ...soundRun,
+      operations: soundRun.operations.map((one) =>
+        one.requestId === "request-2" ? { ...one, expectedEndDate: dateOf(number) } : one,
+      ),
+    })
+    expect(textsOf(endDates, expecting(1))).toEqual([])
+    expect(textsOf(endDates, expecting(0))).toHaveLength(1)
+    const conflict = { action: "extend", status: 409, endDate: dateOf(12) } as const
+    const refused = (found: number): Run =>
+      withOperations(finding(3.5, 0, { ...conflict, conflictingDate: dateOf(found) }))
+    expect(textsOf(endDates, refused(2))).toEqual([])
+    expect(textsOf(endDates, refused(1))).toHaveLength(1)
   })
 
   it("are lost if a bulk extension between two others is not seen", () => {

@@ -80,6 +80,16 @@ const ofSecond = (action: string, from: number | undefined, requestId?: string):
   requestId,
 })
 
+/** A row of the person who was erased. */
+const ofPerson = (action: string, to: number | undefined, requestId: string): AuditRow => ({
+  projectId,
+  userId: undefined,
+  action,
+  from: undefined,
+  to,
+  requestId,
+})
+
 // The member who comes and expires, with a reminder.
 const endDate = begin + 11_000
 
@@ -106,25 +116,49 @@ const announcing = (type: string, second: number, sequence: number, reminder?: n
   }),
 })
 
-const events = [
-  changeEvent(0, "membership.granted", "1001"),
-  changeEvent(1, "membership.extended", "1001"),
-  changeEvent(2, "membership.extended", "1001"),
-  changeEvent(3, "memberships.extended", undefined),
-  changeEvent(4, "membership.extended", "1001"),
-  payment,
-  granted,
-  announcing("membership.expiring", 8, 2, 3),
-  announcing("membership.expired", 11, 3),
-]
+const telling = (type: string, fields: object) => ({
+  id: `event-${type}`,
+  projectId,
+  type,
+  body: JSON.stringify({ data: fields }),
+})
 
-const sent = events.slice(1)
+const lengthened = {
+  ...changeEvent(-1, "memberships.extended", undefined),
+  body: JSON.stringify({
+    data: {
+      new_end_date: new Date(dateOf(-1)).toISOString(),
+      request_id: "request--1",
+      mode: "never_shorten",
+    },
+  }),
+}
 
-// The seconds in which they happen.
-const seconds = [2, 3, 4, 5, 6, 7, 8, 11]
+/** All events, with the seconds in which they happen. */
+const told = [
+  [0, changeEvent(0, "membership.granted", "1001")],
+  [2, changeEvent(1, "membership.extended", "1001")],
+  [3, changeEvent(2, "membership.extended", "1001")],
+  [4, changeEvent(3, "memberships.extended", undefined)],
+  [5, changeEvent(4, "membership.extended", "1001")],
+  [5.6, lengthened],
+  [6, payment],
+  [7, granted],
+  [8, announcing("membership.expiring", 8, 2, 3)],
+  [
+    8.2,
+    telling("memberships.imported", { total: 1, request_id: "request-imported", sequence: 10 }),
+  ],
+  [8.6, telling("membership.ended", { user_id: null, request_id: "request-erased", sequence: 11 })],
+  [11, announcing("membership.expired", 11, 3)],
+] as const
 
-const arrivals = sent.map(({ body, id }, index): Arrival => {
-  const at = begin + 1000 * (seconds[index] ?? 0) + 100
+const events = told.map(([, event]) => event)
+
+const sent = told.slice(1)
+
+const arrivals = sent.map(([second, { body, id }]): Arrival => {
+  const at = begin + 1000 * second + 100
   const timestamp = Math.floor(at / 1000)
   const signature = WebhookSignature.sign({ id, timestamp, body }, secret)
   const headers = {
@@ -135,9 +169,12 @@ const arrivals = sent.map(({ body, id }, index): Arrival => {
   return { url, at, headers, body, status: 204, ended: at + 1 }
 })
 
+const person = { process: "host", userId: "1003" } as const
+
 /**
- * The run: three extensions and a bulk extension between them, of one member with one webhook. Then another
- * member comes, and expires.
+ * The run: three extensions and a bulk extension between them, of one member with one webhook. The last of
+ * them is repeated, and a bulk extension leaves it as it is. Then another member comes, and expires, and a
+ * third one comes by an import, and is erased.
  */
 export const soundRun: Run = {
   seed: 0,
@@ -149,8 +186,16 @@ export const soundRun: Run = {
     extending(2, 1),
     extending(3, 2),
     asked(4, { action: "extendAll", endDate: dateOf(3), requestId: "request-3" }),
-    extending(5, 4),
+    extending(5, 4, { idempotencyKey: "key-4" }),
+    extending(5.2, 4, { idempotencyKey: "key-4", isReplayed: true, requestId: "request-again" }),
+    extending(5.3, 7, { idempotencyKey: "key-4", status: 422, expected: [200, 422] }),
     asked(5.5, { action: "find", process: "host", userId: "1001", endDate: dateOf(4) }),
+    asked(5.6, {
+      action: "extendAll",
+      isNeverShortening: true,
+      endDate: dateOf(-1),
+      requestId: "request--1",
+    }),
     asked(6, { action: "publish", process: "host", subject: "7" }),
     asked(7, {
       action: "grant",
@@ -159,7 +204,22 @@ export const soundRun: Run = {
       endDate,
       requestId: "request-granted",
     }),
-    extending(7, 5, { status: 429, requestId: "request-5" }),
+    ...Array.from({ length: 20 }, () => asked(7, { action: "listWebhooks", key: "c2" })),
+    asked(7, { action: "listWebhooks", key: "c2", status: 429 }),
+    asked(8.2, {
+      action: "import",
+      requestId: "request-imported",
+      members: [{ userId: "1003", endDate: dateOf(10) }],
+    }),
+    asked(8.4, {
+      action: "list",
+      members: [
+        { userId: "1003", endDate: dateOf(10) },
+        { userId: "1004", endDate: undefined },
+      ],
+    }),
+    asked(8.6, { ...person, action: "erase", requestId: "request-erased" }),
+    asked(8.8, { ...person, action: "find", status: 404, expected: [200, 404] }),
     asked(8, { action: "invalid", key: "c1", status: 422, expected: [422] }),
     extending(20.1, 6, { status: 503, requestId: "request-6" }),
   ],
@@ -169,13 +229,13 @@ export const soundRun: Run = {
       name: "poller0",
       projectId,
       got: [
-        ...events.slice(0, 3).map((event) => ({ event, isSettled: true })),
+        ...told.slice(0, 3).map((one) => ({ one, isSettled: true })),
         // A cut, after which an event comes again.
-        ...events.slice(3, 4).map((event) => ({ event, isSettled: false })),
-        ...events.slice(3).map((event) => ({ event, isSettled: true })),
-      ].map(({ event: { id }, isSettled }, index) => ({
+        ...told.slice(3, 4).map((one) => ({ one, isSettled: false })),
+        ...told.slice(3).map((one) => ({ one, isSettled: true })),
+      ].map(({ isSettled, one: [second, { id }] }) => ({
         eventId: id,
-        at: begin + 1000 * (index + 1) + 50,
+        at: begin + 1000 * second + 50,
         isSettled,
       })),
     },
@@ -220,12 +280,15 @@ export const soundRun: Run = {
       row(2, 1),
       row(3, 0, { action: "bulk_extended", userId: undefined, from: undefined }),
       row(4, 3),
+      row(-1, 0, { action: "bulk_lengthened", userId: undefined, from: undefined }),
       ofSecond("granted", undefined, "request-granted"),
       ofSecond("expiring", endDate),
       ofSecond("expired", endDate),
+      ofPerson("imported", dateOf(10), "request-imported"),
+      ofPerson("person_erased", undefined, "request-erased"),
     ],
     events,
-    deliveries: sent.map(({ id: eventId }) => ({
+    deliveries: sent.map(([, { id: eventId }]) => ({
       eventId,
       webhookId: webhook.id,
       state: "delivered",

@@ -6,14 +6,15 @@
 import { groupBy } from "effect/Array"
 import type { Check, Event, Run } from "../history.ts"
 import { deadline } from "../trouble.ts"
+import { dateText, describe } from "./endDates.ts"
 import {
-  dateText,
-  describe,
+  erasedOf,
   historiesOf,
   type History,
   isAnnouncement,
+  memberOf,
   type Write,
-} from "./endDates.ts"
+} from "./histories.ts"
 
 type Finding = ReturnType<Check["find"]>[number]
 
@@ -24,28 +25,37 @@ export interface Announcement {
   readonly endDate: number
   /** How long before the end, in milliseconds: a reminder, or 0. */
   readonly lead: number
-  /** When it was decided, by the clock of the database. */
+  /** When it was decided. */
   readonly at: number
+  /** The same by the clock of the database, which may have been off by an hour. */
+  readonly byClock: number
   readonly sequence: number
 }
 
-const announcementOf = (event: Event): Announcement => {
+const hourMillis = 3_600_000
+
+const announcementOf = (run: Run, event: Event): Announcement => {
   const { data, timestamp } = JSON.parse(event.body)
+  const byClock = Date.parse(timestamp)
+  // A run takes less than half an hour.
+  const hasJumped = run.faults.some(({ kind }) => kind === "databaseClockJumped")
+  const off = hasJumped ? hourMillis * Math.round((byClock - run.endedAt) / hourMillis) : 0
   return {
     event,
     userId: data.user_id,
     endDate: Date.parse(data.end_date),
     lead: 1000 * (data.reminder ?? 0),
-    at: Date.parse(timestamp),
+    at: byClock - off,
+    byClock,
     sequence: data.sequence,
   }
 }
 
 /** All announcements, those of a member in their order. */
-export const announcementsOf = ({ state }: Run): ReadonlyArray<Announcement> =>
-  state.events
+export const announcementsOf = (run: Run): ReadonlyArray<Announcement> =>
+  run.state.events
     .filter(({ type }) => type === "membership.expiring" || type === "membership.expired")
-    .map(announcementOf)
+    .map((event) => announcementOf(run, event))
     .toSorted((one, other) => one.sequence - other.sequence)
 
 /** A time in which a member had an end date. */
@@ -57,12 +67,13 @@ interface Period {
 }
 
 const periodsOf = ({ order }: History): ReadonlyArray<Period> => {
-  const changes = order.filter(({ row }) => !isAnnouncement(row))
-  let isMember = false
+  const changes = order
+    .filter(({ row }) => !isAnnouncement(row))
+    // A bulk extension may leave the date as it is.
+    .filter(({ after }, index, all) => after !== all[index - 1]?.after)
   return changes.flatMap((first, index) => {
-    const { action, to, userId } = first.row
-    if (userId !== undefined) isMember = action !== "ended"
-    return isMember && to !== undefined ? [{ endDate: to, first, last: changes[index + 1] }] : []
+    const { after: endDate } = first
+    return endDate === undefined ? [] : [{ endDate, first, last: changes[index + 1] }]
   })
 }
 
@@ -79,10 +90,18 @@ const madeBy = ({ operation }: Write): number => {
 const latestOf = (run: Run, { endDate, first }: Period, lead: number): number =>
   deadline(run, Math.max(endDate - lead, madeBy(first)), longestDelayMillis)
 
+/** Whether the clock of the database was off after a change, so that a reminder's time may never have come. */
+const isShifted = ({ faults }: Run, { operation }: Write, endDate: number): boolean =>
+  faults.some(
+    ({ end, kind, start }) =>
+      kind === "databaseClockJumped" && start <= endDate && end >= (operation?.start ?? -Infinity),
+  )
+
 /** Whether an announcement had to be made: there was time, before it or its date was none any more. */
 const isNeeded = (run: Run, period: Period, lead: number): boolean => {
   const { endDate, last } = period
   if (lead === 0 && last === undefined) return endDate + longestDelayMillis < run.endedAt
+  if (lead > 0 && isShifted(run, period.first, endDate)) return false
   const next = run.leads.find((shorter) => shorter < lead)
   const until = last === undefined ? run.endedAt : (last.operation?.start ?? -Infinity)
   return (
@@ -109,7 +128,7 @@ const textOf = ({ endDate, event, lead, userId }: Announcement): string =>
 const problemOf = (
   run: Run,
   period: Period,
-  { at, endDate, lead }: Announcement,
+  { at, byClock, endDate, lead }: Announcement,
   before: Announcement | undefined,
 ): string | undefined => {
   const next = run.leads.find((shorter) => shorter < lead)
@@ -117,8 +136,8 @@ const problemOf = (
   if (!run.leads.includes(lead)) return "which nobody wants"
   if (before?.lead === lead) return `as ${before.event.id} does`
   if (before !== undefined && before.lead < lead) return `after ${before.event.id}`
-  if (at < endDate - lead) return "too early"
-  if (next !== undefined && at >= endDate - next) return `when ${next} ms are left`
+  if (byClock < endDate - lead) return "too early"
+  if (next !== undefined && byClock >= endDate - next) return `when ${next} ms are left`
   if (overwritten?.status === 200 && overwritten.end < at) {
     return `${(at - overwritten.end).toFixed(0)} ms after another date had been set`
   }
@@ -141,11 +160,17 @@ const refOf = (projectId: string, userId: string, endDate: number): string =>
   `${projectId} ${userId} ${endDate}`
 
 const find = (run: Run): ReadonlyArray<Finding> => {
-  const made = groupBy(announcementsOf(run), ({ endDate, event: { projectId }, userId }) =>
-    refOf(projectId, userId, endDate),
+  // Events of somebody who is erased have no user.
+  const erased = erasedOf(run)
+  const isKnown = (projectId: string, userId: string | null): boolean =>
+    userId !== null && !erased.has(memberOf({ projectId, userId }))
+  const made = groupBy(
+    announcementsOf(run).filter(({ event, userId }) => isKnown(event.projectId, userId)),
+    ({ endDate, event: { projectId }, userId }) => refOf(projectId, userId, endDate),
   )
+  const histories = historiesOf(run).filter(({ projectId, userId }) => isKnown(projectId, userId))
   const periods = new Map(
-    historiesOf(run).flatMap((history) =>
+    histories.flatMap((history) =>
       periodsOf(history).map((period) => {
         const { projectId, userId } = history
         return [refOf(projectId, userId, period.endDate), period] as const

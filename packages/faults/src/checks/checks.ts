@@ -7,15 +7,19 @@ import { intrusions, revocations, slots } from "./connections.ts"
 import { deletions } from "./deletions.ts"
 import { deliveries } from "./deliveries.ts"
 import { endDates } from "./endDates.ts"
+import { erasures } from "./erasures.ts"
 import { events } from "./events.ts"
 import { feed } from "./feed.ts"
-import { limits } from "./limits.ts"
+import { limits, refusals } from "./limits.ts"
 import { exits, logs, sizes } from "./processes.ts"
+import { repetitions } from "./repetitions.ts"
 import { signatures } from "./signatures.ts"
 
 /** All checks. */
 export const checks: ReadonlyArray<Check> = [
   endDates,
+  repetitions,
+  erasures,
   events,
   announcements,
   deliveries,
@@ -26,6 +30,7 @@ export const checks: ReadonlyArray<Check> = [
   revocations,
   intrusions,
   limits,
+  refusals,
   statuses,
   waits,
   healing,

@@ -99,7 +99,7 @@ export const happened = ({ operations, state }: Run): ReadonlyArray<Happened> =>
 const announcedMillis = 1000
 
 /** The announcements of ends, for which nobody asks. */
-const announced = (run: Run): ReadonlyArray<Happened> =>
+export const announced = (run: Run): ReadonlyArray<Happened> =>
   announcementsOf(run).map(({ at, event }) => ({
     event,
     operation: { start: at, end: deadline(run, at, announcedMillis) },

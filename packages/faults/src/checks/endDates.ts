@@ -1,20 +1,21 @@
 /**
- * End dates are linearizable: each change took effect at one instant between its request and its
- * answer. The audit trail is the witness: it says which changes were made, in which order, and what each
- * of them found.
+ * End dates are linearizable: each change took effect at one instant between its request and its answer, and
+ * each read saw what held at one instant. The audit trail is the witness: it says which changes were made, in
+ * which order, and what each of them found.
  */
 
-import type { AuditRow, Check, Operation, Run } from "../history.ts"
-
-/** A change that was made, and the operation that asked for it, unless it was made before the run. */
-export interface Write {
-  readonly row: AuditRow
-  readonly operation: Operation | undefined
-}
-
-/** Whether a row tells that an end date was announced. It changes nothing, but found the date that held. */
-export const isAnnouncement = ({ action }: AuditRow): boolean =>
-  action === "expiring" || action === "expired"
+import { groupBy } from "effect/Array"
+import type { Check, Operation, Run } from "../history.ts"
+import {
+  historiesOf,
+  isAnnouncement,
+  type History,
+  isOfAll,
+  join,
+  memberOf,
+  requestsOf,
+  type Write,
+} from "./histories.ts"
 
 type Finding = ReturnType<Check["find"]>[number]
 
@@ -27,97 +28,46 @@ export const describe = ({ operation, row }: Write): string =>
   `${row.action} ${row.userId ?? "all"} of ${row.projectId} to ${dateText(row.to)}` +
   (operation === undefined ? "" : ` (asked at ${operation.start.toFixed(0)})`)
 
-const memberOf = (item: {
-  readonly projectId: string
-  readonly userId?: string | undefined
-}): string => `${item.projectId} ${item.userId}`
+const textOf = ({ action, endDate, process, status, userId }: Operation): string =>
+  `${action} ${userId ?? "all"} to ${dateText(endDate)} at ${process} was answered ${status}`
 
-const isWrite = ({ action }: Operation): boolean =>
-  action === "extend" || action === "extendAll" || action === "grant" || action === "end"
-
-const keyOf = (action: string, userId: string | undefined, date: number | undefined): string =>
-  action === "ended" || action === "end" ? `end ${userId}` : String(date)
-
-/**
- * Joins each row with its operation. A date identifies both; the end of a membership, which is granted
- * and ended once, its user. Nobody asks for announcements.
- */
-const join = ({ operations, state }: Run): ReadonlyArray<Write> => {
-  const asked = new Map(
-    operations
-      .filter(isWrite)
-      .map((operation) => [
-        keyOf(operation.action, operation.userId, operation.endDate),
-        operation,
-      ]),
-  )
-  return state.audit.map((row) => {
-    const key = keyOf(row.action, row.userId, row.to)
-    return { row, operation: isAnnouncement(row) ? undefined : asked.get(key) }
-  })
-}
-
-/** A member, with everything that concerns it in the audit trail, in that order. */
-export interface History {
-  readonly projectId: string
-  readonly userId: string
-  readonly order: ReadonlyArray<Write>
-}
-
-const historiesIn = (writes: ReadonlyArray<Write>): ReadonlyArray<History> => {
-  const members = new Map(
-    writes.flatMap(({ row: { projectId, userId } }) =>
-      userId === undefined ? [] : [[memberOf({ projectId, userId }), { projectId, userId }]],
-    ),
-  )
-  return [...members.values()].map(({ projectId, userId }) => ({
-    projectId,
-    userId,
-    order: writes.filter(
-      ({ row }) =>
-        row.projectId === projectId && (row.userId === undefined || row.userId === userId),
-    ),
-  }))
-}
-
-/** Returns the history of every member that there was. */
-export const historiesOf = (run: Run): ReadonlyArray<History> => historiesIn(join(run))
-
-/** Finds answered changes without exactly one row, and rows of changes that were refused. */
-const findMissing = (run: Run, writes: ReadonlyArray<Write>): ReadonlyArray<Finding> => {
+/** Finds answered changes without all of their rows, and rows of changes that were refused. */
+const findMissing = (run: Run): ReadonlyArray<Finding> => {
+  const requests = requestsOf(run)
   const counts = new Map<Operation, number>()
-  for (const { operation } of writes) {
+  for (const { operation } of join(run.state.audit, requests)) {
     if (operation !== undefined) counts.set(operation, 1 + (counts.get(operation) ?? 0))
   }
-  return run.operations.filter(isWrite).flatMap((operation) => {
+  return requests.flatMap((operation) => {
     const count = counts.get(operation) ?? 0
-    const { action, end, endDate, process, status, userId } = operation
+    const { end, members, status } = operation
+    const all = members?.length ?? 1
     const isDone = status === 200
     const isOpen = status === 0 || status === 503
-    if (count === 1 ? isDone || isOpen : count === 0 && !isDone) return []
-    const what = `${action} ${userId ?? "all"} to ${dateText(endDate)} at ${process}`
-    return [{ text: `${what} was answered ${status}, and has ${count} audit rows`, at: end }]
+    if (count === all ? isDone || isOpen : count === 0 && !isDone) return []
+    return [{ text: `${textOf(operation)}, and has ${count} of ${all} audit rows`, at: end }]
   })
 }
 
-/** Finds changes that did not find what the one before them had set. */
-const findUnseen = (order: ReadonlyArray<Write>): ReadonlyArray<Finding> => {
-  let isMember = false
-  let date: number | undefined
-  return order.flatMap((write) => {
-    const { action, from, to, userId } = write.row
-    const expected = date
-    if (userId !== undefined) isMember = action !== "ended"
-    if (isMember) date = to
-    else date = undefined
-    if (userId === undefined || from === expected) return []
+/** Finds changes that did not find what the one before them had left, or what they expected. */
+const findUnseen = ({ order }: History): ReadonlyArray<Finding> =>
+  order.flatMap((write, index) => {
+    const { from } = write.row
+    const expected = order[index - 1]?.after
+    // What concerns all members, and an erasure, does not tell what it found.
+    if (isOfAll(write.row) || write.row.action === "person_erased") return []
+    const asked = write.operation?.expectedEndDate
+    if (asked !== undefined && asked !== from) {
+      const text = `${describe(write)} found ${dateText(from)}, and expected ${dateText(asked)}`
+      return [{ text, at: write.operation?.end }]
+    }
+    if (from === expected) return []
     const text = `${describe(write)} found ${dateText(from)} in place of ${dateText(expected)}`
     return [{ text, at: write.operation?.end }]
   })
-}
 
 /** Finds a change that had been answered before another that precedes it was requested. */
-const findReversed = (order: ReadonlyArray<Write>): ReadonlyArray<Finding> => {
+const findReversed = ({ order }: History): ReadonlyArray<Finding> => {
   let latest: Write | undefined
   for (const write of order) {
     const { operation } = write
@@ -133,57 +83,145 @@ const findReversed = (order: ReadonlyArray<Write>): ReadonlyArray<Finding> => {
   return []
 }
 
-/** Finds what was read at a time when it had not been written yet, or had been overwritten. */
-const findStale = (
-  reads: ReadonlyArray<Operation>,
+/** What somebody read of a member: the end date, or that there is none. */
+interface Read {
+  readonly projectId: string
+  readonly userId: string
+  readonly endDate: number | undefined
+  readonly start: number
+  readonly end: number
+}
+
+/** Returns what an operation has read. Who expects another date than there is learns it, too. */
+const readsBy = (operation: Operation): ReadonlyArray<Read> => {
+  const {
+    action,
+    conflictingDate,
+    end,
+    endDate,
+    members = [],
+    projectId,
+    start,
+    status,
+  } = operation
+  const { userId = "" } = operation
+  const at = { projectId, start, end }
+  if (action === "find" && status === 200) return [{ ...at, userId, endDate }]
+  if ((action === "find" || action === "extend") && status === 404) {
+    return [{ ...at, userId, endDate: undefined }]
+  }
+  if (conflictingDate !== undefined) return [{ ...at, userId, endDate: conflictingDate }]
+  if (action === "list" && status === 200) return members.map((one) => ({ ...at, ...one }))
+  return []
+}
+
+/** What can have held, and when. */
+interface Span {
+  readonly endDate: number | undefined
+  readonly from: number
+  readonly to: number
+}
+
+const answeredAt = ({ operation }: Write): number =>
+  operation?.status === 200 ? operation.end : Infinity
+
+const askedAt = ({ operation }: Write): number => operation?.start ?? -Infinity
+
+const isFree = ({ operation, row }: Write): boolean =>
+  row.action === "extended" && operation?.expectedEndDate === undefined
+
+/**
+ * What held before an extension that expects no date, if bulk extensions that follow it in the trail came first: an
+ * extension that waits while a bulk extension is made has its place before that. If its date is the later one,
+ * the date of the bulk extension has held until then.
+ */
+const overtakenBy = (
   order: ReadonlyArray<Write>,
-): ReadonlyArray<Finding> =>
-  reads.flatMap((read) => {
-    const index = order.findIndex(({ row }) => row.to === read.endDate)
-    const text = `${read.userId} of ${read.projectId} was found with ${dateText(read.endDate)}`
-    const found = order[index]
-    if (found === undefined) return [{ text: `${text}, which nobody set`, at: read.end }]
-    if (found.operation !== undefined && found.operation.start > read.end) {
-      return [{ text: `${text} before that was asked for`, at: read.end }]
-    }
-    const later = order
-      .slice(index + 1)
-      .find(({ operation }) => operation?.status === 200 && operation.end < read.start)
-    return later === undefined
-      ? []
-      : [{ text: `${text}, after ${describe(later)} had been answered`, at: read.end }]
-  })
+  index: number,
+  before: Span,
+): ReadonlyArray<Span> => {
+  const write = order[index]
+  if (write === undefined || !isFree(write) || before.endDate === undefined) return []
+  const spans: Array<Span> = []
+  let { endDate, from } = before
+  for (const [place, next] of order.entries()) {
+    if (place <= index) continue
+    const { action, to: date } = next.row
+    if (action === "bulk_lengthened" && date !== undefined) {
+      if (askedAt(next) > answeredAt(write)) break
+      endDate = Math.max(endDate, date)
+      from = Math.max(from, askedAt(next))
+      const after = order.slice(index).filter((one) => one.row.action !== "bulk_lengthened")
+      spans.push({ endDate, from, to: Math.min(...after.map(answeredAt)) })
+    } else if (!isFree(next) && !isAnnouncement(next.row)) break
+  }
+  return spans
+}
+
+/** Returns what can have held, in this order: what was before all changes, and what each of them left. */
+const spansOf = ({ order }: History): ReadonlyArray<Span> => {
+  /** When the next change, or one after it, had been answered. */
+  const ends: Array<number> = [Infinity]
+  for (const write of order.toReversed())
+    ends.unshift(Math.min(ends[0] ?? Infinity, answeredAt(write)))
+  let last: Span = { endDate: undefined, from: -Infinity, to: ends[0] ?? Infinity }
+  const spans = [last]
+  for (const [index, write] of order.entries()) {
+    spans.push(...overtakenBy(order, index, last))
+    // It had been asked for, and so had all before it.
+    const from = Math.max(last.from, askedAt(write))
+    last = { endDate: write.after, from, to: ends[index + 1] ?? Infinity }
+    spans.push(last)
+  }
+  return spans
+}
+
+/**
+ * Finds what was read at a time when it did not hold: it had not been set yet, had been overwritten, or an
+ * earlier read had seen what came later.
+ */
+const findStale = (reads: ReadonlyArray<Read>, history: History): ReadonlyArray<Finding> => {
+  const spans = spansOf(history)
+  const seen: Array<{ readonly end: number; readonly index: number }> = []
+  return reads
+    .toSorted((one, other) => one.end - other.end)
+    .flatMap((read) => {
+      const earlier = seen.filter(({ end }) => end < read.start).map(({ index }) => index)
+      const least = Math.max(0, ...earlier)
+      const index = spans.findIndex(
+        ({ endDate, from, to }, place) =>
+          place >= least && endDate === read.endDate && from <= read.end && to >= read.start,
+      )
+      if (index !== -1) {
+        seen.push({ end: read.end, index })
+        return []
+      }
+      const held = spans
+        .filter(({ from, to }, place) => place >= least && from <= read.end && to >= read.start)
+        .map(({ endDate }) => dateText(endDate))
+      const text = `${read.userId} of ${read.projectId} was found with ${dateText(read.endDate)}`
+      return [{ text: `${text}, where ${held.join(" or ")} can have held`, at: read.end }]
+    })
+}
 
 /** Finds that a member does not end with the date that was set last. */
-const findWrongEnd = (
-  member: string,
-  order: ReadonlyArray<Write>,
-  last: number | undefined,
-): ReadonlyArray<Finding> => {
-  const isEnded = order.some(({ row }) => row.action === "ended")
-  const expected = isEnded ? undefined : order.at(-1)?.row.to
-  const text = `${member} ends with ${dateText(last)} in place of ${dateText(expected)}`
+const findWrongEnd = (history: History, last: number | undefined): ReadonlyArray<Finding> => {
+  const expected = history.order.at(-1)?.after
+  const text = `${memberOf(history)} ends with ${dateText(last)} in place of ${dateText(expected)}`
   return expected === last ? [] : [{ text }]
 }
 
 const find = (run: Run): ReadonlyArray<Finding> => {
-  const writes = join(run)
-  const reads = run.operations.filter(({ action, status }) => action === "find" && status === 200)
+  const reads = groupBy(run.operations.flatMap(readsBy), memberOf)
   const final = new Map(run.state.memberships.map((row) => [memberOf(row), row.endDate]))
   return [
-    ...findMissing(run, writes),
-    ...historiesIn(writes).flatMap(({ order, ...of }) => {
-      const member = memberOf(of)
-      return [
-        ...findUnseen(order),
-        ...findReversed(order),
-        ...findStale(
-          reads.filter((read) => memberOf(read) === member),
-          order,
-        ),
-        ...findWrongEnd(member, order, final.get(member)),
-      ]
-    }),
+    ...findMissing(run),
+    ...historiesOf(run).flatMap((history) => [
+      ...findUnseen(history),
+      ...findReversed(history),
+      ...findStale(reads[memberOf(history)] ?? [], history),
+      ...findWrongEnd(history, final.get(memberOf(history))),
+    ]),
   ]
 }
 

@@ -2,55 +2,108 @@
 
 import * as Event from "@tenure/core/Event"
 import type { AuditRow, Check, Event as StoredEvent, Run } from "../history.ts"
+import { erasedOf, memberOf } from "./histories.ts"
 
 type Finding = ReturnType<Check["find"]>[number]
 
 const typeOf: Readonly<Record<string, string>> = {
   granted: Event.types.granted,
+  imported: Event.types.imported,
   extended: Event.types.extended,
   bulk_extended: Event.types.bulkExtended,
   bulk_lengthened: Event.types.bulkExtended,
   ended: Event.types.ended,
   expiring: Event.types.expiring,
   expired: Event.types.expired,
+  person_erased: Event.types.ended,
 }
 
 const membershipTypes = new Set(Object.values(typeOf))
 
 const dataOf = ({ body }: StoredEvent): Readonly<Record<string, unknown>> => JSON.parse(body).data
 
-/** What an event tells of a change, as text. */
-const tellsOf = (event: StoredEvent): string => {
-  const { end_date, new_end_date: date = end_date, request_id, user_id: userId } = dataOf(event)
-  return JSON.stringify([event.projectId, event.type, userId, date, request_id ?? null])
-}
-
-/** What the event of a change has to tell. */
-const expectedOf = ({ action, projectId, requestId, to, userId }: AuditRow): string =>
-  JSON.stringify([
-    projectId,
-    typeOf[action],
-    userId,
-    to === undefined ? undefined : new Date(to).toISOString(),
-    requestId ?? null,
-  ])
-
-const countBy = <A>(items: ReadonlyArray<A>, key: (item: A) => string): Map<string, number> => {
-  const counts = new Map<string, number>()
+const countBy = <A, K>(items: ReadonlyArray<A>, key: (item: A) => K): ReadonlyMap<K, number> => {
+  const counts = new Map<K, number>()
   for (const item of items) counts.set(key(item), 1 + (counts.get(key(item)) ?? 0))
   return counts
 }
 
-const findOfChanges = ({ state }: Run): ReadonlyArray<Finding> => {
-  const changes = countBy(state.audit, expectedOf)
-  const events = countBy(
-    state.events.filter(({ type }) => membershipTypes.has(type)),
-    tellsOf,
+/** Shows a user, unless somebody wanted to erase it: the trail, the event or both may name it then. */
+type Show = (projectId: string, userId: unknown) => string | undefined
+
+/** What an event tells of a change, as text. */
+const tellsOf = (event: StoredEvent, show: Show): string => {
+  const {
+    end_date,
+    mode,
+    new_end_date: date = end_date,
+    request_id,
+    total,
+    user_id,
+  } = dataOf(event)
+  const { projectId, type } = event
+  return JSON.stringify([projectId, type, show(projectId, user_id), date, mode, request_id, total])
+}
+
+/** What the event of a change has to tell. */
+const expectedOf = ({ action, projectId, requestId, to, userId }: AuditRow, show: Show) => {
+  const date = to === undefined ? undefined : new Date(to).toISOString()
+  const mode = action === "bulk_lengthened" ? "never_shorten" : undefined
+  const isAnnounced = action === "expiring" || action === "expired"
+  const id = isAnnounced ? undefined : (requestId ?? null)
+  return JSON.stringify([
+    projectId,
+    typeOf[action],
+    show(projectId, userId),
+    date,
+    mode,
+    id,
+    undefined,
+  ])
+}
+
+/** What the event of an import of so many memberships has to tell. */
+const expectedOfImport = (projectId: string, requestId: string | undefined, total: number) =>
+  JSON.stringify([
+    projectId,
+    Event.types.imported,
+    undefined,
+    undefined,
+    undefined,
+    requestId,
+    total,
+  ])
+
+const findOfChanges = (run: Run): ReadonlyArray<Finding> => {
+  const { audit, events } = run.state
+  const erased = erasedOf(run)
+  const show: Show = (projectId, userId) =>
+    typeof userId === "string" && !erased.has(memberOf({ projectId, userId })) ? userId : undefined
+  const imports = audit.filter(({ action }) => action === "imported")
+  const totals = countBy(imports, ({ requestId }) => requestId)
+  const projectsOf = new Map(imports.map(({ projectId, requestId }) => [requestId, projectId]))
+  const expected = countBy(
+    [
+      ...audit.filter(({ action }) => action !== "imported").map((row) => expectedOf(row, show)),
+      ...[...totals].map(([requestId, total]) =>
+        expectedOfImport(projectsOf.get(requestId) ?? "", requestId, total),
+      ),
+    ],
+    (text) => text,
   )
-  return [...new Set([...changes.keys(), ...events.keys()])].flatMap((told) => {
-    const rows = changes.get(told) ?? 0
-    const count = events.get(told) ?? 0
-    return rows === count ? [] : [{ text: `${count} events for ${rows} changes: ${told}` }]
+  // An erasure has an event only if there was a membership.
+  const optional = new Set(
+    audit.filter(({ action }) => action === "person_erased").map((row) => expectedOf(row, show)),
+  )
+  const told = countBy(
+    events.filter(({ type }) => membershipTypes.has(type)),
+    (event) => tellsOf(event, show),
+  )
+  return [...new Set([...expected.keys(), ...told.keys()])].flatMap((text) => {
+    const changes = expected.get(text) ?? 0
+    const count = told.get(text) ?? 0
+    const isRight = count === changes || (count === 0 && optional.has(text))
+    return isRight ? [] : [{ text: `${count} events for ${changes} changes: ${text}` }]
   })
 }
 

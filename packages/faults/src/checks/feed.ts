@@ -3,9 +3,9 @@
  * happened earlier. Only what came after its last cursor may come again.
  */
 
-import type { Check, Event, Got, Reader, Run } from "../history.ts"
+import type { Check, Event, Got, Reader, Run, State } from "../history.ts"
 import { deadline } from "../trouble.ts"
-import { happened, type Happened } from "./deliveries.ts"
+import { announced, happened, type Happened } from "./deliveries.ts"
 
 type Finding = ReturnType<Check["find"]>[number]
 
@@ -16,23 +16,31 @@ type Judge = (
   operations: ReadonlyMap<string, Happened["operation"]>,
 ) => ReadonlyArray<Finding>
 
-/** Returns the events of its project that a reader has not got. */
-export const missedBy = ({ got, projectId }: Reader, { state }: Run): ReadonlyArray<Event> => {
-  const seen = new Set(got.map(({ eventId }) => eventId))
-  return state.events.filter((event) => event.projectId === projectId && !seen.has(event.id))
+/** Returns the events that a reader asks for. */
+const wantedBy = (
+  { projectId, types }: Reader,
+  { events }: Pick<State, "events">,
+): ReadonlyArray<Event> =>
+  events.filter((event) => event.projectId === projectId && (types?.includes(event.type) ?? true))
+
+/** Returns the events that a reader asks for and has not got. */
+export const missedBy = (
+  reader: Reader,
+  { state }: { readonly state: Pick<State, "events"> },
+): ReadonlyArray<Event> => {
+  const seen = new Set(reader.got.map(({ eventId }) => eventId))
+  return wantedBy(reader, state).filter(({ id }) => !seen.has(id))
 }
 
 const findMissing: Judge = (reader, run) =>
   missedBy(reader, run).map(({ id }) => ({ text: `${reader.name} has not got ${id}` }))
 
-const findForeign: Judge = ({ got, name, projectId }, { state }) => {
-  const own = new Set(
-    state.events.filter((event) => event.projectId === projectId).map(({ id }) => id),
-  )
-  return got
+const findForeign: Judge = (reader, { state }) => {
+  const own = new Set(wantedBy(reader, state).map(({ id }) => id))
+  return reader.got
     .filter(({ eventId }) => !own.has(eventId))
     .map(({ at, eventId }) => ({
-      text: `${name} has got ${eventId}, which is of another project`,
+      text: `${reader.name} has got ${eventId}, for which it has not asked`,
       at,
     }))
 }
@@ -90,7 +98,9 @@ export const feed: Check = {
   name: "readers of the feed get every event",
   find: (run) => {
     const operations = new Map(
-      happened(run).map(({ event, operation }) => [event.id, operation] as const),
+      [...happened(run), ...announced(run)].map(
+        ({ event, operation }) => [event.id, operation] as const,
+      ),
     )
     return run.readers.flatMap((reader) =>
       judges.flatMap((judge) => judge(reader, run, operations)),

@@ -2,14 +2,19 @@
 
 import { announcements, announcementsOf } from "../checks/announcements.ts"
 import { endDates } from "../checks/endDates.ts"
+import { erasures } from "../checks/erasures.ts"
 import { events } from "../checks/events.ts"
+import { repetitions } from "../checks/repetitions.ts"
 import type { Run } from "../history.ts"
 import { hour, replace, wanted, withOperation, withState, type Sabotage } from "./Sabotage.ts"
 
-/** An extension that was answered, and its row. */
+/** An extension that was answered and not repeated, and its row. */
 const extension = ({ operations, state }: Run) => {
   const operation = wanted(
-    operations.find(({ action, status }) => action === "extend" && status === 200),
+    operations.find(
+      ({ action, idempotencyKey, status }) =>
+        action === "extend" && status === 200 && idempotencyKey === undefined,
+    ),
   )
   return { operation, row: wanted(state.audit.find(({ to }) => to === operation.endDate)) }
 }
@@ -18,7 +23,12 @@ const extension = ({ operations, state }: Run) => {
 const succession = ({ operations, state }: Run) => {
   const asked = new Map(
     operations
-      .filter(({ action, status }) => status === 200 && (action === "extend" || action === "grant"))
+      .filter(
+        ({ action, idempotencyKey, status }) =>
+          status === 200 &&
+          idempotencyKey === undefined &&
+          (action === "extend" || action === "grant"),
+      )
       .map((operation) => [operation.endDate, operation]),
   )
   const pairs = state.audit.flatMap((row) => {
@@ -69,22 +79,6 @@ export const ofChanges: ReadonlyArray<Sabotage> = [
     spoil: (run) => withState(run, { audit: replace(run.state.audit, extension(run).row) }),
   },
   {
-    name: "an extension is made twice",
-    check: endDates,
-    spoil: (run) => {
-      const { row } = extension(run)
-      return withState(run, { audit: replace(run.state.audit, row, row, row) })
-    },
-  },
-  {
-    name: "a refused extension is made",
-    check: endDates,
-    spoil: (run) => {
-      const { operation } = extension(run)
-      return withOperation(run, operation, { ...operation, status: 422 })
-    },
-  },
-  {
     name: "an extension overwrites what it has not seen",
     check: endDates,
     spoil: (run) => {
@@ -122,26 +116,57 @@ export const ofChanges: ReadonlyArray<Sabotage> = [
     },
   },
   {
+    name: "two requests with one idempotency key are carried out",
+    check: repetitions,
+    spoil: (run) => {
+      const { operation } = wanted(
+        run.operations.flatMap((one) =>
+          one.status === 200 && one.idempotencyKey !== undefined ? [{ operation: one }] : [],
+        )[0],
+      )
+      const { operation: other } = extension(run)
+      const again = { ...other, key: operation.key, idempotencyKey: operation.idempotencyKey }
+      return withOperation(run, other, { ...again, isReplayed: true })
+    },
+  },
+  {
+    name: "a repetition is carried out again",
+    check: repetitions,
+    spoil: (run) => {
+      const replayed = wanted(run.operations.find(({ isReplayed }) => isReplayed === true))
+      return withOperation(run, replayed, { ...replayed, isReplayed: false })
+    },
+  },
+  {
+    name: "the audit trail names somebody who was erased",
+    check: erasures,
+    spoil: (run) => {
+      const granting = run.operations.filter(
+        ({ action, status }) => status === 200 && (action === "grant" || action === "import"),
+      )
+      const [row, userId] = wanted(
+        run.operations
+          .filter(({ action, status }) => action === "erase" && status === 200)
+          .flatMap((erasure) =>
+            granting
+              .filter(
+                ({ end, projectId }) => end < erasure.start && projectId === erasure.projectId,
+              )
+              .flatMap(({ endDate, members = [], userId: ofOne }) =>
+                [...members, { endDate, userId: ofOne }]
+                  .filter((one) => one.userId === erasure.userId)
+                  .flatMap((one) => run.state.audit.filter(({ to }) => to === one.endDate)),
+              )
+              .map((one) => [one, erasure.userId] as const),
+          )[0],
+      )
+      return withState(run, { audit: replace(run.state.audit, row, { ...row, userId }) })
+    },
+  },
+  {
     name: "a change has no event",
     check: events,
     spoil: (run) => withState(run, { events: replace(run.state.events, membershipEvent(run)) }),
-  },
-  {
-    name: "a change has two events",
-    check: events,
-    spoil: (run) => {
-      const event = membershipEvent(run)
-      return withState(run, { events: [...run.state.events, { ...event, id: `${event.id}-2` }] })
-    },
-  },
-  {
-    name: "an event tells another date",
-    check: events,
-    spoil: (run) => {
-      const event = membershipEvent(run)
-      const body = event.body.replace(/"new_end_date":"[^"]*"/, '"new_end_date":"never"')
-      return withState(run, { events: replace(run.state.events, event, { ...event, body }) })
-    },
   },
   {
     name: "a published event is lost",
@@ -166,25 +191,5 @@ export const ofChanges: ReadonlyArray<Sabotage> = [
     check: announcements,
     spoil: (run) =>
       withAnnouncement(run, /"end_date":"[^"]*"/, '"end_date":"2000-01-01T00:00:00.000Z"'),
-  },
-  {
-    name: "an end is announced before it has come",
-    check: announcements,
-    spoil: (run) =>
-      withAnnouncement(run, /"timestamp":"[^"]*"/, '"timestamp":"2000-01-01T00:00:00.000Z"'),
-  },
-  {
-    name: "an end is announced late",
-    check: announcements,
-    spoil: (run) =>
-      withAnnouncement(run, /"timestamp":"[^"]*"/, '"timestamp":"2199-01-01T00:00:00.000Z"'),
-  },
-  {
-    name: "a reminder comes when a shorter one has come, too",
-    check: announcements,
-    spoil: (run) => {
-      const [longest = 0] = run.leads
-      return withAnnouncement(run, /"sequence"/, `"reminder":${longest / 1000},"sequence"`)
-    },
   },
 ]

@@ -1,7 +1,7 @@
 /** Falsified answers and processes. */
 
 import { healing, statuses, waits } from "../checks/answers.ts"
-import { limits } from "../checks/limits.ts"
+import { limits, refusals } from "../checks/limits.ts"
 import { exits, logs, sizes } from "../checks/processes.ts"
 import type { Holding, Operation, Run } from "../history.ts"
 import { hour, replace, wanted, withOperation, type Sabotage } from "./Sabotage.ts"
@@ -33,19 +33,28 @@ export const ofProcesses: ReadonlyArray<Sabotage> = [
     },
   },
   {
+    name: "somebody is refused who keeps to the limits",
+    check: refusals,
+    spoil: (run) => {
+      const operation = wanted(
+        run.operations.find(
+          ({ action, key, status }) =>
+            action === "listWebhooks" && key !== undefined && status === 200,
+        ),
+      )
+      const refused = [1, 2].map((hours) => {
+        const at = operation.end + hours * hour
+        return { ...operation, status: 429, start: at, end: at }
+      })
+      return { ...run, operations: [...run.operations, ...refused] }
+    },
+  },
+  {
     name: "an answer is 500",
     check: statuses,
     spoil: (run) => {
       const operation = anyOperation(run)
       return withOperation(run, operation, { ...operation, status: 500 })
-    },
-  },
-  {
-    name: "an answer has no valid envelope",
-    check: statuses,
-    spoil: (run) => {
-      const operation = anyOperation(run)
-      return withOperation(run, operation, { ...operation, problem: "no valid envelope" })
     },
   },
   {
@@ -66,23 +75,9 @@ export const ofProcesses: ReadonlyArray<Sabotage> = [
     },
   },
   {
-    name: "a request is not answered while all is well",
-    check: healing,
-    spoil: (run) => {
-      const operation = anyOperation(run)
-      const at = operation.end + hour
-      return withOperation(run, operation, { ...operation, status: 0, start: at, end: at })
-    },
-  },
-  {
     name: "a server ends with an error",
     check: exits,
     spoil: (run) => spoilExit(run, { code: 1 }),
-  },
-  {
-    name: "a server ends late",
-    check: exits,
-    spoil: (run) => spoilExit(run, { millis: hour }),
   },
   {
     name: "a log contains an API key",
@@ -96,10 +91,5 @@ export const ofProcesses: ReadonlyArray<Sabotage> = [
     name: "memory grows",
     check: sizes,
     spoil: (run) => spoilSize(run, { bytes: 2 ** 33 }),
-  },
-  {
-    name: "handles stay open",
-    check: sizes,
-    spoil: (run) => spoilSize(run, { handles: 1000 }),
   },
 ]

@@ -44,7 +44,7 @@ export const runCrowd = async (
       const { from, status, to } = await ended
       if (admitted.includes(status)) connections.push({ key, process, from, to })
     }
-    await sleep(choose.between(500, 2000))
+    await sleep(choose.between(1000, 3000))
   }
   return connections
 }

@@ -13,14 +13,17 @@ const messageOf = (block: string): Message => {
 }
 
 /** Follows a stream until it ends. */
-export const listen: Follow = ({ cursor, onMessage, projectId, signal, token, url }) => {
+export const listen: Follow = ({ cursor, onMessage, projectId, signal, token, types, url }) => {
   const headers = {
     Accept: "text/event-stream",
     Authorization: `Bearer ${token}`,
     ...(cursor !== "start" && { "Last-Event-ID": cursor }),
   }
-  const query = cursor === "start" ? "?after=start" : ""
-  const path = `/v2/projects/${projectId}/events${query}`
+  const query = new URLSearchParams({
+    ...(cursor === "start" && { after: cursor }),
+    ...(types !== undefined && { types: types.join(",") }),
+  })
+  const path = `/v2/projects/${projectId}/events?${query}`
   const request = send(url + path, { headers, agent: false, signal })
   let answer = { status: 0, from: now() }
   const ended = new Promise<Ended>((resolve) => {

@@ -6,6 +6,8 @@ import * as Predicate from "effect/Predicate"
 interface Subscription {
   readonly url: string
   readonly projectId: string
+  /** The types of events to follow; all if missing. */
+  readonly types?: ReadonlyArray<string> | undefined
   readonly token: string
   readonly cursor: string
   readonly signal: AbortSignal

@@ -10,6 +10,10 @@ interface Answer {
   readonly status: number
   readonly requestId: string | undefined
   readonly data: unknown
+  /** What the answer says of its error. */
+  readonly error: unknown
+  /** Whether the answer says that it repeats an earlier one. */
+  readonly isReplayed: boolean
   /** The cursor after a page. */
   readonly next: string | undefined
   readonly problem: string | undefined
@@ -20,7 +24,9 @@ export interface Request {
   readonly method: string
   readonly path: string
   readonly token: string
-  readonly body?: object | undefined
+  /** An object that is sent as JSON, or lines of JSON. */
+  readonly body?: object | string | undefined
+  readonly idempotencyKey?: string | undefined
 }
 
 /** Sends a request to the server at a URL. Never rejects. */
@@ -32,6 +38,8 @@ const unanswered = (problem: string): Answer => ({
   status: 0,
   requestId: undefined,
   data: undefined,
+  error: undefined,
+  isReplayed: false,
   next: undefined,
   problem,
 })
@@ -44,7 +52,11 @@ const parse = (body: string): unknown => {
   }
 }
 
-const read = (status: number, body: string): Answer => {
+/** Returns a field of a value, if it is an object that has it. */
+export const fieldOf = (value: unknown, name: string): unknown =>
+  Predicate.hasProperty(value, name) ? value[name] : undefined
+
+const read = (status: number, body: string, isReplayed: boolean): Answer => {
   const envelope = parse(body)
   const isValid =
     Predicate.hasProperty(envelope, "code") &&
@@ -55,26 +67,40 @@ const read = (status: number, body: string): Answer => {
     const problem = `no valid envelope: ${body.slice(0, 200)}`
     return { ...unanswered(problem), status }
   }
-  const data = Predicate.hasProperty(envelope, "data") ? envelope.data : undefined
-  const next = Predicate.hasProperty(envelope, "next") ? String(envelope.next) : undefined
-  return { status, requestId: String(envelope.request_id), data, next, problem: undefined }
+  const next = fieldOf(envelope, "next")
+  return {
+    status,
+    requestId: String(envelope.request_id),
+    data: fieldOf(envelope, "data"),
+    error: fieldOf(envelope, "error"),
+    isReplayed,
+    next: next === undefined ? undefined : String(next),
+    problem: undefined,
+  }
 }
 
 // Connections that are used once.
 const fresh = new Agent({ keepAlive: false })
 
+const typeOf = (body: object | string): string =>
+  typeof body === "string" ? "application/x-ndjson" : "application/json"
+
 /** Sends a request over a connection of an agent. */
 const sendOnce = (url: string, question: Request, agent: Agent): Promise<Answer> =>
   new Promise((resolve) => {
-    const { body, method, path, token } = question
+    const { body, idempotencyKey, method, path, token } = question
     const { hostname, port } = new URL(url)
     const headers = {
       Authorization: `Bearer ${token}`,
-      ...(body !== undefined && { "Content-Type": "application/json" }),
+      ...(body !== undefined && { "Content-Type": typeOf(body) }),
+      ...(idempotencyKey !== undefined && { "Idempotency-Key": idempotencyKey }),
     }
     const request = send({ hostname, port, path, method, headers, agent }, (response) => {
       text(response).then(
-        (content) => resolve(read(response.statusCode ?? 0, content)),
+        (content) => {
+          const isReplayed = response.headers["idempotent-replayed"] === "true"
+          resolve(read(response.statusCode ?? 0, content, isReplayed))
+        },
         (fault: unknown) => resolve(unanswered(String(fault))),
       )
     })
@@ -88,7 +114,7 @@ const sendOnce = (url: string, question: Request, agent: Agent): Promise<Answer>
       if (request.reusedSocket && method === "GET") resolve(sendOnce(url, question, fresh))
       else resolve(unanswered(fault.message))
     })
-    request.end(body === undefined ? undefined : JSON.stringify(body))
+    request.end(typeof body === "object" ? JSON.stringify(body) : body)
   })
 
 /** Makes a client that keeps its connections. */

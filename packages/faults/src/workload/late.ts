@@ -10,7 +10,7 @@ import type { Answered, Recorder } from "./recorder.ts"
 const longestMillis = 1200
 
 // An answer that the link has swallowed does not come any more.
-const patience = { connectionTimeoutMillis: 5000, query_timeout: 5000 }
+const patience = { connectionTimeoutMillis: 10_000, query_timeout: 10_000 }
 
 /** Publishes in a transaction, and commits it after a while. Without an answer, it may have committed. */
 const publish = async (

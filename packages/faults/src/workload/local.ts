@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import * as Predicate from "effect/Predicate"
 import type { Manner } from "../history.ts"
 import { random, type Random } from "../random.ts"
-import { host, places, userIds, type World } from "../world/World.ts"
+import { host, personIds, places, userIds, type World } from "../world/World.ts"
 import { anyDate, type Answered, type Recorder } from "./recorder.ts"
 
 /** What the host works with. */
@@ -67,7 +67,7 @@ const find = async (
   userId: string,
 ): Promise<void> => {
   const asked = { action: "find", process: host, projectId, userId } as const
-  await recorder.record({ ...asked, expected: [200] }, () =>
+  await recorder.record({ ...asked, expected: [200, 404] }, () =>
     answered(async () => {
       const { endDate } = await world.tenure.memberships.find({ projectId, userId })
       return { endDate }
@@ -86,13 +86,38 @@ const publish = async ({ recorder, world }: Host, projectId: string): Promise<vo
   )
 }
 
+/** Imports persons in process. */
+const importPersons = async ({ recorder, world }: Host, projectId: string): Promise<void> => {
+  const requestId = randomUUID()
+  const members = personIds.map((userId) => ({ userId, endDate: recorder.nextDate() }))
+  const asked = { action: "import", process: host, projectId, members, requestId } as const
+  await recorder.record({ ...asked, expected: [200] }, () =>
+    answered(() =>
+      world.tenure.memberships.import({ projectId, memberships: members }, { requestId }),
+    ),
+  )
+}
+
+const erase = async ({ recorder, world }: Host, projectId: string, userId: string) => {
+  const requestId = randomUUID()
+  const asked = { action: "erase", process: host, projectId, userId, requestId } as const
+  await recorder.record({ ...asked, expected: [200] }, () =>
+    answered(() => world.tenure.memberships.erase({ projectId, userId }, { requestId })),
+  )
+}
+
 const step = async (on: Host): Promise<void> => {
   const projectId = on.choose.pick(places.projects)
   const userId = on.choose.pick(userIds)
+  const personId = on.choose.pick(personIds)
   const dice = on.choose.next()
-  if (dice < 0.35) await find(on, projectId, userId)
-  else if (dice < 0.65) await publish(on, projectId)
-  else if (dice < 0.85) await grant(on, projectId, userId)
+  if (dice < 0.25) await find(on, projectId, userId)
+  else if (dice < 0.32) await find(on, projectId, personId)
+  else if (dice < 0.55) await publish(on, projectId)
+  else if (dice < 0.7) await grant(on, projectId, userId)
+  else if (dice < 0.75) await grant(on, projectId, personId)
+  else if (dice < 0.82) await importPersons(on, projectId)
+  else if (dice < 0.9) await erase(on, projectId, personId)
   else await comeAndGo(on, projectId)
 }
 
@@ -108,6 +133,51 @@ export const runHost = async (
   while (!isOver()) {
     await step(on)
     await sleep(choose.between(20, 150))
+  }
+}
+
+const list = async ({ recorder, world }: Host, projectId: string): Promise<void> => {
+  const asked = { action: "list", process: host, projectId } as const
+  await recorder.record({ ...asked, expected: [200] }, () =>
+    answered(async () => {
+      const all = [...userIds, ...personIds]
+      const rows = await world.tenure.memberships.list({ projectId, userIds: all })
+      const found = new Map<string, number>(rows.map(({ endDate, userId }) => [userId, endDate]))
+      return { members: all.map((userId) => ({ userId, endDate: found.get(userId) })) }
+    }),
+  )
+}
+
+// How often the end dates are read after each bulk extension.
+const readings = 4
+
+/**
+ * Extends all members of a project, without shortening any, and reads their end dates: also while changes of
+ * single members wait for a lock. Repeats this until it is told to stop.
+ */
+export const runBulkHost = async (
+  world: World,
+  recorder: Recorder,
+  seed: number,
+  isOver: () => boolean,
+): Promise<void> => {
+  const choose = random(seed, "bulk")
+  const on: Host = { world, recorder, choose }
+  while (!isOver()) {
+    const projectId = choose.pick(places.projects)
+    const endDate = recorder.nextDate()
+    const requestId = randomUUID()
+    const asked = { action: "extendAll", process: host, projectId, endDate, requestId } as const
+    await recorder.record({ ...asked, isNeverShortening: true, expected: [200] }, () =>
+      answered(async () => {
+        const extension = { projectId, endDate, mode: "neverShorten" } as const
+        await world.tenure.memberships.extendAll(extension, { requestId })
+      }),
+    )
+    for (let reading = 0; reading < readings && !isOver(); reading++) {
+      await list(on, projectId)
+      await sleep(choose.between(20, 150))
+    }
   }
 }
 

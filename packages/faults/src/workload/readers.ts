@@ -20,6 +20,7 @@ interface Reading {
   readonly send: Send
   readonly key: string
   readonly projectId: string
+  readonly types: ReadonlyArray<string> | undefined
   readonly signal: AbortSignal
   readonly got: Array<Got>
   readonly connections: Array<Connection>
@@ -29,12 +30,13 @@ interface Reading {
 type Turn = (reading: Reading, cursor: string) => Promise<string>
 
 const poll: Turn = async (reading, cursor) => {
-  const { choose, got, key, projectId, recorder, send, world } = reading
+  const { choose, got, key, projectId, recorder, send, types, world } = reading
   const process = choose.pick(places.servers)
   let reached = cursor
   await recorder.record({ action: "poll", process, projectId, key, expected: [200] }, async () => {
     const limit = 1 + choose.below(20)
-    const query = `after=${cursor}&limit=${limit}&wait=${choose.below(2)}`
+    const only = types === undefined ? "" : `&types=${types.join(",")}`
+    const query = `after=${cursor}&limit=${limit}&wait=${choose.below(2)}${only}`
     const path = `/v2/projects/${projectId}/events?${query}`
     const url = world.servers.get(process)?.url ?? ""
     const token = world.tokens[key] ?? ""
@@ -56,7 +58,7 @@ const longestMillis = [500, 4000, 15_000] as const
 const listening =
   (action: FeedAction, begin: Follow): Turn =>
   async (reading, cursor) => {
-    const { choose, connections, got, key, projectId, recorder, signal, world } = reading
+    const { choose, connections, got, key, projectId, recorder, signal, types, world } = reading
     const process = choose.pick(places.servers)
     const ending = AbortSignal.any([
       signal,
@@ -72,6 +74,7 @@ const listening =
     const { answered, ended } = begin({
       url: world.servers.get(process)?.url ?? "",
       projectId,
+      types,
       token: world.tokens[key] ?? "",
       cursor,
       signal: ending,
@@ -121,14 +124,18 @@ const turns: Readonly<Record<FeedAction, Turn>> = {
   follow,
 }
 
-/** The readers: how each reads, and its key. */
-const plan: ReadonlyArray<readonly [action: FeedAction, key: string]> = [
+const some = ["membership.extended", "membership.expired", "memberships.imported"] as const
+
+/** The readers: how each reads, its key, and which types of events. */
+const plan: ReadonlyArray<
+  readonly [action: FeedAction, key: string, types?: ReadonlyArray<string>]
+> = [
   ["poll", "poller0"],
-  ["poll", "poller1"],
+  ["poll", "poller1", some],
   ["listen", "listener0"],
-  ["listen", "listener1"],
+  ["listen", "listener1", some],
   ["subscribe", "subscriber0"],
-  ["subscribe", "subscriber1"],
+  ["subscribe", "subscriber1", some],
   ["follow", "follower0"],
 ]
 
@@ -149,12 +156,23 @@ export const startReaders = (world: World, recorder: Recorder, seed: number): Re
   const connections: Array<Connection> = []
   const { close, send } = makeSend()
 
-  const begin = ([action, key]: (typeof plan)[number]) => {
+  const begin = ([action, key, types]: (typeof plan)[number]) => {
     const choose = random(seed, key)
     const projectId = choose.pick(projects)
     const got: Array<Got> = []
     const { signal } = ending
-    const reading = { world, recorder, choose, send, key, projectId, signal, got, connections }
+    const reading = {
+      world,
+      recorder,
+      choose,
+      send,
+      key,
+      projectId,
+      types,
+      signal,
+      got,
+      connections,
+    }
     const read = async (): Promise<void> => {
       let cursor = "start"
       while (!signal.aborted) {
@@ -162,7 +180,7 @@ export const startReaders = (world: World, recorder: Recorder, seed: number): Re
         await sleep(choose.between(20, 150))
       }
     }
-    return { reader: { name: key, projectId, got }, reading: read() }
+    return { reader: { name: key, projectId, types, got }, reading: read() }
   }
 
   const all = plan.map(begin)

@@ -2,7 +2,7 @@
 
 import { now } from "../clock.ts"
 import type { Operation } from "../history.ts"
-import type { Random } from "../random.ts"
+import { random, type Random } from "../random.ts"
 
 /** What is known of an operation before it is answered. */
 type Asked = Omit<Operation, "start" | "end" | "status">
@@ -15,7 +15,7 @@ export interface Recorder {
   /** Performs an operation and records it. Returns what was recorded. */
   readonly record: (asked: Asked, perform: () => Promise<Answered>) => Promise<Operation>
   readonly operations: () => ReadonlyArray<Operation>
-  /** An end date, far in the future, that no other operation asks for. */
+  /** An end date, far in the future, that no other operation asks for: later ones are not always later dates. */
   readonly nextDate: () => number
   /** An end date so many milliseconds ahead, that no other operation asks for. */
   readonly dateAhead: (millis: number) => number
@@ -26,6 +26,9 @@ export interface Recorder {
 }
 
 const firstDate = Date.UTC(2100, 0)
+
+// More than there are operations, so that their numbers make dates unique.
+const spread = 100_000
 
 // Changes of a member follow each other so fast that many of these dates come as they are overwritten.
 const nearMillis = 1000
@@ -46,14 +49,15 @@ export const anyDate = ({
     : { endDate: recorder.nextDate(), expected: [200] }
 
 /** Makes a recorder. */
-export const makeRecorder = (): Recorder => {
+export const makeRecorder = (seed: number): Recorder => {
+  const choose = random(seed, "dates")
   const operations: Array<Operation> = []
   const near = new Set<number>()
   let count = 0
   const nextNumber = () => ++count
   return {
     nextNumber,
-    nextDate: () => firstDate + nextNumber(),
+    nextDate: () => firstDate + spread * choose.below(spread) + nextNumber(),
     dateAhead: (millis) => {
       let date = Math.round(now() + millis)
       while (near.has(date)) date++

@@ -1,11 +1,19 @@
 /** Clients of the servers, over HTTP. */
 
+import { randomUUID } from "node:crypto"
 import { setTimeout as sleep } from "node:timers/promises"
 import * as Predicate from "effect/Predicate"
-import { type Action, type Manner, manners, type Operation, type Webhook } from "../history.ts"
+import {
+  type Action,
+  type Dated,
+  type Manner,
+  manners,
+  type Operation,
+  type Webhook,
+} from "../history.ts"
 import { random, type Random } from "../random.ts"
-import { places, userIds, type World } from "../world/World.ts"
-import { makeSend, type Request, type Send } from "./http.ts"
+import { operatorKeys, personIds, places, userIds, type World } from "../world/World.ts"
+import { fieldOf, makeSend, type Request, type Send } from "./http.ts"
 import { anyDate, type Recorder } from "./recorder.ts"
 
 /** What a client works with. */
@@ -32,50 +40,188 @@ interface Question extends Omit<Request, "token"> {
   readonly projectId: string
   readonly userId?: string | undefined
   readonly endDate?: number | undefined
+  readonly isNeverShortening?: boolean | undefined
+  readonly expectedEndDate?: number | undefined
+  readonly members?: ReadonlyArray<Dated> | undefined
   readonly subject?: string | undefined
   readonly expected: ReadonlyArray<number>
+}
+
+const instantOf = (date: unknown): number | undefined =>
+  typeof date === "string" ? Date.parse(date) : undefined
+
+/** What an answer says beyond its status: of a webhook, or of end dates. */
+const toldBy = (
+  { action, members }: Question,
+  data: unknown,
+  error: unknown,
+): Partial<Operation> => {
+  switch (action) {
+    case "createWebhook":
+      return { webhook: webhookOf(data) }
+    case "extend":
+      return { conflictingDate: instantOf(fieldOf(error, "current_end_date")) }
+    case "find":
+      return { endDate: instantOf(fieldOf(data, "end_date")) }
+    case "list": {
+      const rows: ReadonlyArray<unknown> = Array.isArray(data) ? data : []
+      const found = new Map(
+        rows.map((row) => [fieldOf(row, "user_id"), instantOf(fieldOf(row, "end_date"))]),
+      )
+      return { members: members?.map(({ userId }) => ({ userId, endDate: found.get(userId) })) }
+    }
+    default:
+      return {}
+  }
 }
 
 /** Asks any of the servers. */
 const ask = (client: Client, question: Question): Promise<Operation> => {
   const { choose, key, recorder, send, world } = client
-  const { body, method, path, ...known } = question
+  const { body, idempotencyKey, method, path, ...known } = question
   const process = choose.pick(places.servers)
   const token = world.tokens[key] ?? ""
-  return recorder.record({ ...known, process, key }, async () => {
+  return recorder.record({ ...known, idempotencyKey, process, key }, async () => {
     const url = world.servers.get(process)?.url ?? ""
-    const { data, next: _, ...answer } = await send(url, { body, method, path, token })
-    return { ...answer, webhook: known.action === "createWebhook" ? webhookOf(data) : undefined }
+    const asked = { body, idempotencyKey, method, path, token }
+    const { data, error, next: _, ...answer } = await send(url, asked)
+    return { ...answer, ...toldBy(question, data, error) }
   })
+}
+
+const mostAttempts = 6
+const tooLate = 422
+const open: ReadonlySet<number> = new Set([0, 429, 503])
+
+/** Asks with an idempotency key until there is an answer, each time any of the servers. */
+const askOnce = async (client: Client, question: Question, key: string): Promise<void> => {
+  const keyed = {
+    ...question,
+    idempotencyKey: key,
+    // Another change may keep this one from being made for five seconds.
+    expected: [...question.expected, 409],
+  }
+  for (let attempt = 0; attempt < mostAttempts; attempt++) {
+    const { conflictingDate, status } = await ask(client, keyed)
+    const isInProgress = status === 409 && conflictingDate === undefined
+    if (!open.has(status) && !isInProgress) break
+    await sleep(client.choose.between(100, 600))
+  }
+  // Whoever has not understood the answer asks once more.
+  if (client.choose.chance(0.3)) await ask(client, keyed)
+}
+
+/** Asks, sometimes with an idempotency key. Near dates may have come when a request is repeated. */
+const change = async (client: Client, question: Question): Promise<void> => {
+  const isKeyed = !question.expected.includes(tooLate) && client.choose.chance(0.4)
+  if (isKeyed) await askOnce(client, question, randomUUID())
+  else await ask(client, question)
 }
 
 const base = (projectId: string): string => `/v2/projects/${projectId}`
 
-const extend = async (client: Client, projectId: string): Promise<void> => {
-  const userId = client.choose.pick(userIds)
+const extending = (
+  { choose }: Client,
+  projectId: string,
+  userId: string,
+  { endDate, expected }: ReturnType<typeof anyDate>,
+  further: { readonly expected_end_date?: number } = {},
+): Question => ({
+  action: "extend",
+  projectId,
+  userId,
+  endDate,
+  method: "PATCH",
+  path: `${base(projectId)}/memberships/${userId}/extend`,
+  body: { extend: choose.chance(0.5) ? endDate : new Date(endDate).toISOString(), ...further },
+  // Persons come and go.
+  expected: personIds.some((id) => id === userId) ? [...expected, 404] : expected,
+})
+
+const anyUser = (choose: Random): string => choose.pick([...userIds, ...personIds])
+
+const extend = (client: Client, projectId: string): Promise<void> =>
+  change(client, extending(client, projectId, anyUser(client.choose), anyDate(client)))
+
+const extendAll = (client: Client, projectId: string): Promise<void> => {
   const { endDate, expected } = anyDate(client)
-  await ask(client, {
-    action: "extend",
+  const isNeverShortening = client.choose.chance(0.5)
+  return change(client, {
+    action: "extendAll",
     projectId,
-    userId,
     endDate,
+    isNeverShortening,
     method: "PATCH",
-    path: `${base(projectId)}/memberships/${userId}/extend`,
-    body: { extend: client.choose.chance(0.5) ? endDate : new Date(endDate).toISOString() },
+    path: `${base(projectId)}/memberships/extend`,
+    body: { extend: endDate, ...(isNeverShortening && { mode: "never_shorten" }) },
     expected,
   })
 }
 
-const extendAll = async (client: Client, projectId: string): Promise<void> => {
-  const { endDate, expected } = anyDate(client)
-  await ask(client, {
-    action: "extendAll",
+/** Imports new members, and some that there may be already. */
+const importSome = (client: Client, projectId: string): Promise<void> => {
+  const { choose, recorder } = client
+  const userIdsToImport = [
+    String(4_000_000 + recorder.nextNumber()),
+    choose.pick(userIds),
+    ...personIds.filter(() => choose.chance(0.5)),
+  ]
+  const members = userIdsToImport.map((userId) => ({ userId, endDate: recorder.nextDate() }))
+  return change(client, {
+    action: "import",
     projectId,
-    endDate,
-    method: "PATCH",
-    path: `${base(projectId)}/memberships/extend`,
-    body: { extend: endDate },
-    expected,
+    members,
+    method: "POST",
+    path: `${base(projectId)}/memberships/import`,
+    body: members
+      .map(({ endDate, userId }) =>
+        JSON.stringify({ user_id: userId, end_date: new Date(endDate).toISOString() }),
+      )
+      .join("\n"),
+    expected: [200],
+  })
+}
+
+/** Uses one idempotency key for two projects at the same time: one request has to be refused. */
+const useTwice = async (client: Client): Promise<void> => {
+  const { choose, recorder } = client
+  const key = randomUUID()
+  const use = (projectId: string): Promise<void> => {
+    const date = { endDate: recorder.nextDate(), expected: [200, 422] }
+    return askOnce(client, extending(client, projectId, choose.pick(userIds), date), key)
+  }
+  await Promise.all(choose.shuffle(places.projects).slice(0, 2).map(use))
+}
+
+const find = (client: Client, projectId: string, userId: string): Promise<Operation> =>
+  ask(client, {
+    action: "find",
+    projectId,
+    userId,
+    method: "GET",
+    path: `${base(projectId)}/memberships/${userId}`,
+    expected: [200, 404],
+  })
+
+/** Extends a membership if it still has the end date that was read before. */
+const extendFound = async (client: Client, projectId: string): Promise<void> => {
+  const userId = anyUser(client.choose)
+  const { endDate: expectedEndDate, status } = await find(client, projectId, userId)
+  if (status !== 200 || expectedEndDate === undefined) return
+  const further = { expected_end_date: expectedEndDate }
+  const question = extending(client, projectId, userId, anyDate(client), further)
+  await ask(client, { ...question, expectedEndDate, expected: [...question.expected, 409] })
+}
+
+const listMembers = async (client: Client, projectId: string): Promise<void> => {
+  const asked = [...userIds, ...personIds]
+  await ask(client, {
+    action: "list",
+    projectId,
+    members: asked.map((userId) => ({ userId, endDate: undefined })),
+    method: "GET",
+    path: `${base(projectId)}/memberships?user_ids=${asked.join(",")}`,
+    expected: [200],
   })
 }
 
@@ -138,11 +284,15 @@ const step = (client: Client): Promise<void> => {
   const { choose } = client
   const projectId = choose.pick(places.projects)
   const dice = choose.next()
-  if (dice < 0.62) return extend(client, projectId)
-  if (dice < 0.7) return extendAll(client, projectId)
-  if (dice < 0.76) return createWebhook(client, projectId)
-  if (dice < 0.82) return deleteWebhook(client)
+  if (dice < 0.4) return extend(client, projectId)
+  if (dice < 0.46) return extendAll(client, projectId)
+  if (dice < 0.62) return extendFound(client, projectId)
+  if (dice < 0.66) return useTwice(client)
+  if (dice < 0.72) return listMembers(client, projectId)
+  if (dice < 0.78) return createWebhook(client, projectId)
+  if (dice < 0.84) return deleteWebhook(client)
   if (dice < 0.9) return listWebhooks(client, projectId)
+  if (dice < 0.95 && operatorKeys.includes(client.key)) return importSome(client, projectId)
   return invalid(client, projectId)
 }
 

@@ -1,12 +1,9 @@
 /** A connection by WebSocket, as its frames arrive. */
 
-import * as Predicate from "effect/Predicate"
 import { WebSocket } from "ws"
 import { now } from "../clock.ts"
 import type { Ended, Follow, Message } from "./following.ts"
-
-const fieldOf = (frame: unknown, name: string): unknown =>
-  Predicate.hasProperty(frame, name) ? frame[name] : undefined
+import { fieldOf } from "./http.ts"
 
 /** What a frame says to a reader. A reader takes an unknown one for an event, which it never was sent. */
 const messageOf = (frame: unknown): Message | undefined => {
@@ -26,7 +23,7 @@ const messageOf = (frame: unknown): Message | undefined => {
 const refusalOf = (code: number): number | undefined => (code > 4000 ? code - 4000 : undefined)
 
 /** Follows by WebSocket until the connection ends. */
-export const subscribe: Follow = ({ cursor, onMessage, projectId, signal, token, url }) => {
+export const subscribe: Follow = ({ cursor, onMessage, projectId, signal, token, types, url }) => {
   const headers = { Authorization: `Bearer ${token}` }
   const socket = new WebSocket(`${url.replace("http", "ws")}/v2/realtime`, "tenure.v1", { headers })
   const send = (frame: object): void => socket.send(JSON.stringify(frame))
@@ -51,7 +48,7 @@ export const subscribe: Follow = ({ cursor, onMessage, projectId, signal, token,
     }
     socket.on("open", () => {
       begin(101)
-      send({ type: "subscribe", project: projectId, after: cursor })
+      send({ type: "subscribe", project: projectId, after: cursor, types })
     })
     socket.on("unexpected-response", (_, { statusCode = 0 }) => {
       begin(statusCode)

@@ -16,7 +16,6 @@ import { drainMillis } from "../trouble.ts"
 import { captureConsole } from "./captureConsole.ts"
 import { type Database, makeDatabase } from "./database.ts"
 import { freePort } from "./ports.ts"
-import { bundled } from "./program.ts"
 import { type Link, openLink } from "./proxy.ts"
 import { type Receivers, startReceivers } from "./receivers.ts"
 import { makeServer, patienceMillis, type Server } from "./server.ts"
@@ -34,13 +33,25 @@ export const places: Places = {
 /** The project in which members end before anybody changes their dates again. */
 export const endingProject = "ending"
 
-/** All projects. */
+/** Projects of one member each, which all end at the same time. */
+export const rushProjects: ReadonlyArray<string> = Array.from(
+  { length: 48 },
+  (_, index) => `rush${index}`,
+)
+
+/** The projects of clients and readers. */
 export const projects = [endingProject, ...places.projects] as const
 
 const [first, ...others] = [1001, 1002, 1003, 1004, 1005].map(String)
 
 /** The members that every project has from the beginning. */
 export const userIds = [first ?? "", ...others] as const
+
+/** Users who come and are erased, again and again. */
+export const personIds = ["1101", "1102"] as const
+
+/** The keys whose role is more than a client's. */
+export const operatorKeys: ReadonlyArray<string> = ["c3", "c4"]
 
 /** The limits of each key at the servers. */
 export const limits: ReadonlyArray<Limit> = [
@@ -84,10 +95,9 @@ const allowedNetworks = "127.0.0.0/8"
 // Servers start often, and sooner if Node does not compile them anew.
 const compileCache = fileURLToPath(new URL("../../../../node_modules/.cache/node", import.meta.url))
 
-const environmentOf = (url: string, seedFile: string, offset: number) => ({
+const environmentOf = (url: string, seedFile: string) => ({
   DATABASE_URL: url,
   SEED_FILE: seedFile,
-  CLOCK_OFFSET: String(offset),
   RATE_LIMIT_PER_KEY: "1200",
   RATE_LIMIT_BURST: "20",
   // All clients have the same address.
@@ -106,19 +116,34 @@ const openLinks = async (port: number): Promise<ReadonlyMap<string, Link>> =>
     await Promise.all(places.processes.map(async (name) => [name, await openLink(port)] as const)),
   )
 
-const fill = async ({ apiKeys, memberships }: Tenure.Tenure, tokens: ReadonlyArray<string>) => {
-  for (const projectId of projects) {
+const fill = async (
+  { apiKeys, memberships }: Tenure.Tenure,
+  tokens: Readonly<Record<string, string>>,
+): Promise<void> => {
+  const begin = async (projectId: string, members: ReadonlyArray<string>): Promise<void> => {
     await memberships.createProject(projectId)
-    for (const userId of userIds) {
+    for (const userId of members) {
       await memberships.grant({ projectId, userId, endDate: "2099-01-01T00:00:00.000Z" })
     }
   }
-  for (const token of tokens) await apiKeys.issue({ projects, token })
+  for (const projectId of projects) await begin(projectId, userIds)
+  await Promise.all(rushProjects.map((projectId) => begin(projectId, [first ?? ""])))
+  for (const [name, token] of Object.entries(tokens)) {
+    const role = operatorKeys.includes(name) ? "operator" : "client"
+    await apiKeys.issue({ projects, token, role })
+  }
+}
+
+/** What worlds are made of. */
+export interface Ground {
+  readonly server: PostgresServer
+  /** The program of the bundled server. */
+  readonly program: string
 }
 
 /** Makes a world on a PostgreSQL server. */
 export const makeWorld = async (
-  server: PostgresServer,
+  { program, server }: Ground,
   seed: number,
   keyNames: ReadonlyArray<string>,
   clockOffsets: Readonly<Record<string, number>>,
@@ -144,11 +169,13 @@ export const makeWorld = async (
       retrySchedule: retrySchedule.map((seconds) => 1000 * seconds),
     },
   })
-  await fill(tenure, Object.values(tokens))
+  await fill(tenure, tokens)
   const servers = new Map<string, Server>()
   for (const name of places.servers) {
-    const environment = environmentOf(urlOf(name), seedFile, clockOffsets[name] ?? 0)
-    servers.set(name, makeServer(name, await bundled(), await freePort(), environment))
+    const environment = environmentOf(urlOf(name), seedFile)
+    const clock = { offset: clockOffsets[name] ?? 0, file: join(folder, name) }
+    await writeFile(clock.file, String(clock.offset))
+    servers.set(name, makeServer(name, program, await freePort(), environment, clock))
   }
   await Promise.all([...servers.values()].map((one) => one.start()))
   const closeHost = () =>

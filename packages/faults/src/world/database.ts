@@ -1,10 +1,11 @@
 /** The database of a run, which faults can kill, stop and restart. */
 
-import { readdir, readFile } from "node:fs/promises"
+import { appendFile, readdir, readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import type { PostgresServer } from "@tenure/testing/PostgresServer"
 import pg from "pg"
+import type { Random } from "../random.ts"
 
 /** A session of the harness's own, past all links. */
 export interface Session {
@@ -28,6 +29,10 @@ export interface Database {
   /** Stops all its processes until `proceed`. */
   readonly standStill: () => Promise<void>
   readonly proceed: () => Promise<void>
+  /** Stops sessions of the account within statements, each for a moment. Returns what ends this. */
+  readonly stopStatements: (choose: Random) => Promise<() => Promise<void>>
+  /** Sets the clock that statements of the account see off, by milliseconds. */
+  readonly shiftClock: (millis: number) => Promise<void>
   /** Kills the process of one of the sessions of the account. */
   readonly killSession: () => Promise<void>
   /** Ends all sessions of the account. */
@@ -100,6 +105,74 @@ const takeAll = async (open: () => Promise<Session>): Promise<() => Promise<void
   }
 }
 
+// Longer than others take to commit, and less than what makes a statement overdue.
+const longestStopMillis = 300
+
+/** Stops sessions that execute a statement, each for a moment. Returns what ends this. */
+const stopping = (session: Session, user: string, choose: Random): (() => Promise<void>) => {
+  const ending = new AbortController()
+  const stopped = new Map<number, Promise<void>>()
+
+  const stop = async (id: number): Promise<void> => {
+    signal(id, "SIGSTOP")
+    await sleep(choose.between(10, longestStopMillis))
+    signal(id, "SIGCONT")
+    stopped.delete(id)
+  }
+
+  const stopSome = async (): Promise<void> => {
+    const running = await session.query<{ readonly pid: number }>(
+      `SELECT pid FROM pg_stat_activity
+       WHERE usename = $1 AND state = 'active' AND backend_xmin IS NOT NULL AND wait_event IS NULL`,
+      [user],
+    )
+    for (const { pid } of running) {
+      if (!stopped.has(pid) && choose.chance(0.3)) stopped.set(pid, stop(pid))
+    }
+  }
+
+  const run = async (): Promise<void> => {
+    while (!ending.signal.aborted) {
+      await stopSome()
+      await sleep(1)
+    }
+  }
+
+  // The database may go away.
+  const running = run().catch(() => {})
+  return async () => {
+    ending.abort()
+    await running
+    await Promise.all(stopped.values())
+    await session.close()
+  }
+}
+
+/** The setting that says how far the clock of the database is off. */
+const shift = "clock.shift"
+
+/** The settings of a server whose clock can be set off. */
+export const settings = { [shift]: "0" }
+
+const clocks = [
+  ["now", "STABLE"],
+  ["transaction_timestamp", "STABLE"],
+  ["statement_timestamp", "STABLE"],
+  ["clock_timestamp", "VOLATILE"],
+] as const
+
+/** Statements that have an account call other functions than those of PostgreSQL for the time. */
+const shiftingClock = (user: string): ReadonlyArray<string> => [
+  "CREATE SCHEMA clock",
+  `GRANT USAGE ON SCHEMA clock TO ${user}`,
+  ...clocks.map(
+    ([name, volatility]) => `
+      CREATE FUNCTION clock.${name}() RETURNS timestamptz LANGUAGE sql ${volatility}
+      RETURN pg_catalog.${name}() + pg_catalog.current_setting('${shift}')::pg_catalog.interval`,
+  ),
+  `ALTER ROLE ${user} SET search_path = clock, pg_catalog, public`,
+]
+
 /** The role and the password with which processes connect. */
 export interface Account {
   readonly user: string
@@ -126,6 +199,9 @@ export const makeDatabase = async (
   ])
   const own = new URL(server.url)
   own.pathname = `/${name}`
+  const admin = await connectTo(own.href)
+  for (const statement of shiftingClock(user)) await admin.query(statement)
+  await admin.close()
   return {
     port: Number(own.port),
     urlThrough,
@@ -147,6 +223,14 @@ export const makeDatabase = async (
       const id = await leader(server)
       for (const child of await childrenOf(id)) signal(child, "SIGCONT")
       signal(id, "SIGCONT")
+    },
+    stopStatements: async (choose) => stopping(await connectTo(own.href), user, choose),
+    shiftClock: async (millis) => {
+      // The last of several lines with one name counts. A server that is down reads it when it starts.
+      const line = `${shift} = '${millis} milliseconds'\n`
+      await appendFile(join(server.dataDirectory, "postgresql.conf"), line)
+      const id = await leader(server).catch(() => undefined)
+      if (id !== undefined) signal(id, "SIGHUP")
     },
     killSession: async () => {
       const session = await connectTo(own.href)

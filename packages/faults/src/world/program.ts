@@ -10,14 +10,10 @@ import { promisify } from "node:util"
 
 const cwd = fileURLToPath(new URL("../../../../examples/node-server", import.meta.url))
 
-const bundle = async (): Promise<string> => {
+/** Bundles the server into a file that is removed when this process ends. */
+export const bundled = async (): Promise<string> => {
   const folder = await mkdtemp(join(tmpdir(), "tenure-server-"))
   process.on("exit", () => rmSync(folder, { recursive: true }))
   await promisify(execFile)("npm", ["run", "bundle", "--", `--outdir=${folder}`], { cwd })
   return join(folder, "server.mjs")
 }
-
-let bundling: Promise<string> | undefined
-
-/** Bundles the server once, into a file that is removed when this process ends. */
-export const bundled = (): Promise<string> => (bundling ??= bundle())

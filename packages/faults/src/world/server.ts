@@ -1,7 +1,7 @@
 /** A bundled server as a process, which faults can kill, stop and restart. */
 
 import { type ChildProcess, spawn } from "node:child_process"
-import { readdir, readFile } from "node:fs/promises"
+import { readdir, readFile, rename, writeFile } from "node:fs/promises"
 import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
 import { now } from "../clock.ts"
@@ -20,6 +20,8 @@ export interface Server {
   readonly terminate: () => Promise<Exit>
   readonly standStill: () => void
   readonly proceed: () => void
+  /** Sets its clock off by milliseconds, beside what it is off all the time. */
+  readonly shiftClock: (millis: number) => Promise<void>
   readonly holding: () => Promise<Holding>
   readonly processId: () => number
 }
@@ -38,12 +40,26 @@ export const holdingOf = async (id: number): Promise<Holding> => {
   return { bytes: 1024 * kilobytes, handles: (await readdir(`/proc/${id}/fd`)).length }
 }
 
-/** Makes a server that is not started yet. */
+const running = new Set<ChildProcess>()
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGKILL")
+})
+
+/** A clock that can be set off. */
+interface Clock {
+  /** How far it is off all the time, in milliseconds. */
+  readonly offset: number
+  /** A file that has this number. */
+  readonly file: string
+}
+
+/** Makes a server that is not started yet. Without `clock`, its clock is right. */
 export const makeServer = (
   name: string,
   program: string,
   port: number,
   environment: Readonly<Record<string, string>>,
+  clock?: Clock,
 ): Server => {
   let log = ""
   let child: ChildProcess | undefined
@@ -53,10 +69,17 @@ export const makeServer = (
   /** Starts a process. Returns whether it listens; otherwise it has ended. */
   const startOnce = (): Promise<boolean> => {
     const started = spawn(process.execPath, ["--import", skewedClock, program], {
-      env: { PATH: process.env["PATH"], ...environment, PORT: String(port) },
+      env: {
+        PATH: process.env["PATH"],
+        ...environment,
+        PORT: String(port),
+        ...(clock !== undefined && { CLOCK_FILE: clock.file }),
+      },
       stdio: ["ignore", "pipe", "pipe"],
     })
     child = started
+    running.add(started)
+    started.once("exit", () => running.delete(started))
     ended = new Promise((resolve) => {
       started.on("close", (code, signal) => resolve({ code, signal }))
     })
@@ -91,6 +114,12 @@ export const makeServer = (
     },
     standStill: () => child?.kill("SIGSTOP"),
     proceed: () => child?.kill("SIGCONT"),
+    shiftClock: async (millis) => {
+      if (clock === undefined) return
+      // The process reads the file at any time, and never a part of it.
+      await writeFile(`${clock.file}.new`, String(clock.offset + millis))
+      await rename(`${clock.file}.new`, clock.file)
+    },
     holding: () => holdingOf(child?.pid ?? 0),
     processId: () => child?.pid ?? 0,
   }

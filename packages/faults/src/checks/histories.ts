@@ -1,0 +1,205 @@
+/**
+ * What happened to each member, in the order in which it took effect. The audit trail says so, and for
+ * erasures, of which it keeps no user, the sequence of their events.
+ */
+
+import type { AuditRow, Event, Operation, Run } from "../history.ts"
+
+/** A change that was made, and the request for it, unless it was made before the run. */
+export interface Write {
+  readonly row: AuditRow
+  /** Repetitions of a request are one: from the first of them to the first answer. */
+  readonly operation: Operation | undefined
+  /** The end date afterwards; `undefined` if the user is no member. */
+  readonly after: number | undefined
+}
+
+/** A member, with everything that concerns it, in that order. */
+export interface History {
+  readonly projectId: string
+  readonly userId: string
+  readonly order: ReadonlyArray<Write>
+}
+
+/** Whether a row tells that an end date was announced. It changes nothing, but found the date that held. */
+export const isAnnouncement = ({ action }: AuditRow): boolean =>
+  action === "expiring" || action === "expired"
+
+/** Whether a row is of all memberships of a project. */
+export const isOfAll = ({ action }: AuditRow): boolean =>
+  action === "bulk_extended" || action === "bulk_lengthened"
+
+const writes: ReadonlySet<string> = new Set([
+  "extend",
+  "extendAll",
+  "grant",
+  "end",
+  "import",
+  "erase",
+] satisfies ReadonlyArray<Operation["action"]>)
+
+/** Joins the attempts of one request: what it did was done before its first answer. */
+const joined = (attempts: readonly [Operation, ...ReadonlyArray<Operation>]): Operation => {
+  const [first] = attempts
+  const answered = attempts.filter(({ status }) => status === 200)
+  const open = attempts.find(({ status }) => status === 0 || status === 503)
+  const told = answered[0] ?? open ?? attempts.at(-1) ?? first
+  return {
+    ...told,
+    start: Math.min(...attempts.map(({ start }) => start)),
+    end: Math.min(...(answered.length > 0 ? answered : [told]).map(({ end }) => end)),
+  }
+}
+
+const requestOf = (operation: Operation): string => {
+  const { action, endDate, idempotencyKey, key, members, projectId, userId } = operation
+  return JSON.stringify([key, idempotencyKey, action, projectId, userId, endDate ?? members])
+}
+
+/** Returns all requests for changes of memberships, each with all its repetitions. */
+export const requestsOf = ({ operations }: Run): ReadonlyArray<Operation> => {
+  const requests = new Map<string, [Operation, ...Array<Operation>]>()
+  const single: Array<Operation> = []
+  for (const operation of operations) {
+    if (!writes.has(operation.action)) continue
+    if (operation.idempotencyKey === undefined) single.push(operation)
+    else {
+      const ref = requestOf(operation)
+      const known = requests.get(ref)
+      if (known === undefined) requests.set(ref, [operation])
+      else known.push(operation)
+    }
+  }
+  return [...single, ...[...requests.values()].map(joined)]
+}
+
+/** What an operation asks for, and of whom. */
+interface Asked {
+  readonly operation: Operation
+  readonly userId: string | undefined
+}
+
+const asksOf = (operation: Operation): ReadonlyArray<readonly [date: number, asked: Asked]> => {
+  const { endDate, members = [], userId } = operation
+  const all = endDate === undefined ? members : [{ endDate, userId }]
+  return all.flatMap((one) =>
+    one.endDate === undefined ? [] : [[one.endDate, { operation, userId: one.userId }] as const],
+  )
+}
+
+/** A row with its request. A date identifies both; what asks for no date is identified by its id. */
+interface Joined {
+  readonly row: AuditRow
+  readonly operation: Operation | undefined
+}
+
+/** Joins each row with its request, and gives back the user of rows from which a person was erased. */
+export const join = (
+  rows: ReadonlyArray<AuditRow>,
+  requests: ReadonlyArray<Operation>,
+): ReadonlyArray<Joined> => {
+  const byDate = new Map(requests.flatMap(asksOf))
+  const byId = new Map(requests.map((operation) => [operation.requestId, operation]))
+  return rows.map((row) => {
+    if (isAnnouncement(row)) return { row, operation: undefined }
+    const asked = row.to === undefined ? undefined : byDate.get(row.to)
+    const operation =
+      asked?.operation ?? (row.requestId === undefined ? undefined : byId.get(row.requestId))
+    const userId = row.userId ?? (asked ?? operation)?.userId
+    return { row: isOfAll(row) ? row : { ...row, userId }, operation }
+  })
+}
+
+const dataOf = ({ body }: Event): Readonly<Record<string, unknown>> => JSON.parse(body).data
+
+/** Returns the sequences of changes, as their events tell them, by the ids of the requests. */
+const sequencesOf = ({ state }: Run): ReadonlyMap<string | undefined, number> =>
+  new Map(
+    state.events.flatMap((event) => {
+      const { request_id: requestId, sequence } = dataOf(event)
+      return typeof requestId === "string" && typeof sequence === "number"
+        ? [[requestId, sequence] as const]
+        : []
+    }),
+  )
+
+/** The date after a change. */
+const afterOf = (row: AuditRow, before: number | undefined): number | undefined => {
+  switch (row.action) {
+    case "ended":
+    case "person_erased":
+      return undefined
+    case "expiring":
+    case "expired":
+      return before
+    case "bulk_extended":
+      return before === undefined ? undefined : row.to
+    case "bulk_lengthened":
+      return before === undefined ? undefined : Math.max(before, row.to ?? before)
+    default:
+      return row.to
+  }
+}
+
+/** Puts erasures between the other changes of the member, by their sequences. */
+const ordered = (
+  rows: ReadonlyArray<Joined>,
+  erasures: ReadonlyArray<Joined>,
+  sequences: ReadonlyMap<string | undefined, number>,
+): ReadonlyArray<Write> => {
+  const all = [...rows]
+  for (const erasure of erasures) {
+    // Without an event, there was nothing to end.
+    const sequence = sequences.get(erasure.row.requestId)
+    if (sequence === undefined) continue
+    // An announcement that has no request follows a change that has one.
+    const next = all.findIndex(({ row }) => (sequences.get(row.requestId) ?? 0) > sequence)
+    all.splice(next === -1 ? all.length : next, 0, erasure)
+  }
+  let date: number | undefined
+  return all.map(({ operation, row }) => {
+    date = afterOf(row, date)
+    return { row, operation, after: date }
+  })
+}
+
+const isErasure = ({ row }: Joined): boolean => row.action === "person_erased"
+
+/** What identifies a member. */
+export const memberOf = (item: {
+  readonly projectId: string
+  readonly userId?: string | undefined
+}): string => `${item.projectId} ${item.userId}`
+
+const grouped = (rows: ReadonlyArray<Joined>): ReadonlyMap<string, ReadonlyArray<Joined>> => {
+  const groups = new Map<string, Array<Joined>>()
+  for (const joinedRow of rows) {
+    const { projectId } = joinedRow.row
+    const group = groups.get(projectId)
+    if (group === undefined) groups.set(projectId, [joinedRow])
+    else group.push(joinedRow)
+  }
+  return groups
+}
+
+/** Returns the history of every member that there was. */
+export const historiesOf = (run: Run): ReadonlyArray<History> => {
+  const sequences = sequencesOf(run)
+  const projects = grouped(join(run.state.audit, requestsOf(run)))
+  return [...projects].flatMap(([projectId, rows]) => {
+    const userIds = new Set(rows.flatMap(({ row }) => row.userId ?? []))
+    return [...userIds].map((userId) => {
+      const own = rows.filter(({ row }) => isOfAll(row) || row.userId === userId)
+      const order = ordered(
+        own.filter((one) => !isErasure(one)),
+        own.filter(isErasure),
+        sequences,
+      )
+      return { projectId, userId, order }
+    })
+  })
+}
+
+/** Returns the members that somebody wanted to erase, also in vain. */
+export const erasedOf = ({ operations }: Run): ReadonlySet<string> =>
+  new Set(operations.filter(({ action }) => action === "erase").map(memberOf))
