@@ -1,0 +1,53 @@
+/**
+ * Has all stores take the same random steps, and compares their answers. Each seed is a run of its own, on
+ * empty stores. Fails if there is a difference; the first `--failures` are shrunk and printed.
+ */
+
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
+import { startPostgres } from "@tenure/testing/PostgresServer"
+import { playSeed, report, shrink } from "./run.ts"
+import { inFolder, inMemory, onServer } from "./sides.ts"
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: "string", default: "1-60" },
+    steps: { type: "string", default: "250" },
+    failures: { type: "string", default: "5" },
+    // The most runs to find the fewest steps that show a difference.
+    shrink: { type: "string", default: "60" },
+  },
+})
+
+const [first = 1, last = first] = values.seeds.split("-").map(Number)
+const server = await startPostgres({ settings: { fsync: "off" } })
+const folder = await mkdtemp(join(tmpdir(), "tenure-fuzz-"))
+const stores = [inMemory, await inFolder(folder), await onServer(server.url)]
+const start = Date.now()
+
+let requests = 0
+let valid = 0
+let differences = 0
+for (let seed = first; seed <= last; seed++) {
+  const ran = await playSeed(stores, start, seed, Number(values.steps))
+  requests += ran.requests
+  valid += ran.valid
+  console.log(`seed ${seed}: ${ran.requests} requests, ${ran.valid} answered with 200`)
+  if (ran.difference === undefined) continue
+  if (differences++ < Number(values.failures)) {
+    console.error(report(seed, await shrink(stores, start, ran.difference, Number(values.shrink))))
+  }
+}
+const seconds = (Date.now() - start) / 1000
+
+for (const store of stores) await store.close()
+await server.stop()
+await rm(folder, { recursive: true })
+
+console.log(
+  `${requests} requests to each of ${stores.length} stores in ${seconds.toFixed(1)} s, ` +
+    `${((100 * valid) / requests).toFixed(0)} % answered with 200; ${differences} differences`,
+)
+process.exit(differences > 0 ? 1 : 0)

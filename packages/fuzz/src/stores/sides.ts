@@ -1,0 +1,356 @@
+/** The stores to compare, each behind a server of its own, on one clock that only the steps move. */
+
+import { Agent, createServer, request as httpRequest, type Server } from "node:http"
+import { PgClient } from "@effect/sql-pg"
+import * as Expiry from "@tenure/core/Expiry"
+import { MembershipStore } from "@tenure/core/MembershipStore"
+import { Outbox } from "@tenure/core/Outbox"
+import * as Tenure from "@tenure/core/Tenure"
+import { Millis } from "@tenure/core/Units"
+import type { WebhookId } from "@tenure/core/Webhook"
+import { type Outgoing, WebhookTransport } from "@tenure/core/WebhookTransport"
+import { client as embeddedClient } from "@tenure/embedded"
+import { memory } from "@tenure/memory"
+import { toNodeHandler } from "@tenure/node-http"
+import { layer as postgresLayer } from "@tenure/postgres"
+import * as Clock from "effect/Clock"
+import { WebCrypto } from "effect/crypto/WebCrypto"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as ManagedRuntime from "effect/ManagedRuntime"
+import * as Random from "effect/Random"
+import * as Redacted from "effect/Redacted"
+import { adminToken, token } from "../vocabulary.ts"
+import { members, operatorToken, projects, receivers, type Request } from "./steps.ts"
+
+/** The time, in milliseconds since the epoch, for the process and for all stores. */
+export interface Time {
+  now: number
+}
+
+/** A kind of store. It is opened once, and is emptied for each run. */
+export interface Store {
+  readonly name: string
+  readonly stores: Layer.Layer<Tenure.Stores, unknown>
+  readonly empty: () => Promise<void>
+  /** Sets the clock of the store. */
+  readonly setTime: (now: number) => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+/** The answer to a request. */
+interface Reply {
+  readonly status: number
+  readonly headers: Readonly<Record<string, unknown>>
+  readonly body: string
+}
+
+/** Tenure on a store. */
+export interface Side {
+  readonly name: string
+  readonly send: (request: Request) => Promise<Reply>
+  /** Sets the time. */
+  readonly setTime: (now: number) => Promise<void>
+  /**
+   * Postpones the alarms that have come until a time, so that one sweep announces their ends: a store may turn
+   * to the members of a bulk extension later than to others, and the order between two sweeps is up to it.
+   */
+  readonly gather: (until: number) => Promise<void>
+  /** Announces the ends that have come. */
+  readonly announce: () => Promise<void>
+  /**
+   * Delivers what is due, and disables webhooks at the end of it, in the order of their names: attempts for several
+   * ones are made at the same time, and end in any order. Returns what was sent.
+   */
+  readonly deliver: (nameOf: (webhook: WebhookId) => string) => Promise<ReadonlyArray<Outgoing>>
+  readonly close: () => Promise<void>
+}
+
+interface Disabling {
+  readonly webhook: WebhookId
+  readonly settle: Effect.Effect<unknown, unknown>
+}
+
+/** Keeps the settlements that disable webhooks, in place of making them. Each webhook has one attempt at a time. */
+const keeping = (
+  stores: Layer.Layer<Tenure.Stores, unknown>,
+  kept: Array<Disabling>,
+): Layer.Layer<Tenure.Stores, unknown> =>
+  Layer.effect(
+    Outbox,
+    Outbox.use((outbox) =>
+      Effect.succeed({
+        ...outbox,
+        claim: (options) =>
+          outbox.claim({ ...options, perWebhook: { least: 1, most: 1 }, ahead: new Map() }),
+        settle: (claim, settlement) => {
+          const settle = outbox.settle(claim, settlement)
+          if (settlement._tag !== "Disabled") return settle
+          kept.push({ webhook: claim.webhook.webhookId, settle })
+          return Effect.succeed("Settled" as const)
+        },
+      }),
+    ),
+  ).pipe(Layer.provideMerge(stores))
+
+const nothing = async () => {}
+
+/** The store in memory. */
+export const inMemory: Store = {
+  name: "memory",
+  stores: memory(),
+  empty: nothing,
+  setTime: nothing,
+  close: nothing,
+}
+
+/** Puts functions before those of PostgreSQL that tell the time. */
+const replaceClock = `
+  DO $do$ BEGIN
+    CREATE SCHEMA IF NOT EXISTS clock;
+    CREATE TABLE IF NOT EXISTS clock.time (at timestamptz NOT NULL);
+    INSERT INTO clock.time SELECT pg_catalog.now() WHERE NOT EXISTS (SELECT FROM clock.time);
+    CREATE OR REPLACE FUNCTION clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql STABLE
+    AS 'SELECT at FROM clock.time';
+    CREATE OR REPLACE FUNCTION clock.statement_timestamp() RETURNS timestamptz LANGUAGE sql STABLE
+    AS 'SELECT at FROM clock.time';
+    EXECUTE format('ALTER DATABASE %I SET search_path = clock, pg_catalog, public', current_database());
+  END $do$
+`
+
+const emptyTables = `
+  DO $$
+  DECLARE
+    name text;
+  BEGIN
+    -- In any order.
+    SET LOCAL session_replication_role = replica;
+    FOR name IN
+      SELECT oid::regclass FROM pg_class
+      WHERE relnamespace = 'tenure'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+        AND relname NOT IN ('migrations', 'history', 'closed_days')
+    LOOP
+      EXECUTE 'DELETE FROM ' || name;
+    END LOOP;
+  END $$
+`
+
+type Client = Layer.Layer<PgClient.PgClient, unknown>
+
+/** Runs statements on a connection of their own. */
+const execute = (client: Client, text: string): Promise<void> =>
+  Effect.runPromise(
+    Effect.asVoid(PgClient.PgClient.use((sql) => sql.unsafe(text))).pipe(Effect.provide(client)),
+  )
+
+/** Makes a store of a database whose clock is replaced. */
+const onDatabase = async (name: string, client: Client): Promise<Store> => {
+  await execute(client, replaceClock)
+  const runtime = ManagedRuntime.make(client)
+  const run = (text: string) =>
+    runtime.runPromise(Effect.asVoid(PgClient.PgClient.use((sql) => sql.unsafe(text))))
+  // PGlite has one session, which begins with a path of its own.
+  await run("SET search_path = clock, pg_catalog, public")
+  return {
+    name,
+    stores: Layer.provide(postgresLayer(), Layer.effectContext(runtime.contextEffect)),
+    empty: () => run(emptyTables),
+    setTime: (now) => run(`UPDATE clock.time SET at = to_timestamp(${now / 1000}::numeric)`),
+    close: () => runtime.dispose(),
+  }
+}
+
+/** The store of a folder. */
+export const inFolder = (path: string): Promise<Store> =>
+  onDatabase("embedded", embeddedClient({ path, durable: false }))
+
+const clientOf = (url: string): Client =>
+  PgClient.layer({ url: Redacted.make(url), maxConnections: 2, connectTimeout: "1 minute" })
+
+/** The store on a PostgreSQL server, in a database of its own. */
+export const onServer = async (url: string): Promise<Store> => {
+  const database = `fuzz_${process.pid}`
+  await execute(clientOf(url), `CREATE DATABASE ${database}`)
+  const own = new URL(url)
+  own.pathname = `/${database}`
+  const store = await onDatabase("postgres", clientOf(own.href))
+  return {
+    ...store,
+    close: async () => {
+      await store.close()
+      await execute(clientOf(url), `DROP DATABASE ${database} WITH (FORCE)`)
+    },
+  }
+}
+
+/** A clock that stands still, but whose timers run. */
+const clockOf = (time: Time): Layer.Layer<never> =>
+  Layer.effect(
+    Clock.Clock,
+    Clock.clockWith((real) =>
+      Effect.succeed<Clock.Clock>({
+        currentTimeMillisUnsafe: () => time.now,
+        currentTimeMillis: Effect.sync(() => time.now),
+        currentTimeNanosUnsafe: () => BigInt(time.now) * 1_000_000n,
+        currentTimeNanos: Effect.sync(() => BigInt(time.now) * 1_000_000n),
+        monotonicTimeNanosUnsafe: () => BigInt(time.now) * 1_000_000n,
+        monotonicTimeNanos: Effect.sync(() => BigInt(time.now) * 1_000_000n),
+        sleep: (duration) => real.sleep(duration),
+      }),
+    ),
+  )
+
+/** Randomness whose ids are in the order in which they are made, also those of a millisecond. */
+const cryptoInOrder = (): Layer.Layer<never> => {
+  let count = 0
+  return Layer.succeed(WebCrypto, {
+    subtle: crypto.subtle,
+    getRandomValues: crypto.getRandomValues.bind(crypto),
+    randomUUID: () => `00000000-0000-4000-8000-${(count++).toString(16).padStart(12, "0")}`,
+  })
+}
+
+// Delays have no spread.
+const random = Layer.succeed(Random.Random, {
+  nextIntUnsafe: () => 0,
+  nextDoubleUnsafe: () => 0.5,
+})
+
+const high = { limit: 1_000_000, window: "1 minute" } as const
+
+const leads = Expiry.leadsOf([Millis(86_400_000), Millis(3_600_000)])
+
+const fill = async ({ apiKeys, memberships }: Tenure.Promises): Promise<void> => {
+  for (const projectId of projects) {
+    await memberships.createProject(projectId)
+    for (const userId of members) {
+      const endDate = new Date(Date.UTC(2099, 0, Number(userId)))
+      await memberships.grant({ projectId, userId, endDate })
+    }
+  }
+  await apiKeys.issue({ projects: "all", token: adminToken, role: "admin" })
+  await apiKeys.issue({ projects, token: operatorToken, role: "operator" })
+  await apiKeys.issue({ projects: projects.slice(0, 1), token })
+}
+
+/** The header field with what is left of the limits. */
+export const remaining = "x-ratelimit-remaining"
+
+const shownHeaders = [
+  "allow",
+  "cache-control",
+  "content-type",
+  "idempotent-replayed",
+  "retry-after",
+  "upgrade",
+  "www-authenticate",
+  "x-ratelimit-limit",
+  remaining,
+]
+
+const sender =
+  (port: number, agent: Agent) =>
+  ({ body, headers, method, path }: Request): Promise<Reply> =>
+    new Promise((resolve, reject) => {
+      const sent = httpRequest(
+        { port, host: "127.0.0.1", agent, method, path, headers },
+        (response) => {
+          let text = ""
+          response.setEncoding("utf8")
+          response.on("data", (chunk: string) => (text += chunk))
+          response.on("error", reject)
+          response.on("end", () =>
+            resolve({
+              status: response.statusCode ?? 0,
+              headers: Object.fromEntries(
+                shownHeaders.map((name) => [name, response.headers[name]] as const),
+              ),
+              body: text,
+            }),
+          )
+        },
+      )
+      sent.on("error", reject)
+      // Also methods that have none by default, such as DELETE, may have a body.
+      if (body === "") sent.end()
+      else sent.setHeader("content-length", Buffer.byteLength(body)).end(body)
+    })
+
+const listen = async (server: Server): Promise<number> => {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const address = server.address()
+  if (typeof address !== "object" || address === null) throw new TypeError("not a TCP server")
+  return address.port
+}
+
+/** Starts Tenure on a store that is emptied. */
+export const openSide = async (store: Store, time: Time): Promise<Side> => {
+  await store.setTime(time.now)
+  const outgoing: Array<Outgoing> = []
+  const kept: Array<Disabling> = []
+  const transport = Layer.succeed(WebhookTransport, {
+    sendsHttpToNames: true,
+    send: (request) =>
+      Effect.sync(() => {
+        outgoing.push(request)
+        const status = receivers.get(request.url) ?? 404
+        return { status, retryAfter: undefined, body: `status ${status}` }
+      }),
+  })
+  const options: Tenure.Options = {
+    transport,
+    rateLimits: { perKey: high, perAddress: high, burst: high },
+    webhooks: { dispatch: false, disableAfter: "3 hours", maxPerProject: 12 },
+  }
+  const runtime = ManagedRuntime.make(
+    Tenure.layer(options).pipe(
+      Layer.provideMerge(keeping(store.stores, kept)),
+      Layer.provideMerge(Layer.mergeAll(clockOf(time), random, cryptoInOrder(), Logger.layer([]))),
+    ),
+  )
+  // The tables exist once the stores are open.
+  await runtime.runPromise(Effect.void)
+  await store.empty()
+  const tenure = await runtime.runPromise(Tenure.promises)
+  const expiry = await runtime.runPromise(MembershipStore.use((one) => Effect.succeed(one.expiry)))
+  if (expiry === undefined) throw new TypeError("the store announces no ends")
+  const since = await runtime.runPromise(expiry.watch(leads))
+  const judge = Expiry.judgeBy({ leads, since })
+  await fill(tenure)
+  const server = createServer({ keepAliveTimeout: 0 }, toNodeHandler(tenure))
+  const port = await listen(server)
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+
+  const sweep = async (by: Expiry.Judge): Promise<void> => {
+    const { isMore } = await runtime.runPromise(expiry.sweep(100, by))
+    if (isMore) await sweep(by)
+  }
+
+  return {
+    name: store.name,
+    send: sender(port, agent),
+    setTime: store.setTime,
+    gather: (until) => sweep(() => ({ announcement: undefined, alarm: until })),
+    announce: () => sweep(judge),
+    deliver: async (nameOf) => {
+      outgoing.length = 0
+      await tenure.flush()
+      while (kept.length > 0) {
+        const inOrder = kept.splice(0).toSorted((one, other) => {
+          const [first, second] = [nameOf(one.webhook), nameOf(other.webhook)]
+          return first === second ? 0 : first < second ? -1 : 1
+        })
+        for (const { settle } of inOrder) await runtime.runPromise(settle)
+        await tenure.flush()
+      }
+      return [...outgoing]
+    },
+    close: async () => {
+      agent.destroy()
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+      await runtime.dispose()
+    },
+  }
+}
