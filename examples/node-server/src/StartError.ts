@@ -28,12 +28,42 @@ export const fromSchema = (error: Schema.SchemaError): StartError =>
 export const fromConfig = ({ cause, message }: Config.ConfigError): StartError =>
   cause._tag === "SchemaError" ? fromSchema(cause) : new StartError({ message })
 
+/** Says why the server cannot listen, and what to do, by the code of the system's error. */
+const listeningFault = (
+  code: unknown,
+  port: Variable,
+  portNumber: number,
+  host: Variable,
+  hostName: string,
+): string | undefined => {
+  switch (code) {
+    case "EADDRINUSE":
+      return `${port.name}: another program listens on port ${portNumber} of ${hostName}. Stop it, or set ${port.name} to another port`
+    case "EACCES":
+      return `${port.name}: this process is not permitted to listen on port ${portNumber}. Set ${port.name} to a port from 1024 on, or permit it, on Linux by the capability CAP_NET_BIND_SERVICE`
+    case "EADDRNOTAVAIL":
+      return `${host.name}: ${hostName} is not an address of this machine. Set ${host.name} to one that is, or to 0.0.0.0 for all of them`
+    case "EAFNOSUPPORT":
+      return `${host.name}: this machine has no addresses such as ${hostName}. Set ${host.name} to one of another family, such as 127.0.0.1`
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return `${host.name}: the name ${hostName} cannot be resolved. Set ${host.name} to an address, such as 127.0.0.1`
+    default:
+      return undefined
+  }
+}
+
 /** The server cannot listen on its address. */
 export const fromListening =
-  (port: Variable, host: Variable) =>
+  (port: Variable, portNumber: number, host: Variable, hostName: string) =>
   (fault: unknown): StartError => {
-    const isPortTaken = Predicate.hasProperty(fault, "code") && fault.code === "EADDRINUSE"
-    return new StartError({ message: `${(isPortTaken ? port : host).name}: ${String(fault)}` })
+    const code = Predicate.hasProperty(fault, "code") ? fault.code : undefined
+    const problem = listeningFault(code, port, portNumber, host, hostName)
+    const message =
+      problem === undefined
+        ? `${host.name} or ${port.name}: ${String(fault)}`
+        : `${problem} (${String(code)}).`
+    return new StartError({ message })
   }
 
 /** The database cannot be used. */

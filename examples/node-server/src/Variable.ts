@@ -126,21 +126,22 @@ export type Values<V extends Variables> = {
 /** The environment of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Reads variables. Fails with the first error. */
+/** Reads variables. Fails with all that is wrong with them. */
 export function readAll<V extends Variables>(
   variables: V,
   environment: Environment,
-): Result.Result<Values<V>, InvalidInput>
+): Result.Result<Values<V>, ReadonlyArray<InvalidInput>>
 export function readAll(
   variables: Variables,
   environment: Environment,
-): Result.Result<object, InvalidInput> {
-  return Result.all(
-    Object.fromEntries(
-      Object.entries(variables).map(([name, variable]) => [
-        name,
-        variable.read(environment[variable.name]),
-      ]),
-    ),
+): Result.Result<object, ReadonlyArray<InvalidInput>> {
+  const results = Object.entries(variables).map(
+    ([name, variable]) => [name, variable.read(environment[variable.name])] as const,
   )
+  const failures = results.flatMap(([, result]) =>
+    Result.isFailure(result) ? [result.failure] : [],
+  )
+  return failures.length > 0
+    ? Result.fail(failures)
+    : Result.mapError(Result.all(Object.fromEntries(results)), (failure) => [failure])
 }

@@ -102,6 +102,10 @@ export const fault = ({ cause, isDefect, message, requestId }: Fault): void => {
   log("warn", message, { request_id: requestId, cause: reasonsOf(cause) })
 }
 
+/** Logs what an operator may want to know. */
+export const info = (message: string): void =>
+  isTerminal ? print(message) : log("info", message, {})
+
 /** Logs what an operator should look at, and why. */
 export const warn = (message: string, cause?: string): void => log("warn", message, { cause })
 

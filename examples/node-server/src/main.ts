@@ -103,9 +103,9 @@ const storesOf = (settings: Settings): Layer.Layer<Tenure.Stores, StoreError> =>
 
 /** Creates what the server starts with. A server's database gets no demo, whose key would be valid there. */
 const seed = Effect.fnUntraced(function* ({ databaseUrl, seedFile }: Settings) {
-  if (seedFile !== undefined) yield* Seed.fromFile(seedFile)
-  else if (databaseUrl._tag === "Folder" || databaseUrl._tag === "Memory")
-    return yield* Seed.demoOnce
+  const isServer = databaseUrl._tag === "Server" || databaseUrl._tag === "Servers"
+  if (seedFile !== undefined) yield* Seed.fromFile(seedFile, isServer)
+  else if (!isServer) return yield* Seed.demoOnce
   return undefined
 })
 
@@ -146,9 +146,9 @@ const serveMetrics = Effect.fnUntraced(function* (settings: Settings) {
   const { url } = yield* serving(
     tenure,
     { host, port, listener: Monitoring.listener(tenure), shutdownTimeout: 0 },
-    fromListening(variables.metricsPort, variables.metricsHost),
+    fromListening(variables.metricsPort, port, variables.metricsHost, host),
   )
-  Log.print(`Metrics are at ${url}/metrics`)
+  Log.info(`Metrics are at ${url}/metrics`)
 })
 
 /** Listens until the scope closes. */
@@ -167,7 +167,7 @@ const listen = Effect.fnUntraced(function* ({ host, port, shutdownTimeout }: Set
       // The rest is for what the requests need.
       shutdownTimeout: shutdownTimeout / 2,
     },
-    fromListening(variables.port, variables.host),
+    fromListening(variables.port, port, variables.host, host),
   )
   return {
     url: `${url}${tenure.basePath}`,
@@ -193,7 +193,7 @@ const server = (settings: Settings, started: Effect.Effect<void>) =>
     yield* serveMetrics(settings)
     const { drain, url } = yield* listen(settings)
     yield* started
-    Log.print(`Tenure listens on ${url}`)
+    Log.info(`Tenure listens on ${url}`)
     const hint = hintOf(settings, url, demo)
     if (hint !== undefined) Log.print(hint)
     yield* untilStopped(drain, settings)
@@ -218,6 +218,8 @@ const server = (settings: Settings, started: Effect.Effect<void>) =>
 /** Returns what is wrong with an end, or `undefined` if nothing is. */
 const faultOf = (end: Stopping.End<unknown>): string | undefined => {
   if (end._tag === "StoppedStarting") return undefined
+  if (end._tag === "CutShort")
+    return "The server was interrupted twice, and did not wait for requests."
   if (end._tag === "Overdue") return "The server did not stop in time: see SHUTDOWN_TIMEOUT."
   if (Exit.isSuccess(end.exit)) return undefined
   const fault = Cause.squash(end.exit.cause)
@@ -227,12 +229,13 @@ const faultOf = (end: Stopping.End<unknown>): string | undefined => {
 /** Reads the settings, and runs the server to its end. */
 const main = async (): Promise<string | undefined> => {
   const settings = read(process.env)
-  if (Result.isFailure(settings)) return settings.failure.message
+  if (Result.isFailure(settings)) return settings.failure.map(({ message }) => message).join("\n")
   const { drainDelay, shutdownTimeout } = settings.success
   const end = await Stopping.run(
     (started) => server(settings.success, started),
     signal,
     drainDelay + shutdownTimeout,
+    Stopping.secondInterrupt(signal),
   )
   return faultOf(end)
 }

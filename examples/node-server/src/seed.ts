@@ -1,94 +1,133 @@
 /** The data that the server starts with: that of a seed file, or a demo project. */
 
 import { readFile } from "node:fs/promises"
+import { ApiKeyConflict } from "@tenure/core/ApiKey"
 import { ApiKeys } from "@tenure/core/ApiKeys"
 import { Memberships } from "@tenure/core/Memberships"
-import { roles } from "@tenure/core/Role"
 import { Database } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { reasonsOf } from "./reasons.ts"
+import * as Plan from "./seedPlan.ts"
 import { fromSchema, StartError } from "./StartError.ts"
-
-const KeyWithRole = Schema.Struct({ token: Schema.String, role: Schema.Literals(roles) })
-
-const Member = Schema.Struct({ user_id: Schema.String, end_date: Schema.String })
-
-const Project = Schema.Struct({
-  id: Schema.String,
-  memberships: Schema.optionalKey(Schema.Array(Member)),
-  api_keys: Schema.optionalKey(Schema.Array(Schema.Union([Schema.String, KeyWithRole]))),
-})
-
-const Seed = Schema.fromJsonString(
-  Schema.Struct({
-    projects: Schema.Array(Project),
-    /** The keys that open all projects. */
-    api_keys: Schema.optionalKey(Schema.Array(KeyWithRole)),
-  }),
-)
-
-type Key = NonNullable<(typeof Project.Type)["api_keys"]>[number]
-
-/** Names the entry of the seed file that an error is about. */
-const at =
-  (...path: ReadonlyArray<string | number>) =>
-  <A, R>(step: Effect.Effect<A, Error, R>): Effect.Effect<A, StartError, R> =>
-    Effect.mapError(
-      step,
-      (fault) => new StartError({ message: [...path, reasonsOf(fault)].join(": ") }),
-    )
-
-/** Runs each step of a list, with the name of its entry. */
-const each = <Item, R>(
-  items: ReadonlyArray<Item> = [],
-  path: ReadonlyArray<string | number>,
-  step: (item: Item, index: number) => Effect.Effect<unknown, Error, R>,
-) =>
-  Effect.forEach(items, (item, index) => at(...path, index)(step(item, index)), { discard: true })
-
-const issue = Effect.fnUntraced(function* (projects: "all" | ReadonlyArray<string>, key: Key) {
-  const apiKeys = yield* ApiKeys
-  const { role, token } = typeof key === "string" ? { role: "client" as const, token: key } : key
-  // A key that has been revoked stays revoked.
-  yield* Effect.catchTag(
-    apiKeys.issue({ projects, role, token }),
-    "ApiKeyRevoked",
-    () => Effect.void,
-  )
-})
-
-const repeatedUser = new StartError({ message: "user_id: the user has an entry before" })
-
-const grant = Effect.fnUntraced(function* (projectId: string, given: typeof Member.Type) {
-  const memberships = yield* Memberships
-  const member = { projectId, userId: given.user_id }
-  yield* Effect.catchTag(memberships.find(member), "MembershipNotFound", () =>
-    memberships.grant({ ...member, endDate: given.end_date }),
-  )
-})
-
-const create = Effect.fnUntraced(function* (project: typeof Project.Type) {
-  yield* (yield* Memberships).createProject(project.id)
-  const seen = new Set<string>()
-  yield* each(project.memberships, ["memberships"], (member) => {
-    if (seen.has(member.user_id)) return Effect.fail(repeatedUser)
-    seen.add(member.user_id)
-    return grant(project.id, member)
-  })
-  yield* each(project.api_keys, ["api_keys"], (key) => issue([project.id], key))
-})
-
-const apply = Effect.fnUntraced(function* (seed: typeof Seed.Type) {
-  yield* each(seed.projects, ["projects"], create)
-  yield* each(seed.api_keys, ["api_keys"], (key) => issue("all", key))
-})
 
 /** Runs work as a whole or not at all, if there is a database: what is in memory ends with the process. */
 const atomically = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
   const database = yield* Effect.serviceOption(Database)
   return yield* Option.isSome(database) ? database.value.atomically(work) : work
+})
+
+// As many as a list of memberships takes.
+const mostListed = 1000
+
+const pagesOf = <A>(all: ReadonlyArray<A>, length: number): ReadonlyArray<ReadonlyArray<A>> =>
+  Array.from({ length: Math.ceil(all.length / length) }, (_, index) =>
+    all.slice(index * length, (index + 1) * length),
+  )
+
+/** Returns the memberships of a part that do not exist. */
+const newIn = Effect.fnUntraced(function* ({ memberships, projectId }: Plan.Part) {
+  const service = yield* Memberships
+  const userIds = memberships.map(({ userId }) => userId)
+  const pages = yield* Effect.forEach(pagesOf(userIds, mostListed), (page) =>
+    service.list({ projectId, userIds: page, limit: mostListed }),
+  )
+  const found = new Set<string>(pages.flat().map(({ userId }) => userId))
+  return memberships.filter(({ userId }) => !found.has(userId))
+})
+
+/** Creates projects, in statements that each create many. Returns the ids of those that have memberships. */
+const createAll = Effect.fnUntraced(function* (projectIds: ReadonlyArray<string>) {
+  const service = yield* Memberships
+  const pages = yield* Effect.forEach(pagesOf(projectIds, mostListed), (page) =>
+    Effect.gen(function* () {
+      yield* Effect.forEach(page, (projectId) => service.createProject(projectId), {
+        concurrency: "unbounded",
+        discard: true,
+      })
+      return yield* service.listProjects({ within: new Set(page), limit: page.length })
+    }),
+  )
+  return new Set<string>(pages.flat().flatMap(({ id, memberships }) => (memberships > 0 ? id : [])))
+})
+
+/** Imports the memberships that do not exist. */
+const importNew = Effect.fnUntraced(function* (part: Plan.Part, filled: ReadonlySet<string>) {
+  const { projectId } = part
+  const memberships = filled.has(projectId) ? yield* newIn(part) : part.memberships
+  if (memberships.length > 0) yield* (yield* Memberships).import({ projectId, memberships })
+})
+
+/** A key that is to be issued, unless it opens all that it should. */
+const isMissing = Effect.fnUntraced(function* ({ path, projects, role, token }: Plan.Key) {
+  const known = yield* (yield* ApiKeys).authenticate(token)
+  if (known === undefined) return true
+  if (known.role !== role)
+    return yield* Plan.at(path, new ApiKeyConflict({ keyId: known.id, role: known.role }))
+  if (known.projects === "all") return false
+  const opened: ReadonlySet<string> = known.projects
+  return projects === "all" || [...projects].some((id) => !opened.has(id))
+})
+
+const issue = Effect.fnUntraced(function* ({ path, projects, role, token }: Plan.Key) {
+  yield* (yield* ApiKeys)
+    .issue({ projects: projects === "all" ? projects : [...projects], role, token })
+    .pipe(
+      // A key that has been revoked stays revoked.
+      Effect.catchTag("ApiKeyRevoked", () => Effect.void),
+      Effect.mapError((fault) => Plan.at(path, fault)),
+    )
+})
+
+const progressMillis = 1000
+
+/** Returns an effect that logs how far the seed is: once a second, so that a small one is not told of. */
+const progressOf = (total: number) => {
+  let stored = 0
+  let told = performance.now()
+  return (count: number) =>
+    Effect.suspend(() => {
+      stored += count
+      if (performance.now() - told < progressMillis) return Effect.void
+      told = performance.now()
+      return Effect.annotateLogs(Effect.logInfo("The seed file is being stored"), { stored, total })
+    })
+}
+
+// A server of databases takes several changes at a time, and waits for the disk once for all of them.
+const changesAtOnce = 8
+
+const keysAtOnce = 100
+
+/**
+ * Stores a plan in many steps, so that none takes long. What a start that is cut off has stored is
+ * skipped by the next one.
+ */
+const store = Effect.fnUntraced(function* ({ batches, keys }: Plan.Plan, isServer: boolean) {
+  const missing = yield* Effect.filter(keys, isMissing, { concurrency: "unbounded" })
+  const parts = batches.flat()
+  const filled = yield* createAll([...new Set(parts.map(({ projectId }) => projectId))])
+  const tell = progressOf(
+    parts.reduce((sum, { memberships }) => sum + memberships.length, missing.length),
+  )
+  const manner = { concurrency: isServer ? changesAtOnce : 1, discard: true } as const
+  /** Runs steps at the same time on a server, and elsewhere in one transaction, for which the disk is waited once. */
+  const together = <Item, E, R>(
+    items: ReadonlyArray<Item>,
+    step: (item: Item) => Effect.Effect<void, E, R>,
+  ) => {
+    const all = Effect.forEach(items, step, manner)
+    return isServer ? all : atomically(all)
+  }
+  for (const batch of batches) {
+    yield* together(batch, (part) => importNew(part, filled))
+    yield* tell(batch.reduce((sum, { memberships }) => sum + memberships.length, 0))
+  }
+  for (const page of pagesOf(missing, keysAtOnce)) {
+    yield* together(page, issue)
+    yield* tell(page.length)
+  }
 })
 
 /** Adds the name of the setting to an error in the seed file. */
@@ -98,16 +137,18 @@ const blame = (fault: Error): StartError => {
 }
 
 /**
- * Creates the projects, memberships and API keys of a seed file: all of them or, if one is invalid,
- * none. Leaves existing ones unchanged, so seeding twice has no further effect.
+ * Creates the projects, memberships and API keys of a seed file, unless one of them is invalid. Leaves
+ * existing ones unchanged, so seeding twice has no further effect.
+ *
+ * @param isServer - whether they are stored in a database that takes several transactions at a time
  */
-export const fromFile = Effect.fnUntraced(function* (path: string) {
+export const fromFile = Effect.fnUntraced(function* (path: string, isServer: boolean) {
   const text = yield* Effect.tryPromise({
     try: () => readFile(path, "utf8"),
     catch: (fault) => new StartError({ message: String(fault) }),
   })
-  const seed = yield* Schema.decodeUnknownEffect(Seed)(text, { onExcessProperty: "error" })
-  yield* atomically(apply(seed))
+  const seed = yield* Schema.decodeUnknownEffect(Plan.Seed)(text, { onExcessProperty: "error" })
+  yield* store(yield* Effect.fromResult(Plan.planOf(seed)), isServer)
 }, Effect.mapError(blame))
 
 /** A project to try the API with. */

@@ -10,6 +10,7 @@ import * as Memberships from "@tenure/core/Memberships"
 import * as RateLimiter from "@tenure/core/RateLimiter"
 import * as Setting from "@tenure/core/Setting"
 import * as Suspension from "@tenure/core/Suspension"
+import { Millis } from "@tenure/core/Units"
 import * as Webhooks from "@tenure/core/Webhooks"
 import { serverOptions } from "@tenure/node-http"
 import { connectionOptions } from "@tenure/postgres"
@@ -54,9 +55,10 @@ export const options = Setting.struct({
   seedFile: Setting.optional(Setting.text("the path of a file", (path) => path !== "")),
   /**
    * How long `/readyz` is answered 503 after SIGTERM before the port closes. Meanwhile, requests are
-   * answered, and each response closes its connection. Default: `"3 seconds"`.
+   * answered, and each response closes its connection. By default three seconds with databases on servers;
+   * and none with a folder or in memory, because no other server could take the requests.
    */
-  drainDelay: Setting.withDefault(Setting.millis({ least: 0 }), "3 seconds"),
+  drainDelay: Setting.optional(Setting.millis({ least: 0 })),
   /**
    * How long the server may take to stop, after that. Requests in flight have half of it. Default:
    * `"20 seconds"`.
@@ -169,8 +171,12 @@ export const variables = {
   retrySchedule: Variable.durations("WEBHOOK_RETRY_SCHEDULE", deliveries.retrySchedule),
 }
 
+type Given = Variable.Values<typeof variables>
+
 /** The values of all variables, or the defaults of their options. */
-export type Settings = Variable.Values<typeof variables>
+export interface Settings extends Given {
+  readonly drainDelay: Millis
+}
 
 const ofServer = [variables.listenUrl, variables.migrate, variables.maxConnections]
 
@@ -192,17 +198,37 @@ const idleIn = {
   },
 }
 
-/** Reads the settings from an environment. Errors name the variable. */
-export const read = (environment: Variable.Environment): Result.Result<Settings, InvalidInput> =>
-  Result.flatMap(Variable.readAll(variables, environment), (settings) => {
-    const { idle, needs } = idleIn[settings.databaseUrl._tag]
-    const { metricsPort, port } = settings
-    if (metricsPort === port && port !== 0) {
-      const problem = `must be another one than ${variables.port.name}, ${port}`
-      return Result.fail(new InvalidInput({ field: variables.metricsPort.name, problem }))
-    }
-    const set = idle.find(({ name }) => environment[name] !== undefined)
-    if (set === undefined) return Result.succeed(settings)
+// How long a load balancer needs to notice, if there is another server that it can ask.
+const drainDelays = {
+  Memory: Millis(0),
+  Folder: Millis(0),
+  Server: Millis(3000),
+  Servers: Millis(3000),
+}
+
+/** Returns what is wrong with variables that are valid by themselves. */
+const contradictions = (
+  { databaseUrl, metricsPort, port }: Given,
+  environment: Variable.Environment,
+): ReadonlyArray<InvalidInput> => {
+  const { idle, needs } = idleIn[databaseUrl._tag]
+  const set = idle.filter(({ name }) => environment[name] !== undefined)
+  const useless = set.map(({ name }) => {
     const problem = `needs ${needs}: see ${variables.databaseUrl.name}`
-    return Result.fail(new InvalidInput({ field: set.name, problem }))
+    return new InvalidInput({ field: name, problem })
+  })
+  if (metricsPort !== port || port === 0) return useless
+  const problem = `must be another one than ${variables.port.name}, ${port}`
+  return [new InvalidInput({ field: variables.metricsPort.name, problem }), ...useless]
+}
+
+/** Reads the settings from an environment. Fails with all errors, which name their variables. */
+export const read = (
+  environment: Variable.Environment,
+): Result.Result<Settings, ReadonlyArray<InvalidInput>> =>
+  Result.flatMap(Variable.readAll(variables, environment), (given) => {
+    const faults = contradictions(given, environment)
+    if (faults.length > 0) return Result.fail(faults)
+    const drainDelay = given.drainDelay ?? drainDelays[given.databaseUrl._tag]
+    return Result.succeed({ ...given, drainDelay })
   })

@@ -12,7 +12,7 @@ afterEach(endAll)
 /** Starts a server that serves its metrics, and returns their URL as well. */
 const startMonitored = async (environment: Readonly<Record<string, string>> = {}) => {
   const server = await startServer({ METRICS_PORT: "0", ...environment })
-  const [, metricsUrl = ""] = await server.line(/^Metrics are at (\S+)\/metrics$/)
+  const [, metricsUrl = ""] = await server.line(/"Metrics are at (\S+)\/metrics"/)
   return { ...server, metricsUrl }
 }
 

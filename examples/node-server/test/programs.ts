@@ -94,7 +94,7 @@ export const startServer = async (
   environment: Readonly<Record<string, string>> = {},
 ): Promise<Server> => {
   const program = start("node-server", { PORT: "0", ...environment })
-  const [, url = ""] = await program.line(/^Tenure listens on (\S+)$/)
+  const [, url = ""] = await program.line(/Tenure listens on ([^\s"]+)/)
   return { ...program, url }
 }
 

@@ -5,6 +5,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { connect, createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
 import { promisify } from "node:util"
 import { freePort, send, startReceiver } from "@tenure/testing"
 import { afterAll, afterEach, describe, expect, it } from "vitest"
@@ -340,6 +341,17 @@ describe("a health check", () => {
 })
 
 describe("the log", () => {
+  it("is JSON from its first line on", async () => {
+    const server = await startServer({ SEED_FILE: await seedFile(seed), METRICS_PORT: "0" })
+    await send(server.url, { path: "/v2/status" })
+    await server.line(/"status":401/)
+    expect(server.lines.map((line) => JSON.parse(line))).toMatchObject([
+      { level: "info", message: expect.stringMatching(/^Metrics are at http/) },
+      { level: "info", message: `Tenure listens on ${server.url}` },
+      { level: "info", status: 401 },
+    ])
+  })
+
   it("has one line of JSON for each request, without tokens", async () => {
     const server = await startServer({ SEED_FILE: await seedFile(seed) })
     const path = "/v2/projects/p1/memberships/1001/extend"
@@ -392,6 +404,32 @@ describe("on SIGTERM and SIGINT", () => {
       expect(Date.now() - before).toBeLessThan(8000)
     },
   )
+
+  it("the server does not wait for requests after a second Ctrl+C, and for them after one that npm repeats", async () => {
+    const server = await startServer({ SEED_FILE: await seedFile(seed), SHUTDOWN_TIMEOUT: "600" })
+    // A request whose body does not come.
+    const slowClient = connect(Number(new URL(server.url).port), "127.0.0.1")
+    slowClient.on("error", () => {})
+    const head = [
+      "PATCH /v2/projects/p1/memberships/1001/extend HTTP/1.1",
+      "Host: 127.0.0.1",
+      "Authorization: Bearer token-1",
+      "Content-Type: application/json",
+      "Content-Length: 40",
+    ]
+    slowClient.write(`${head.join("\r\n")}\r\n\r\n{`)
+    await call(server.url, "token-1", "GET", "/v2/projects/p1/memberships/1001")
+    server.kill("SIGINT")
+    server.kill("SIGINT")
+    const first = await Promise.race([server.ended, setTimeout(1000, "waits")])
+    expect(first).toBe("waits")
+    server.kill("SIGINT")
+    expect(await server.ended).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("interrupted twice"),
+    })
+    slowClient.destroy()
+  })
 
   it("the server stops in time even if a client is slow and a receiver hangs", async () => {
     const server = await startServer({

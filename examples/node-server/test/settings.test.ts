@@ -4,7 +4,9 @@ import { read, variables } from "../src/settings.ts"
 
 const messageOf = (environment: Readonly<Record<string, string>>): string | undefined => {
   const result = read(environment)
-  return Result.isFailure(result) ? result.failure.message : undefined
+  return Result.isFailure(result)
+    ? result.failure.map(({ message }) => message).join("\n")
+    : undefined
 }
 
 const valuesOf = (environment: Readonly<Record<string, string>>) =>
@@ -96,6 +98,30 @@ describe("a variable", () => {
   ])("says where everything is kept: %s", (given, place) => {
     expect(valuesOf({ DATABASE_URL: given })).toMatchObject({ databaseUrl: place })
   })
+
+  it("that is wrong is named with all others that are", () => {
+    const DATABASE_URL = "memory:"
+    expect(messageOf({ DATABASE_URL, PORT: "http", BULK_MODE: "", EXPIRY: "no" })).toMatch(
+      /^PORT must be .*\nBULK_MODE is empty.*\nEXPIRY must be .*$/,
+    )
+    const idle = { DATABASE_SCHEMA: "a", DATABASE_MIGRATE: "true" }
+    expect(messageOf({ DATABASE_URL, PORT: "80", METRICS_PORT: "80", ...idle })).toMatch(
+      /^METRICS_PORT must be .*\nDATABASE_MIGRATE needs .*\nDATABASE_SCHEMA needs .*$/,
+    )
+  })
+
+  it.each([
+    ["memory:", 0],
+    ["file:./data", 0],
+    ["postgres://host/database", 3000],
+    ["map:./databases.json", 3000],
+  ])(
+    "says how long a server drains, by default only if there can be others: %s",
+    (given, millis) => {
+      expect(valuesOf({ DATABASE_URL: given }).drainDelay).toBe(millis)
+      expect(valuesOf({ DATABASE_URL: given, DRAIN_DELAY: "5" }).drainDelay).toBe(5000)
+    },
+  )
 
   it("that is missing leaves an option at its default", () => {
     expect(valuesOf({ OTHER: "variables" })).toMatchObject({

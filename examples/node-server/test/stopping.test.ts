@@ -45,4 +45,14 @@ describe("a server", () => {
     )
     expect(end).toEqual({ _tag: "Overdue" })
   })
+
+  it("that has started is not waited for if somebody interrupts it again", async () => {
+    const end = await run(
+      (started) => Effect.uninterruptible(Effect.andThen(started, Effect.never)),
+      signal,
+      60_000,
+      Promise.resolve(),
+    )
+    expect(end).toEqual({ _tag: "CutShort" })
+  })
 })

@@ -1,0 +1,171 @@
+/** What a seed file asks for, checked and cut into steps before any of it is stored. */
+
+import * as ApiKey from "@tenure/core/ApiKey"
+import * as EndDate from "@tenure/core/EndDate"
+import { InvalidInput } from "@tenure/core/InvalidInput"
+import { UserId } from "@tenure/core/Membership"
+import { ProjectId } from "@tenure/core/Project"
+import { type Role, roles } from "@tenure/core/Role"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { reasonsOf } from "./reasons.ts"
+import { StartError } from "./StartError.ts"
+
+const KeyWithRole = Schema.Struct({ token: Schema.String, role: Schema.Literals(roles) })
+
+const Member = Schema.Struct({ user_id: Schema.String, end_date: Schema.String })
+
+const Project = Schema.Struct({
+  id: Schema.String,
+  memberships: Schema.optionalKey(Schema.Array(Member)),
+  api_keys: Schema.optionalKey(Schema.Array(Schema.Union([Schema.String, KeyWithRole]))),
+})
+
+/** A seed file. */
+export const Seed = Schema.fromJsonString(
+  Schema.Struct({
+    projects: Schema.Array(Project),
+    /** The keys that open all projects. */
+    api_keys: Schema.optionalKey(Schema.Array(KeyWithRole)),
+  }),
+)
+
+/** Some memberships of a project. */
+export interface Part {
+  readonly projectId: string
+  readonly memberships: ReadonlyArray<{ readonly userId: string; readonly endDate: number }>
+}
+
+/** An API key, with all that the file lets it open. */
+export interface Key {
+  readonly token: string
+  readonly role: Role
+  readonly projects: ReadonlySet<string> | "all"
+  /** Where the file names it first. */
+  readonly path: Path
+}
+
+/** What is to be stored, in this order. */
+export interface Plan {
+  /** What is stored together. Each has projects and memberships for a second or so. */
+  readonly batches: ReadonlyArray<ReadonlyArray<Part>>
+  readonly keys: ReadonlyArray<Key>
+}
+
+type Path = ReadonlyArray<string | number>
+
+/** Names the entry of the seed file that an error is about. */
+export const at = (path: Path, fault: Error): StartError =>
+  new StartError({ message: [...path, reasonsOf(fault)].join(": ") })
+
+// Few enough for a transaction of a slow machine, and enough for few transactions.
+const mostMemberships = 2000
+const mostProjects = 100
+
+const invalid = (field: string, expected: string): InvalidInput =>
+  new InvalidInput({ field, problem: `must be ${expected}` })
+
+const repeatedUser = new StartError({ message: "user_id: the user has an entry before" })
+
+/** Throws what is wrong with a membership. Returns it as an import takes it. */
+const readMember = ({ end_date, user_id }: typeof Member.Type): Part["memberships"][number] => {
+  if (!UserId.is(user_id)) throw invalid("userId", UserId.expected)
+  return { userId: user_id, endDate: Result.getOrThrow(EndDate.fromInput(end_date)) }
+}
+
+const naming = <A>(path: Path, read: () => A): A => {
+  try {
+    return read()
+  } catch (fault) {
+    throw fault instanceof Error ? at(path, fault) : fault
+  }
+}
+
+/** Adds the memberships of a project. Of several entries of the file for one user, the first counts. */
+const readProject = (
+  { id, memberships = [] }: typeof Project.Type,
+  path: Path,
+  known: Map<string, number>,
+): void => {
+  const seen = new Set<string>()
+  naming(path, () => {
+    if (!ProjectId.is(id)) throw invalid("projectId", ProjectId.expected)
+  })
+  for (const [index, given] of memberships.entries()) {
+    naming([...path, "memberships", index], () => {
+      const { endDate, userId } = readMember(given)
+      if (seen.has(userId)) throw repeatedUser
+      seen.add(userId)
+      if (!known.has(userId)) known.set(userId, endDate)
+    })
+  }
+}
+
+const readKey = (
+  given: string | typeof KeyWithRole.Type,
+  project: string | undefined,
+  path: Path,
+  keys: Map<string, Key>,
+): void =>
+  naming(path, () => {
+    const { role, token } =
+      typeof given === "string" ? { role: "client" as const, token: given } : given
+    if (!ApiKey.isToken(token))
+      throw invalid("token", "1 to 1,024 characters of visible ASCII, with spaces only inside")
+    const before = keys.get(token)
+    if (before !== undefined && before.role !== role)
+      throw new StartError({
+        message: `token: it has an entry before, whose role is ${before.role}`,
+      })
+    const projects =
+      project === undefined || before?.projects === "all"
+        ? "all"
+        : new Set([...(before?.projects ?? []), project])
+    keys.set(token, { token, role, projects, path: before?.path ?? path })
+  })
+
+const partsOf = (projectId: string, members: ReadonlyMap<string, number>): ReadonlyArray<Part> => {
+  const all = [...members].map(([userId, endDate]) => ({ userId, endDate }))
+  const count = Math.max(1, Math.ceil(all.length / mostMemberships))
+  return Array.from({ length: count }, (_, index) => ({
+    projectId,
+    memberships: all.slice(index * mostMemberships, (index + 1) * mostMemberships),
+  }))
+}
+
+const batchesOf = (parts: ReadonlyArray<Part>): Plan["batches"] => {
+  const batches: Array<Array<Part>> = []
+  let room = 0
+  for (const part of parts) {
+    const batch = batches.at(-1)
+    if (batch === undefined || batch.length === mostProjects || part.memberships.length > room) {
+      batches.push([part])
+      room = mostMemberships
+    } else batch.push(part)
+    room -= part.memberships.length
+  }
+  return batches
+}
+
+/** Plans how a seed file is stored. Fails with the first entry that is invalid. */
+export const planOf = (seed: typeof Seed.Type): Result.Result<Plan, StartError> =>
+  Result.try({
+    try: () => {
+      const members = new Map<string, Map<string, number>>()
+      const keys = new Map<string, Key>()
+      for (const [index, project] of seed.projects.entries()) {
+        const path = ["projects", index]
+        const known = members.get(project.id) ?? new Map<string, number>()
+        members.set(project.id, known)
+        readProject(project, path, known)
+        for (const [number, key] of (project.api_keys ?? []).entries())
+          readKey(key, project.id, [...path, "api_keys", number], keys)
+      }
+      for (const [index, key] of (seed.api_keys ?? []).entries())
+        readKey(key, undefined, ["api_keys", index], keys)
+      const parts = [...members].flatMap(([projectId, known]) => partsOf(projectId, known))
+      return { batches: batchesOf(parts), keys: [...keys.values()] }
+    },
+    catch: (fault) =>
+      fault instanceof StartError ? fault : new StartError({ message: reasonsOf(fault) }),
+  })

@@ -1,0 +1,121 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { it } from "@effect/vitest"
+import { ApiKeys } from "@tenure/core/ApiKeys"
+import { Memberships } from "@tenure/core/Memberships"
+import * as Tenure from "@tenure/core/Tenure"
+import { memory } from "@tenure/memory"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import { afterAll, describe, expect } from "vitest"
+import { fromFile } from "../src/seed.ts"
+import { planOf } from "../src/seedPlan.ts"
+
+const folder = await mkdtemp(join(tmpdir(), "tenure-seed-"))
+afterAll(() => rm(folder, { recursive: true }))
+
+const end_date = "2099-01-01T00:00:00.000Z"
+
+const membersOf = (count: number) =>
+  Array.from({ length: count }, (_, index) => ({ user_id: String(index), end_date }))
+
+describe("a plan", () => {
+  it("has every membership once, in steps that are short", () => {
+    const projects = Array.from({ length: 2000 }, (_, index) => ({
+      id: `p${index}`,
+      memberships: membersOf(index === 7 ? 10_001 : 5),
+    }))
+    const { batches } = Result.getOrThrow(planOf({ projects }))
+    const found = new Map<string, Array<string>>()
+    for (const batch of batches) {
+      expect(batch.length).toBeLessThanOrEqual(100)
+      expect(batch.flatMap(({ memberships }) => memberships).length).toBeLessThanOrEqual(2000)
+      for (const { memberships, projectId } of batch)
+        found.set(projectId, [
+          ...(found.get(projectId) ?? []),
+          ...memberships.map(({ userId }) => userId),
+        ])
+    }
+    expect(batches.length).toBeLessThan(40)
+    expect([...found]).toEqual(
+      projects.map(({ id, memberships }) => [id, memberships.map(({ user_id }) => user_id)]),
+    )
+  })
+
+  it("has a token once, with all that it opens", () => {
+    const { keys } = Result.getOrThrow(
+      planOf({
+        projects: [
+          { id: "p1", api_keys: ["one", { token: "all", role: "admin" }] },
+          { id: "p2", api_keys: ["one"] },
+        ],
+        api_keys: [{ token: "all", role: "admin" }],
+      }),
+    )
+    expect(keys).toMatchObject([
+      { token: "one", role: "client", projects: new Set(["p1", "p2"]) },
+      { token: "all", role: "admin", projects: "all" },
+    ])
+  })
+})
+
+const seeding = Effect.fnUntraced(function* (seed: object) {
+  const path = join(folder, "seed.json")
+  yield* Effect.promise(() => writeFile(path, JSON.stringify(seed)))
+  yield* fromFile(path, false)
+})
+
+const TenureLive = Tenure.layer({ webhooks: { dispatch: false }, expiry: false }).pipe(
+  Layer.provide(memory()),
+)
+
+const layer = <A, E>(work: Effect.Effect<A, E, Memberships | ApiKeys>) =>
+  Effect.provide(work, TenureLive)
+
+describe("a seed file", () => {
+  it.live("adds what is missing, and leaves what is there as it is", () =>
+    Effect.gen(function* () {
+      const memberships = yield* Memberships
+      const changed = { projectId: "p1", userId: "3" }
+      const later = "2101-01-01T00:00:00.000Z"
+      yield* memberships.createProject("p1")
+      yield* memberships.grant({ ...changed, endDate: later })
+      const seed = { projects: [{ id: "p1", memberships: membersOf(2500) }, { id: "p2" }] }
+      yield* seeding(seed)
+      yield* memberships.end({ projectId: "p1", userId: "4" })
+      yield* seeding(seed)
+      expect(yield* memberships.findProject("p1")).toMatchObject({ memberships: 2500 })
+      expect(yield* memberships.findProject("p2")).toMatchObject({ memberships: 0 })
+      expect((yield* memberships.find(changed)).endDate).toBe(Date.parse(later))
+      const rows = yield* memberships.history({ projectId: "p1", limit: 10_000 })
+      // 2,499 were missing at first, and one at the second time.
+      expect(rows.filter(({ action }) => action === "imported")).toHaveLength(2500)
+    }).pipe(layer),
+  )
+
+  it.live("stores nothing if its last entry is invalid", () =>
+    Effect.gen(function* () {
+      const projects = [
+        { id: "p1", memberships: membersOf(10) },
+        { id: "p2", memberships: [...membersOf(10), { user_id: "10", end_date: "soon" }] },
+      ]
+      const { message } = yield* Effect.flip(seeding({ projects }))
+      expect(message).toMatch(/^SEED_FILE: projects: 1: memberships: 10: .*end date/)
+      expect(yield* (yield* Memberships).listProjects()).toEqual([])
+    }).pipe(layer),
+  )
+
+  it.live("stores nothing if a token is that of a key with another role", () =>
+    Effect.gen(function* () {
+      const keys = yield* ApiKeys
+      yield* keys.issue({ projects: "all", role: "admin", token: "known" })
+      const seed = { projects: [{ id: "p1", memberships: membersOf(3), api_keys: ["known"] }] }
+      const { message } = yield* Effect.flip(seeding(seed))
+      expect(message).toMatch(/^SEED_FILE: projects: 0: api_keys: 0: .* role is admin/)
+      expect(yield* (yield* Memberships).listProjects()).toEqual([])
+      expect(yield* keys.list()).toHaveLength(1)
+    }).pipe(layer),
+  )
+})
