@@ -16,6 +16,8 @@ import {
   bulkActions,
   conflictOf,
   type Dated,
+  type EndsLater,
+  laterOf,
   type Membership,
   type ProjectSummary,
   MembershipNotFound,
@@ -37,7 +39,6 @@ import { Reason } from "@tenure/core/Reason"
 import { Database } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type { SqlError } from "effect/sql/SqlError"
 
 interface Subscription {
   readonly customer: string
@@ -216,10 +217,9 @@ const make = Effect.gen(function* () {
   })
 
   /** Changes an existing subscription. `apply` gets the end date that it has, and no one changes it. */
-  const changeOne = <E>(
+  const changeOne = <A, E>(
     change: Ending,
-    to: EndDate | undefined,
-    apply: (from: EndDate) => Effect.Effect<unknown, SqlError | E>,
+    apply: (from: EndDate) => Effect.Effect<A, E | ProjectNotFound>,
   ) => {
     const { projectId, userId } = change
     const missing = new MembershipNotFound({ projectId, userId })
@@ -227,19 +227,19 @@ const make = Effect.gen(function* () {
       const from = yield* lockSubscription(projectId, userId)
       const work = Effect.gen(function* () {
         if (from === undefined) return yield* missing
-        yield* apply(from)
-        const action = to === undefined ? "ended" : "extended"
-        // A subscription is not a membership until its account is a project.
-        return yield* Effect.catchTag(
-          record(change, { action, userId, from, to }),
-          "ProjectNotFound",
-          () => missing,
-        )
+        return yield* apply(from)
       })
       return yield* unlessMade(change, work)
     })
-    return inOneStep(step)
+    // A subscription is not a membership until its account is a project.
+    return inOneStep(Effect.catchTag(step, "ProjectNotFound", () => missing))
   }
+
+  /** Stores the key of an extension that leaves the subscription as it is. Returns what the extension does. */
+  const leave = Effect.fnUntraced(function* ({ once, projectId }: Change, later: EndsLater) {
+    const answer = String(later.endDate)
+    return (once && (yield* database.keep({ ...once, answer }, projectId))) ?? later
+  })
 
   /** Sets the end dates of all subscriptions, or of those that end earlier. */
   const extendAll = Effect.fnUntraced(function* (change: BulkExtension) {
@@ -349,15 +349,18 @@ const make = Effect.gen(function* () {
 
     extend: (change) => {
       const { endDate, expectedEndDate, projectId, userId } = change
-      return changeOne(change, endDate, (from) => {
+      const extendFrom = Effect.fnUntraced(function* (from: EndDate) {
         const conflict = conflictOf({ projectId, userId, endDate: from }, expectedEndDate)
-        return conflict === undefined
-          ? sql`
-              UPDATE subscriptions SET paid_until = ${toDate(endDate)}
-              WHERE account = ${projectId} AND customer = ${userId}
-            `
-          : Effect.fail(conflict)
+        if (conflict !== undefined) return yield* conflict
+        const later = laterOf(from, change)
+        if (later !== undefined) return yield* leave(change, later)
+        yield* sql`
+          UPDATE subscriptions SET paid_until = ${toDate(endDate)}
+          WHERE account = ${projectId} AND customer = ${userId}
+        `
+        return yield* record(change, { action: "extended", userId, from, to: endDate })
       })
+      return changeOne(change, extendFrom)
     },
 
     recall,
@@ -382,11 +385,11 @@ const make = Effect.gen(function* () {
 
     end: (change) => {
       const { projectId, userId } = change
-      return changeOne(
-        change,
-        undefined,
-        () => sql`DELETE FROM subscriptions WHERE account = ${projectId} AND customer = ${userId}`,
-      )
+      const endFrom = Effect.fnUntraced(function* (from: EndDate) {
+        yield* sql`DELETE FROM subscriptions WHERE account = ${projectId} AND customer = ${userId}`
+        return yield* record(change, { action: "ended", userId, from, to: undefined })
+      })
+      return changeOne(change, endFrom)
     },
 
     erase: Effect.fnUntraced(function* (change: Ending) {
@@ -472,8 +475,9 @@ const make = Effect.gen(function* () {
           ? // The other store has the changes of webhooks.
             merge(changes.toReversed(), yield* history(projectId, { userId, limit: 10_000 }))
           : History.changesOf(changes, userId, yield* isSubscribed(projectId, userId)).toReversed()
-      const start = after === undefined ? 0 : found.findIndex(({ cursor }) => cursor === after) + 1
-      return found.slice(start, start + limit)
+      if (after === undefined) return found.slice(0, limit)
+      const last = found.findIndex(({ cursor }) => cursor === after)
+      return last === -1 ? [] : found.slice(last + 1, last + 1 + limit)
     }),
   })
 })
