@@ -7,7 +7,7 @@ import { allOptions, fill, flatten } from "./options.ts"
 
 const introduction = `# Variables of the bundled server
 
-The bundled server takes its options from these variables of its environment. A duration is a number of seconds, or a text such as \`15 seconds\`; items of a list are separated by commas; \`EXPIRY_REMINDERS\` also takes \`none\`. What else is valid is on the page of [options](options.md). If a variable is invalid or empty, the server prints a message that names it, and exits with code 1.
+The bundled server takes its options from these variables of its environment. A duration is a number of seconds, or a text such as \`15 seconds\`; items of a list are separated by commas; \`EXPIRY_REMINDERS\` also takes \`none\`. What else is valid is on the page of [options](options.md). If variables are invalid or empty, the server prints what is wrong with each of them, and exits with code 1.
 
 This page is generated from the definitions: \`npx vitest run --config vitest.workspace.ts --project docs variables --update\`.
 `
