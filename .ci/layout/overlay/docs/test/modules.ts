@@ -1,0 +1,122 @@
+/** The modules of the packages, and which of them import which. */
+
+import { existsSync, readFileSync } from "node:fs"
+import { glob } from "node:fs/promises"
+import { dirname, join, relative } from "node:path"
+import { root } from "./examples.ts"
+
+/** An import of one module by another. */
+export interface Edge {
+  readonly from: string
+  readonly to: string
+  readonly kind: "lazy" | "type" | "value"
+}
+
+const found: Array<string> = []
+for await (const path of glob("packages/*/{src,page}/**/*.{ts,tsx}", { cwd: root })) {
+  if (!path.endsWith(".d.ts")) found.push(path)
+}
+
+/** The paths of all modules from the root of the repository. */
+export const modules: ReadonlyArray<string> = found.toSorted()
+
+/** Returns the text of a module. */
+export const textOf = (path: string): string => readFileSync(join(root, path), "utf8")
+
+/** Returns the package of a module, by its folder. */
+export const packageOf = (path: string): string => path.split("/")[1] ?? ""
+
+interface Manifest {
+  readonly name: string
+  readonly exports?: Readonly<Record<string, { readonly "@tenure/source"?: string } | null>>
+}
+
+const entries = new Map<string, string>()
+for (const name of new Set(modules.map(packageOf))) {
+  const manifest: Manifest = JSON.parse(textOf(`packages/${name}/package.json`))
+  for (const [subpath, target] of Object.entries(manifest.exports ?? {})) {
+    const source = target?.["@tenure/source"]
+    if (source !== undefined) {
+      entries.set(manifest.name + subpath.slice(1), join("packages", name, source))
+    }
+  }
+}
+
+/** The modules that a package exports. */
+export const entryPoints: ReadonlySet<string> = new Set(entries.values())
+
+const resolve = (from: string, specifier: string): string | undefined => {
+  if (!specifier.startsWith(".")) return entries.get(specifier)
+  const path = relative(root, join(root, dirname(from), specifier))
+  return existsSync(join(root, path)) && /\.tsx?$/.test(path) ? path : undefined
+}
+
+const statement =
+  /^(?:import|export) (type )?(?:(\{[^}]*\}|\* as \w+|\*|\w+(?:, \{[^}]*\})?) from )?"([^"]+)"/gm
+const lazy = /\bimport\("([^"]+)"\)/g
+
+/** Whether all names between the braces of an import are types. */
+const areTypes = (names: string): boolean =>
+  names.startsWith("{") &&
+  names
+    .slice(1, -1)
+    .split(",")
+    .map((name) => name.trim())
+    .every((name) => name === "" || name.startsWith("type "))
+
+const edgesOf = (from: string): ReadonlyArray<Edge> => {
+  const text = textOf(from).replaceAll(/\/\*\*.*?\*\//gs, "")
+  const edges: Array<Edge> = []
+  const add = (specifier: string, kind: Edge["kind"]): void => {
+    const to = resolve(from, specifier)
+    if (to !== undefined && to !== from) edges.push({ from, to, kind })
+  }
+  for (const [, type, names = "", specifier = ""] of text.matchAll(statement)) {
+    add(specifier, type !== undefined || areTypes(names) ? "type" : "value")
+  }
+  for (const [, specifier = ""] of text.matchAll(lazy)) add(specifier, "lazy")
+  return edges
+}
+
+/** All imports of modules by modules. */
+export const edges: ReadonlyArray<Edge> = modules.flatMap(edgesOf)
+
+/** Returns the imports by a key of theirs. */
+export const groupBy = (
+  given: ReadonlyArray<Edge>,
+  keyOf: (edge: Edge) => string,
+): ReadonlyMap<string, ReadonlyArray<Edge>> => {
+  const groups = new Map<string, Array<Edge>>()
+  for (const edge of given) {
+    const group = groups.get(keyOf(edge))
+    if (group === undefined) groups.set(keyOf(edge), [edge])
+    else group.push(edge)
+  }
+  return groups
+}
+
+/** Returns groups of modules that import each other in a circle, by the given imports. */
+export const cyclesOf = (given: ReadonlyArray<Edge>): ReadonlyArray<ReadonlyArray<string>> => {
+  const next = groupBy(given, ({ from }) => from)
+  const index = new Map<string, number>()
+  const stack: Array<string> = []
+  const cycles: Array<ReadonlyArray<string>> = []
+  // Tarjan's algorithm.
+  const visit = (path: string): number => {
+    const own = index.size
+    let lowest = own
+    index.set(path, own)
+    stack.push(path)
+    for (const { to } of next.get(path) ?? []) {
+      if (!index.has(to)) lowest = Math.min(lowest, visit(to))
+      else if (stack.includes(to)) lowest = Math.min(lowest, index.get(to) ?? own)
+    }
+    if (lowest === own) {
+      const cycle = stack.splice(stack.indexOf(path))
+      if (cycle.length > 1) cycles.push(cycle)
+    }
+    return lowest
+  }
+  for (const path of next.keys()) if (!index.has(path)) visit(path)
+  return cycles
+}
