@@ -152,7 +152,7 @@ const tryImage = async (image, config, url) => {
   demand((await probe()) === 1, "the health check finds a server before there is one")
   const server = run({ ...more, DRAIN_DELAY: "0" }, node, ...config.command)
   try {
-    await untilLine(server, /^Tenure listens on/)
+    await untilLine(server, /Tenure listens on/)
     demand((await probe()) === 0, "the health check does not find the server")
     const path = "/v2/projects/p1/memberships/1001/extend"
     const { status } = await fetch(`http://127.0.0.1:${PORT}${path}`, {
